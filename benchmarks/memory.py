@@ -12,8 +12,7 @@ import argparse
 import os
 from statistics import median
 
-from actionspan_papers.sbp.measured_cases import FULL, Case
-from actionspan_papers.sbp.measured_rows import Counts, against, growth, seconds
+from actionspan_papers.sbp.measured import FULL, Case, Counts, against, growth, seconds
 from actionspan_papers.sbp.settings import MeasureSettings
 
 SPLIT, EIGHTH = Case("sbp", "split", 0.25), Case("sbp", "split", 0.125)

@@ -1,6 +1,5 @@
 """Claims of a paper: what each compares, the rule of its verdict, and the report."""
 
-import argparse
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -9,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from actionspan_papers.estimates import Estimate
 from actionspan_papers.experiments import Experiment, Row, Table
-from actionspan_papers.tables import write_table
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -204,13 +202,3 @@ def claims_table(paper: str, findings: Sequence[Finding], caption: Sequence[str]
         rows=shown,
         align="llllrrll",
     )
-
-
-def write_claims(
-    arguments: argparse.Namespace, findings: Sequence[Finding], paper: str, caption: Sequence[str]
-) -> None:
-    """Write the findings on a paper, given by its number, to the files of `tables.add_outputs`."""
-    table = claims_table(paper, findings, caption)
-    rows: Any = [finding.row() for finding in findings]
-    shown: Any = table.rows
-    write_table(arguments, rows, table.caption, table.align, table.titles, shown)

@@ -83,3 +83,11 @@ def alike(margin: float, difference: Estimate | str) -> Estimate | str:
     least = 0.0 if low <= 0 <= high else min(abs(low), abs(high))
     value = margin - abs(difference.value)
     return replace(difference, value=value, low=margin - most, high=margin - least)
+
+
+def at_most(lost: float, difference: Estimate | str) -> Estimate | str:
+    """Return what is above 0 where a difference is above -lost: no worse, but for a margin."""
+    if isinstance(difference, str):
+        return difference
+    value, low, high = (lost + each for each in (difference.value, difference.low, difference.high))
+    return replace(difference, value=value, low=low, high=high)

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actionspan.files.storage import read_tsv
-from actionspan_papers.claims import VERDICTS, Claim, Finding, judge, write_claims
+from actionspan_papers.claims import VERDICTS, Claim, Finding, claims_experiment, judge
 from actionspan_papers.estimates import Estimate
-from actionspan_papers.tables import table_cells
+from actionspan_papers.experiments import table_cells
 
 REPRODUCED, NOT, UNKNOWN = VERDICTS
 NAN = float("nan")
@@ -77,7 +77,7 @@ def test_a_claim_is_judged_by_its_rule():
 
 
 def cells(finding):
-    columns, (row,) = table_cells([finding.row()])
+    columns, (row,) = table_cells([finding.row()], {})
     return dict(zip(columns, row, strict=True))
 
 
@@ -95,7 +95,8 @@ def test_what_is_not_known_is_empty():
 def test_the_report_counts_and_lists(tmp_path):
     others = [replace(FOUND, low=NAN, high=NAN, verdict=UNKNOWN), replace(FOUND, verdict=UNKNOWN)]
     files = argparse.Namespace(out_tsv=tmp_path / "c.tsv", out_markdown=tmp_path / "c.md")
-    write_claims(files, [FOUND, *others], "003", ["Some words."])
+    judged = [FOUND, *others], ["Some words."]
+    claims_experiment("003", lambda _: judged).run(files)
     lines = files.out_markdown.read_text().splitlines()
     assert len(read_tsv(files.out_tsv)) == 3
     assert lines[0] == (

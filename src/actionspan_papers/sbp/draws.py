@@ -1,4 +1,7 @@
-"""How near sampled gradients come to the full one: many draws of each sampler at once.
+"""How near sampled gradients come to the full one, and how snippets' gradients differ by depth.
+
+A temporal network is trained on the features of the untuned encoder, as before any tuning. What is
+compared is the first gradient that the encoder would then get from each video.
 
 A snippet's gradient of all parameters is as long as the encoder is large; kept for each snippet of
 a video it would be gigabytes. Everything that is asked of them here (lengths, cosines, the error of
@@ -7,20 +10,46 @@ the gradients of one block at a time are enough: (T, its parameters).
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from actionspan.arrays import Float64
-from actionspan.memory.sampling import Sampler, sample_rows
+from actionspan.features.settings import EncoderSettings, RescaleSettings
+from actionspan.finetune.encoders import StreamEncoders, build_encoders
+from actionspan.finetune.objectives import Objective
+from actionspan.finetune.preparation import Task, encode, prepare
+from actionspan.finetune.settings import FinetuneSettings
+from actionspan.finetune.snippets import SnippetStore
+from actionspan.finetune.videos import TunedVideo, divide_videos, frames_of, held
+from actionspan.memory.sampling import Sampler, kept_count, sample_rows
+from actionspan.networks.architecture import Inputs, architecture
+from actionspan.networks.efficientnet_lite0 import EfficientNetLite0
+from actionspan.networks.names import ImageNetwork
+from actionspan.running.determinism import deterministic
+from actionspan.running.progress import progress
+from actionspan.temporal.settings import TemporalSettings
+from actionspan_papers.experiments import Cell, Row
+from actionspan_papers.sbp.gradients import COLUMNS, DEPTH, QUANTITIES, SAMPLING
+from actionspan_papers.sbp.settings import GradientSettings
 
+NETWORK: ImageNetwork = "efficientnet_lite0"
+_PIECE = 16  # snippets that are encoded at once
 _COLUMNS = 2**16  # that are turned into float64 at a time
+SAMPLERS: Mapping[Sampler, str] = {
+    "uniform_random": "",
+    "fixed": "",
+    "diverse_feature": "features",
+    "diverse_gradient": "gradients",
+    "importance": "gradients",
+}
+"""The samplers that are compared, and whose lengths each of them looks at."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class BlockGram:
+class BlockGram(NamedTuple):
     """The scalar products (T, T) of what T snippets have in one block."""
 
     activations: Float64
@@ -29,6 +58,116 @@ class BlockGram:
     """Of the gradients of the loss by what comes out."""
     parameter_gradients: Float64
     """Of the gradients of the loss by the block's parameters, through one snippet each."""
+
+
+class VideoGradients(NamedTuple):
+    """A video's features (T, C), the gradients of the loss by them, and the blocks' products."""
+
+    features: Tensor
+    gradients: Tensor
+    blocks: list[BlockGram]
+
+    @property
+    def gram(self) -> Float64:
+        """The scalar products (T, T) of the gradients by all parameters."""
+        grams = [block.parameter_gradients for block in self.blocks]
+        return np.asarray(np.sum(grams, axis=0), np.float64)
+
+
+def gradient_rows(
+    snippets: Sequence[Path], annotations: Path, settings: GradientSettings
+) -> list[Row]:
+    """Return the rows of the table, for the first training videos by name.
+
+    Raises:
+        InputError: A file is missing or wrong, or no training video has an instance.
+    """
+    store = SnippetStore(snippets)
+    task = Task(
+        store=store,
+        videos=divide_videos(store, annotations, choosing_fraction=0),
+        settings=FinetuneSettings(
+            way="full",
+            input_size=settings.input_size,
+            temporal_epochs=settings.epochs,
+            augment=False,
+            seed=settings.seed,
+        ),
+        rescaling=RescaleSettings(components=settings.components),
+        temporal=TemporalSettings(),
+        head=None,
+    )
+    chosen = task.videos.training[: settings.videos]
+    rows: list[Row] = []
+    with deterministic(threads=1):
+        own = EncoderSettings(rgb_encoder=NETWORK, device="cpu")
+        encoders = build_encoders(("rgb",), own, store.planes, 0, torch.device("cpu"))
+        objective = prepare(encoders, task, _PIECE, None, None, lambda content: None)
+        for video in progress(chosen, "gradients", len(chosen)):
+            found = video_gradients(encoders, objective, task, video)
+            named: dict[str, Cell] = {"video": video.name, "snippets": len(video.times)}
+            rows += sampling_rows(found, named, settings) + depth_rows(found.blocks, named)
+    return rows
+
+
+def video_gradients(
+    encoders: StreamEncoders, objective: Objective, task: Task, video: TunedVideo
+) -> VideoGradients:
+    """Return what a video's snippets give the RGB encoder as gradients; dropout is off."""
+    objective.eval()
+    target = objective.target(video)
+    features = encode(encoders, task, video, _PIECE).requires_grad_()
+    objective.loss(features, target, target.labels).backward()  # type: ignore[no-untyped-call]
+    assert features.grad is not None
+    encoder = encoders.of("rgb")
+    assert isinstance(encoder.network, EfficientNetLite0)
+    (pictures,) = held(frames_of(task.store, video, task.settings)).parts
+    images = Inputs(architecture(NETWORK), pictures.shape[3], pictures.device)(pictures)
+    blocks = block_grams(encoder.network.layers(), images, features.grad)
+    return VideoGradients(features.detach(), features.grad, blocks)
+
+
+def sampling_rows(
+    found: VideoGradients, named: Mapping[str, Cell], settings: GradientSettings
+) -> list[Row]:
+    """Return a row a sampler and keep ratio: means over the draws."""
+    lengths = {
+        "": None,
+        "features": found.features.norm(dim=1),
+        "gradients": found.gradients.norm(dim=1),
+    }
+    gram, count = found.gram, len(found.features)
+    rows = []
+    for sampler, by in SAMPLERS.items():
+        for ratio in settings.ratios:
+            draws = draw_weights(sampler, count, ratio, settings.draws, lengths[by], settings.seed)
+            cosine, error = sampled(gram, draws)
+            own = {"sampler": sampler, "keep_ratio": ratio, "kept": kept_count(count, ratio)}
+            means = {"cosine": float(cosine.mean()), "error": float(error.mean())}
+            rows.append(_row(part=SAMPLING, **named, **own, **means))
+    return rows
+
+
+def depth_rows(blocks: Sequence[BlockGram], named: Mapping[str, Cell]) -> list[Row]:
+    """Return a row a block and quantity: mean cosines of snippets that are near and far."""
+    rows = []
+    names = ["stem", *map(str, range(1, len(blocks) - 1)), "head"]  # from the bottom to the top
+    for name, block in zip(names, blocks, strict=True):
+        for quantity in QUANTITIES:
+            alike = cosines(getattr(block, quantity))
+            near, far = (_mean(alike[pairs]) for pairs in apart(len(alike)))
+            own = {"block": name, "quantity": quantity}
+            rows.append(_row(part=DEPTH, **named, **own, neighbours=near, distant=far))
+    return rows
+
+
+def _mean(values: Float64) -> float:
+    known = values[~np.isnan(values)]
+    return float(known.mean()) if len(known) else float("nan")
+
+
+def _row(**cells: Cell) -> Row:
+    return {**dict.fromkeys(COLUMNS, ""), **cells}
 
 
 def block_grams(
@@ -132,16 +271,6 @@ def sampled(gram: Float64, weights: Float64) -> tuple[Float64, Float64]:
     return cosine, np.asarray(relative, np.float64)
 
 
-SAMPLERS: Mapping[Sampler, str] = {
-    "uniform_random": "",
-    "fixed": "",
-    "diverse_feature": "features",
-    "diverse_gradient": "gradients",
-    "importance": "gradients",
-}
-"""The samplers that are compared, and whose lengths each of them looks at."""
-
-
 def draw_weights(
     sampler: Sampler,
     count: int,
@@ -150,7 +279,7 @@ def draw_weights(
     magnitudes: Tensor | None,
     seed: int,
 ) -> Float64:
-    """Return (D, T) the weight of each of T rows in each draw, 0 for a row that is dropped.
+    """Return the (D, T) weights of T rows in each draw, 0 for a row that is dropped.
 
     Weights are 1/π, with which the mean over draws is the full gradient; but `fixed` draws nothing,
     and keeps the same rows every time.

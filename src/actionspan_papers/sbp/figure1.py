@@ -1,37 +1,120 @@
 """Compare neighbouring frames inside a trained transformer: figure 1 of paper 004."""
 
 import argparse
-from pathlib import Path
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from actionspan_papers.sbp.layer_report import draw_layers, shown_layers
-from actionspan_papers.tables import add_outputs, write_figures, write_table
+from actionspan_papers.estimates import Estimate
+from actionspan_papers.experiments import Experiment, Row, Table, values, where
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+    from pandas import DataFrame
+
+    from actionspan_papers.sbp.clips import Trained
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the step's flags."""
-    parser.add_argument(
-        "--networks", type=Path, required=True, help="what `papers sbp table3` trained, .pt"
+class Line(NamedTuple):
+    """A line of a measure over the layers: the cells of its rows, and its look.
+
+    Colour 0 is that of the axes, 1 the first of `COLOURS`.
+    """
+
+    cells: Mapping[str, str]
+    colour: int
+    style: str
+
+
+def layers_experiment(
+    rows: "Callable[[Trained], list[Row]]",
+    column: str,
+    lines: "Callable[[DataFrame], Mapping[str, Line]]",
+    caption: "Callable[[Trained], Sequence[str]]",
+    title: str,
+    label: str,
+) -> Experiment:
+    """Return an experiment on the networks of table 3: a measure by layer.
+
+    Args:
+        rows: Returns the rows; their column `layer` is 0 for what enters the first.
+        column: The measure.
+        lines: Returns the lines of a figure, and of a table, by name.
+        caption: Returns the lines above the table.
+        title: Of the figure.
+        label: Of its axis.
+    """
+
+    def read(arguments: argparse.Namespace) -> "Trained":
+        from actionspan_papers.sbp.clips import read_trained
+
+        return read_trained(arguments.networks)
+
+    def table(frame: "DataFrame", trained: "Trained") -> Table:
+        layers = frame["layer"].unique()
+        shown: list[Row] = []
+        for name, line in lines(frame).items():
+            found = where(frame, **line.cells)
+            ranges = {str(layer): _range_of(found, column, layer) for layer in layers}
+            shown.append({"line": name, **ranges})
+        titles = {"line": "", **{str(layer): f"layer {layer}" for layer in layers}}
+        return Table(caption=caption(trained), titles=titles, rows=shown)
+
+    def draw(figure: "Figure", frame: "DataFrame", _: "Trained") -> None:
+        from actionspan.files.figures import COLOURS, INK
+
+        axes = figure.subplots()
+        layers = frame["layer"].unique().tolist()
+        for name, line in lines(frame).items():
+            found = where(frame, **line.cells)
+            ranges = [_range_of(found, column, layer) for layer in layers]
+            colour = (INK, *COLOURS)[line.colour]
+            lows, highs = [one.low for one in ranges], [one.high for one in ranges]
+            axes.fill_between(layers, lows, highs, color=colour, alpha=0.12, linewidth=0)
+            means = [one.value for one in ranges]
+            look: dict[str, Any] = {"marker": "o", "markersize": 3, "linewidth": 1.4}
+            axes.plot(layers, means, line.style, color=colour, label=name, **look)
+        axes.set_xticks(layers)
+        axes.set(title=title, xlabel="layer (0: what enters the first)", ylabel=label)
+        figure.legend(loc="outside right center", frameon=False, fontsize=7.5)
+
+    return Experiment(
+        inputs={"networks": "what `papers sbp table3` trained, .pt"},
+        read=read,
+        rows=rows,
+        table=table,
+        figure=draw,
+        size=(7.2, 3.6),
+        forms={column: ".4f"},
     )
-    add_outputs(parser, figure=True)
 
 
-def run(arguments: argparse.Namespace) -> None:
-    """Write a row a seed, kind and layer, and the figure."""
-    from actionspan.files.figures import COLOURS
+def _range_of(frame: "DataFrame", column: str, layer: int) -> Estimate:
+    """Return the mean of the runs, with the lowest and highest in place of an interval."""
+    found = values(frame, column, layer=layer)
+    return Estimate(value=float(found.mean()), low=float(found.min()), high=float(found.max()))
+
+
+KINDS = ("activations", "activations without their mean", "gradients")
+
+
+def _rows(trained: "Trained") -> list[Row]:
+    from actionspan_papers.sbp.layers import neighbour_rows
+
+    return neighbour_rows(trained)
+
+
+def _lines(_: "DataFrame") -> dict[str, Line]:
+    return {
+        kind: Line({"kind": kind}, number, style)
+        for number, (kind, style) in enumerate(zip(KINDS, ("-", "--", "-"), strict=True), start=1)
+    }
+
+
+def _caption(trained: "Trained") -> list[str]:
     from actionspan_papers.sbp.clips import SECONDS
-    from actionspan_papers.sbp.layers import KINDS, neighbour_rows
-    from actionspan_papers.sbp.table3_rows import read_trained
 
-    trained = read_trained(arguments.networks)
-    rows = neighbour_rows(trained)
-    lines = {kind: {"kind": kind} for kind in KINDS}
-    looks = dict(zip(KINDS, zip(COLOURS, ("-", "--", "-"), strict=False), strict=False))
     apart = float(SECONDS) / trained.settings.frames
-    caption = [
+    return [
         f"Figure 1: cosine of what belongs to a frame and to the next one, {apart:g} s later, in "
         "the networks of table 3 that were trained end to end, over its validation clips: "
         "activations after each layer, the same without their mean over clips and frames, and the "
@@ -40,13 +123,7 @@ def run(arguments: argparse.Namespace) -> None:
         "Above the last layer all nodes go into one mean, so that their gradients there are alike "
         "by construction.",
     ]
-    shown, titles, align = shown_layers(rows, "cosine", lines)
-    write_table(arguments, rows, caption, align, titles, shown)
 
-    def draw(figure: "Figure") -> None:
-        axes = figure.subplots()
-        draw_layers(axes, rows, "cosine", lines, looks)
-        axes.set(title="neighbouring frames", ylabel="cosine")
-        figure.legend(loc="outside right center", frameon=False, fontsize=7.5)
 
-    write_figures(arguments, draw, (7.2, 3.6))
+EXPERIMENT = layers_experiment(_rows, "cosine", _lines, _caption, "neighbouring frames", "cosine")
+add_arguments, run = EXPERIMENT.add_arguments, EXPERIMENT.run

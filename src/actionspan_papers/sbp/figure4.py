@@ -1,40 +1,38 @@
 """Compare layers of transformers by how they were trained (CKA): figure 4 of paper 004."""
 
-import argparse
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from actionspan_papers.sbp.layer_report import draw_layers, shown_layers
-from actionspan_papers.tables import add_outputs, write_figures, write_table
+from actionspan_papers.experiments import Row, where
+from actionspan_papers.sbp.figure1 import Line, layers_experiment
+from actionspan_papers.sbp.published import DROPOUT, END_TO_END, FRAMES
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from pandas import DataFrame
+
+    from actionspan_papers.sbp.clips import Trained
+
+COMPARED = (END_TO_END, FRAMES, DROPOUT)
+"""What is compared with end-to-end training; itself is the ceiling."""
+_STYLES = {"other": "-", "same": "--"}
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the step's flags."""
-    parser.add_argument(
-        "--networks", type=Path, required=True, help="what `papers sbp table3` trained, .pt"
-    )
-    add_outputs(parser, figure=True)
+def _rows(trained: "Trained") -> list[Row]:
+    from actionspan_papers.sbp.layers import similarity_rows
+
+    return similarity_rows(trained)
 
 
-def run(arguments: argparse.Namespace) -> None:
-    """Write a row a way to train, pair of networks and layer, and the figure."""
-    from actionspan.files.figures import COLOURS, INK
-    from actionspan_papers.sbp.layers import COMPARED, similarity_rows
-    from actionspan_papers.sbp.table3_rows import read_trained
+def _lines(frame: "DataFrame") -> dict[str, Line]:
+    return {
+        f"{way}, {start} start": Line({"way": way, "start": start}, colour, style)
+        for start, style in _STYLES.items()
+        for colour, way in enumerate(COMPARED)
+        if len(where(frame, way=way, start=start))
+    }
 
-    rows = similarity_rows(read_trained(arguments.networks))
-    colours = dict(zip(COMPARED, (INK, *COLOURS), strict=False))
-    lines, looks = {}, {}
-    for start, style in (("other", "-"), ("same", "--")):
-        for way in COMPARED:
-            if any((row["way"], row["start"]) == (way, start) for row in rows):
-                name = f"{way}, {start} start"
-                lines[name] = {"way": way, "start": start}
-                looks[name] = colours[way], style
-    caption = [
+
+def _caption(_: "Trained") -> list[str]:
+    return [
         "Figure 4: linear CKA (unbiased HSIC) of all activations after each layer between networks "
         "trained end to end and networks trained in each way, over the validation clips of table "
         "3. Mean of the pairs of networks, lowest and highest. Layer 0 is what enters the first.",
@@ -42,13 +40,9 @@ def run(arguments: argparse.Namespace) -> None:
         "ceiling. Same start: both began with the same random weights (the paper's began with the "
         "same trained ones).",
     ]
-    shown, titles, align = shown_layers(rows, "cka", lines)
-    write_table(arguments, rows, caption, align, titles, shown)
 
-    def draw(figure: "Figure") -> None:
-        axes = figure.subplots()
-        draw_layers(axes, rows, "cka", lines, looks)
-        axes.set(title="likeness to end-to-end training", ylabel="linear CKA")
-        figure.legend(loc="outside right center", frameon=False, fontsize=7.5)
 
-    write_figures(arguments, draw, (7.2, 3.6))
+EXPERIMENT = layers_experiment(
+    _rows, "cka", _lines, _caption, "likeness to end-to-end training", "linear CKA"
+)
+add_arguments, run = EXPERIMENT.add_arguments, EXPERIMENT.run

@@ -1,54 +1,80 @@
 """Draw figure 6 of paper 004: samplers, and step sizes of the encoder."""
 
 import argparse
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
-from actionspan.settings import add_settings, from_arguments
-from actionspan_papers.estimates import Estimate
-from actionspan_papers.sbp.gradients import add_snippets
+from actionspan.finetune.settings import SamplerName
+from actionspan_papers.experiments import Experiment, Row, Table
 from actionspan_papers.sbp.settings import DetectionSettings, SbpSettings, TuningSettings
-from actionspan_papers.sbp.table4 import above, interval_words
-from actionspan_papers.tables import Row, add_outputs, write_figures, write_table
+from actionspan_papers.sbp.trainings import (
+    SETTINGS,
+    SNIPPETS,
+    Measured,
+    Run,
+    Training,
+    interval_words,
+    measure_online,
+)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+    from pandas import DataFrame
 
-    from actionspan_papers.sbp.online_rows import Run
-    from actionspan_papers.sbp.trainings import Measured, Training
-
-HEAD: Literal["attention"] = "attention"
-"""As in the paper, which sweeps with LSTR."""
-TITLES = {
+_SAMPLERS: tuple[SamplerName, ...] = ("uniform_random", "diverse_feature", "diverse_gradient")
+_TITLES = {
     "sampler": "sampler",
     "encoder_share": "encoder's step size ÷ the head's",
     "precision": "per-frame mAP",
     "above_uniform": "above uniform random",
     "above_first": "above the first share",
 }
+_Found = Mapping[tuple[str, float], Measured]
+"""By sampler and step size."""
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the step's flags."""
-    add_snippets(parser)
-    add_outputs(parser, figure=True)
-    add_settings(parser, SbpSettings)
-    add_settings(parser, TuningSettings)
-    add_settings(parser, DetectionSettings)
+def _read(
+    arguments: argparse.Namespace,
+    own: SbpSettings,
+    tuning: TuningSettings,
+    compared: DetectionSettings,
+) -> _Found:
+    swept = {
+        (sampler, share): Training(
+            keep_ratio=compared.figure_ratio, sampler=sampler, encoder_share=share
+        )
+        for sampler in _SAMPLERS
+        for share in compared.shares
+    }
+    # as in the paper, which sweeps with LSTR
+    runs: list[Run] = [("attention", training) for training in swept.values()]
+    measured = measure_online(arguments, runs, own, tuning)
+    return {key: measured["attention", training] for key, training in swept.items()}
 
 
-def run(arguments: argparse.Namespace) -> None:
-    """Write a row a sampler and step size, and draw them."""
-    own = from_arguments(SbpSettings, arguments)
-    tuning = from_arguments(TuningSettings, arguments)
-    compared = from_arguments(DetectionSettings, arguments)
-    from actionspan_papers.sbp.online_rows import measure_online
-    from actionspan_papers.sbp.trainings import swept_trainings
+def _rows(found: _Found, own: SbpSettings, *_: object) -> list[Row]:
+    """Return the rows: differences to uniform random sampling, and to the first step size."""
+    uniform, first = next(iter(found))
+    return [
+        {
+            "sampler": sampler,
+            "encoder_share": share,
+            "seeds": len(measured.seeds),
+            "precision": measured.estimate(own.confidence),
+            "above_uniform": measured.above(found[uniform, share], own.confidence),
+            "above_first": measured.above(found[sampler, first], own.confidence),
+        }
+        for (sampler, share), measured in found.items()
+    ]
 
-    trainings = swept_trainings(compared)
-    runs: list[Run] = [(HEAD, training) for training in trainings]
-    measured = measure_online(arguments.snippets, arguments.annotations, runs, own, tuning)
-    found = {training: values for (_, training), values in measured.items()}
+
+def _table(
+    _: "DataFrame",
+    found: _Found,
+    own: SbpSettings,
+    tuning: TuningSettings,
+    compared: DetectionSettings,
+) -> Table:
     videos = next(iter(found.values())).videos
     caption = [
         "Figure 6 of paper 004: per-frame mean average precision of online detection, in percent, "
@@ -57,47 +83,24 @@ def run(arguments: argparse.Namespace) -> None:
         f"{tuning.temporal_rate:g}. {videos} validation videos.",
         interval_words(own),
     ]
-    rows = table_rows(found, own)
-    write_table(arguments, rows, caption, "lrrrr", TITLES)
-    write_figures(arguments, lambda figure: draw(figure, rows), (5.6, 3.7))
+    return Table(caption=caption, titles=_TITLES)
 
 
-def table_rows(found: "Mapping[Training, Measured]", own: SbpSettings) -> list[Row]:
-    """Return the rows: differences to uniform random sampling, and to the first step size."""
-    rows: list[Row] = []
-    for training, measured in found.items():
-        base = {(each.sampler, each.encoder_share): value for each, value in found.items()}
-        sampler, share = training.sampler, training.encoder_share
-        first = next(iter(found)).encoder_share
-        row: dict[str, str | Estimate] = {
-            "sampler": sampler,
-            "encoder_share": f"{share:g}",
-            "seeds": str(len(measured.seeds)),
-            "precision": measured.estimate(own.confidence),
-            "above_uniform": above(measured, base["uniform_random", share], own.confidence),
-            "above_first": above(measured, base[sampler, first], own.confidence),
-        }
-        rows.append(row)
-    return rows
-
-
-def draw(figure: "Figure", rows: Sequence[Row]) -> None:
+def _draw(figure: "Figure", _: "DataFrame", found: _Found, own: SbpSettings, *__: object) -> None:
     """Draw a line a sampler, its intervals as bars."""
     from actionspan.files.figures import COLOURS
 
     axes = figure.subplots()
-    samplers = dict.fromkeys(str(row["sampler"]) for row in rows)
-    for number, (colour, sampler) in enumerate(zip(COLOURS, samplers, strict=False)):
-        own = [row for row in rows if row["sampler"] == sampler]
-        places = [float(str(row["encoder_share"])) * (1 + 0.06 * (number - 1)) for row in own]
-        cells = [row["precision"] for row in own]
-        values = [(c.value, c.low, c.high) for c in cells if isinstance(c, Estimate)]
+    shares = sorted({share for _, share in found})
+    for number, (colour, sampler) in enumerate(zip(COLOURS, _SAMPLERS, strict=False)):
+        own_shares = [share for name, share in found if name == sampler]
+        estimates = [found[sampler, share].estimate(own.confidence) for share in own_shares]
         # ends are rounded, so that an interval of one point may end a little before it
-        below = [max(0.0, value - low) for value, low, _ in values]
-        over = [max(0.0, high - value) for value, _, high in values]
+        below = [max(0.0, each.value - each.low) for each in estimates]
+        over = [max(0.0, each.high - each.value) for each in estimates]
         axes.errorbar(
-            places,
-            [value for value, *_ in values],
+            [share * (1 + 0.06 * (number - 1)) for share in own_shares],
+            [each.value for each in estimates],
             [below, over],
             fmt="o-",
             markersize=4,
@@ -106,7 +109,6 @@ def draw(figure: "Figure", rows: Sequence[Row]) -> None:
             color=colour,
             label=sampler.replace("_", " "),
         )
-    shares = sorted({float(str(row["encoder_share"])) for row in rows})
     axes.set_xscale("log")
     axes.set_xticks(shares, [f"{share:g}" for share in shares])
     axes.minorticks_off()
@@ -116,3 +118,15 @@ def draw(figure: "Figure", rows: Sequence[Row]) -> None:
         ylabel="per-frame mAP (%)",
     )
     axes.legend(frameon=False, fontsize=7.5)
+
+
+EXPERIMENT = Experiment(
+    inputs=SNIPPETS,
+    read=_read,
+    rows=_rows,
+    table=_table,
+    figure=_draw,
+    size=(5.6, 3.7),
+    settings=SETTINGS,
+)
+add_arguments, run = EXPERIMENT.add_arguments, EXPERIMENT.run

@@ -1,6 +1,5 @@
 """What the layers of trained transformers give for clips: activations, gradients, their rows."""
 
-from collections.abc import Iterator, Sequence
 from itertools import combinations, product
 
 import torch
@@ -8,9 +7,12 @@ from torch import Tensor
 from torch.nn import functional
 
 from actionspan.running.determinism import deterministic
-from actionspan_papers.sbp.clips import Clips, training_and_validation
-from actionspan_papers.sbp.table3_rows import DROPOUT, END_TO_END, FRAMES, Trained, Training
-from actionspan_papers.sbp.video_transformer import VideoTransformer
+from actionspan_papers.experiments import Row
+from actionspan_papers.sbp.clips import Clips, Trained, training_and_validation
+from actionspan_papers.sbp.figure1 import KINDS
+from actionspan_papers.sbp.figure4 import COMPARED
+from actionspan_papers.sbp.published import END_TO_END
+from actionspan_papers.sbp.transformer import VideoTransformer
 
 
 def linear_cka(first: Tensor, second: Tensor) -> float:
@@ -25,10 +27,12 @@ def linear_cka(first: Tensor, second: Tensor) -> float:
         second: (n, q) features of the same examples.
 
     Raises:
-        ValueError: There are fewer than 4 examples, or not as many of both.
+        ValueError: There are fewer than 4 examples, or not the same number of both.
     """
     if len(first) != len(second) or len(first) < 4:
-        raise ValueError(f"{len(first)} and {len(second)} examples: as many of both, 4 at least")
+        raise ValueError(
+            f"{len(first)} and {len(second)} examples: the same number of both, at least 4"
+        )
     one, other = _gram(first), _gram(second)
     norm = _hsic(one, one) * _hsic(other, other)
     return float(_hsic(one, other) / norm.clamp(min=0).sqrt())
@@ -51,55 +55,46 @@ def _hsic(one: Tensor, other: Tensor) -> Tensor:
 
 
 def neighbour_cosine(frames: Tensor) -> float:
-    """Return the mean cosine of what belongs to each frame and to the next one.
+    """Return the mean cosine of the vectors of each frame and of the next one, of (B, T, P).
 
     Frames without any value are left out.
-
-    Args:
-        frames: (B, T, P) vectors of each frame.
     """
-    cosine = torch.nn.functional.cosine_similarity(frames[:, :-1], frames[:, 1:], dim=2)
+    cosine = functional.cosine_similarity(frames[:, :-1], frames[:, 1:], dim=2)
     there = (frames.norm(dim=2) > 0).double()
     pairs = there[:, :-1] * there[:, 1:]
     return float((cosine.double() * pairs).sum() / pairs.sum())
 
 
-COMPARED: tuple[Training, ...] = (END_TO_END, FRAMES, DROPOUT)
-"""What is held against end-to-end training; itself is the ceiling."""
-KINDS = ("activations", "activations without their mean", "gradients")
-
-
-def similarity_rows(trained: Trained) -> list[dict[str, str]]:
+def similarity_rows(trained: Trained) -> list[Row]:
     """Return a row a way to train, pair of networks and layer: their CKA over validation clips.
 
     Networks of the same seed had the same first weights; of end-to-end training there is only one.
     """
+    rows: list[Row] = []
     with deterministic(threads=1):
         _, clips = training_and_validation(trained.settings)
         layers = {
             way: [layers_of(network, clips) for network in trained.networks[way]]
             for way in COMPARED
         }
-        return [
-            {
-                "way": way,
-                "start": "same" if first == second else "other",
-                "seed": str(first + 1),
-                "other_seed": str(second + 1),
-                "layer": str(layer),
-                "cka": f"{linear_cka(one.flatten(1), other.flatten(1)):.4f}",
-            }
-            for way in COMPARED
-            for first, second in _pairs(way, len(layers[END_TO_END]))
-            for layer, (one, other) in enumerate(
-                zip(layers[END_TO_END][first], layers[way][second], strict=True)
-            )
-        ]
-
-
-def _pairs(way: Training, seeds: int) -> Iterator[tuple[int, int]]:
-    numbers = range(seeds)
-    return combinations(numbers, 2) if way == END_TO_END else product(numbers, numbers)
+        whole = layers[END_TO_END]
+        seeds = range(len(whole))
+        for way in COMPARED:
+            pairs = combinations(seeds, 2) if way == END_TO_END else product(seeds, seeds)
+            for first, second in pairs:
+                both = zip(whole[first], layers[way][second], strict=True)
+                rows += [
+                    {
+                        "way": way,
+                        "start": "same" if first == second else "other",
+                        "seed": first + 1,
+                        "other_seed": second + 1,
+                        "layer": layer,
+                        "cka": linear_cka(one.flatten(1), other.flatten(1)),
+                    }
+                    for layer, (one, other) in enumerate(both)
+                ]
+    return rows
 
 
 def layers_of(network: VideoTransformer, clips: Clips, batch: int = 100) -> list[Tensor]:
@@ -116,28 +111,21 @@ def _states(network: VideoTransformer, inputs: Tensor) -> list[Tensor]:
     return states
 
 
-def neighbour_rows(trained: Trained) -> list[dict[str, str]]:
+def neighbour_rows(trained: Trained) -> list[Row]:
     """Return a row a seed, kind and layer: the cosine of neighbouring frames of end-to-end nets.
 
     Activations are also compared without their mean over clips and frames, which all share.
     """
-    rows = []
+    rows: list[Row] = []
     with deterministic(threads=1):
         _, clips = training_and_validation(trained.settings)
         for seed, network in enumerate(trained.networks[END_TO_END], start=1):
-            found = _states_and_gradients(network, clips)
-            for layer, (nodes, gradients) in enumerate(found):
-                frames, given = (by_frame(part, network.grid[0]) for part in (nodes, gradients))
+            for layer, both in enumerate(_states_and_gradients(network, clips)):
+                frames, given = (by_frame(part, network.grid[0]) for part in both)
                 centred = frames - frames.mean(dim=(0, 1))
-                rows += [
-                    {
-                        "seed": str(seed),
-                        "kind": kind,
-                        "layer": str(layer),
-                        "cosine": f"{neighbour_cosine(values):.4f}",
-                    }
-                    for kind, values in zip(KINDS, (frames, centred, given), strict=True)
-                ]
+                for kind, values in zip(KINDS, (frames, centred, given), strict=True):
+                    cosine = neighbour_cosine(values)
+                    rows.append({"seed": seed, "kind": kind, "layer": layer, "cosine": cosine})
     return rows
 
 
@@ -148,8 +136,11 @@ def by_frame(nodes: Tensor, frames: int) -> Tensor:
 
 def _states_and_gradients(
     network: VideoTransformer, clips: Clips, batch: int = 100
-) -> Sequence[tuple[Tensor, Tensor]]:
-    """Return the nodes before the first layer and after each, and the loss's gradients there."""
+) -> list[Tensor]:
+    """Return the nodes before the first layer and after each, and the loss's gradients there.
+
+    Both are one tensor (2, n, N, D).
+    """
     parts = []
     batches = zip(torch.split(clips.inputs, batch), torch.split(clips.labels, batch), strict=True)
     for inputs, labels in batches:
@@ -157,8 +148,6 @@ def _states_and_gradients(
         scores = network.classifier(network.norm(states[-1]).mean(dim=1))
         loss = functional.cross_entropy(scores, labels, reduction="sum")
         gradients = torch.autograd.grad(loss, states)
-        parts.append([(s.detach(), g) for s, g in zip(states, gradients, strict=True)])
-    return [
-        (torch.cat([state for state, _ in layer]), torch.cat([given for _, given in layer]))
-        for layer in zip(*parts, strict=True)
-    ]
+        both = zip(states, gradients, strict=True)
+        parts.append([torch.stack([state.detach(), given]) for state, given in both])
+    return [torch.cat(layer, dim=1) for layer in zip(*parts, strict=True)]

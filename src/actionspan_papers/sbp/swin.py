@@ -5,18 +5,107 @@ the patch embedding and the classifier, shifted windows (a roll saves nothing), 
 positions, stochastic depth.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import islice
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
+from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils.checkpoint import checkpoint
+from torch.utils.flop_counter import FlopCounterMode
 
-from actionspan_papers.sbp.node_rows import NodeRows, divide_nodes, put_together, take
-from actionspan_papers.sbp.transformer import TransformerLayer
+from actionspan.memory.counting import allocated_bytes, saved_bytes
+from actionspan.memory.sampling import kept_count
+from actionspan_papers.sbp.transformer import (
+    NodeRows,
+    TransformerLayer,
+    divide_nodes,
+    put_together,
+    take,
+)
 
 HEAD = 32
 """d, numbers of a node that a head of attention sees."""
+WINDOW = 8, 7
+"""Frames of a window, and nodes in its rows and columns: n = 392."""
+GRID = 16, 56, 56
+"""Patches of 32 frames at 224 × 224 pixels: in time, in a column and in a row."""
+_BATCH = 4
+
+
+class Shape(NamedTuple):
+    """Width of the first stage, layers of each, and how many of the highest keep all paths.
+
+    Each stage has twice the width of the one before.
+    """
+
+    width: int
+    layers: Sequence[int]
+    top: int
+
+
+SHAPES: Mapping[str, Shape] = {
+    "Swin-T": Shape(96, (2, 2, 6, 2), 4),
+    "Swin-B": Shape(128, (2, 2, 18, 2), 6),
+}
+
+
+class Way(NamedTuple):
+    """A way to train: r of SBP or of the frames, whether layers are run again, and in bfloat16."""
+
+    name: str
+    keep_ratio: float = 1.0
+    checkpointed: bool = False
+    frames_dropped: bool = False
+    mixed: bool = False
+
+
+WAYS = (
+    Way("end-to-end"),
+    Way("checkpointing", checkpointed=True),
+    Way("SBP", 0.25),
+    Way("SBP + checkpointing", 0.25, True),
+    Way("frame dropout", 0.25, frames_dropped=True),
+    Way("SBP + mixed precision", 0.25, mixed=True),
+)
+
+
+class Count(NamedTuple):
+    """Bytes saved for backward and bytes allocated, the most at one time, and operations."""
+
+    saved: int
+    allocated: int
+    flops: int
+
+
+def count_step(way: Way, shape: Shape, grid: tuple[int, int, int] = GRID, *, fused: bool) -> Count:
+    """Count a step of training on 4 clips, whose patches are a grid, without any arithmetic.
+
+    On the `meta` device `scaled_dot_product_attention` takes a form that saves two matrices; fake
+    tensors of the CPU take the one that saves none. The halved copies that mixed precision makes of
+    weights count as saved.
+    """
+    frames, height, width = grid
+    if way.frames_dropped:
+        frames = kept_count(frames, way.keep_ratio)
+    with FakeTensorMode(), torch.autocast("cpu", torch.bfloat16, enabled=way.mixed):
+        network = SwinShape(shape, fused=fused, checkpointed=way.checkpointed)
+        nodes = torch.empty(_BATCH, frames, height, width, shape.width, requires_grad=True)
+        kept = None
+        if way.keep_ratio < 1 and not way.frames_dropped:
+            count = kept_count(WINDOW[0], way.keep_ratio)
+            kept = torch.arange(count) * (WINDOW[0] // count)
+        with saved_bytes(network) as saved, allocated_bytes() as allocated:
+            network(nodes, kept).sum().backward()
+        # A run of its own: the counter keeps the graphs of layers that are run again. PyTorch
+        # counts no products of the CPU's fused attention.
+        flops = 0
+        if not fused:
+            with FlopCounterMode(display=False) as counter:
+                network(nodes, kept).sum().backward()
+            flops = counter.get_total_flops()
+    return Count(saved.total, allocated.peak, flops)
 
 
 class Merging(nn.Module):
@@ -45,35 +134,20 @@ class Merging(nn.Module):
 class SwinShape(nn.Module):
     """Stages of layers that work inside windows of nodes; between stages nodes are merged."""
 
-    def __init__(
-        self,
-        *,
-        width: int = 96,
-        layers: Sequence[int] = (2, 2, 6, 2),
-        top: int = 4,
-        window: tuple[int, int] = (8, 7),
-        fused: bool = True,
-        checkpointed: bool = False,
-    ) -> None:
-        """Make the stages; by default those of Swin-T with SBP in the first 8 of 12 layers.
+    def __init__(self, shape: Shape, *, fused: bool = True, checkpointed: bool = False) -> None:
+        """Make the stages; `fused` is as for `TransformerLayer`.
 
-        Args:
-            width: Of the first stage; each has twice that of the one before.
-            layers: Of each stage.
-            top: Layers, from the top, that keep all backward paths.
-            window: Frames, and nodes in a row and in a column, of a window.
-            fused: As for `TransformerLayer`.
-            checkpointed: Save the inputs of layers alone, and run each again in backward.
+        A `checkpointed` network saves the inputs of layers alone, and runs each again in backward.
         """
         super().__init__()
-        self.layers, self.top = tuple(layers), top
-        self.window, self.checkpointed = window, checkpointed
+        self.shape, self.checkpointed = shape, checkpointed
+        widths = [shape.width << stage for stage in range(len(shape.layers))]
         self.blocks = nn.ModuleList(
-            TransformerLayer(width << stage, (width << stage) // HEAD, fused=fused)
-            for stage, count in enumerate(layers)
+            TransformerLayer(width, width // HEAD, fused=fused)
+            for width, count in zip(widths, shape.layers, strict=True)
             for _ in range(count)
         )
-        self.merging = nn.ModuleList(Merging(width << stage) for stage in range(len(layers) - 1))
+        self.merging = nn.ModuleList(map(Merging, widths[:-1]))
 
     def forward(self, nodes: Tensor, kept: Tensor | None = None) -> Tensor:
         """Return the nodes of the last stage.
@@ -83,55 +157,59 @@ class SwinShape(nn.Module):
             kept: (k,) frames of a window whose backward paths are kept; by default all.
         """
         blocks = iter(self.blocks)
-        sampled = len(self.blocks) - self.top
-        for stage, count in enumerate(self.layers):
+        sampled = len(self.blocks) - self.shape.top
+        for stage, count in enumerate(self.shape.layers):
             if stage:
                 frames = self._frames(kept, nodes) if sampled > 0 else None
                 nodes = self.merging[stage - 1](nodes, frames)
             shape = nodes.shape
-            windows = self._to_windows(nodes)  # (B · windows, n, D)
+            windows = _to_windows(nodes)  # (B · windows, n, D)
             rows = self._rows(kept, nodes)
             for block in islice(blocks, count):
                 windows = self._run(block, windows, rows if sampled > 0 else None)
                 sampled -= 1
-            nodes = self._to_grid(windows, shape)
+            nodes = _to_grid(windows, shape)
         return nodes
 
     def _run(self, layer: nn.Module, windows: Tensor, rows: NodeRows | None) -> Tensor:
-        if self.checkpointed:
-            again: Tensor = checkpoint(layer, windows, rows, use_reentrant=False)
-            return again
-        run: Tensor = layer(windows, rows)
+        run: Tensor = (
+            checkpoint(layer, windows, rows, use_reentrant=False)
+            if self.checkpointed
+            else layer(windows, rows)
+        )
         return run
-
-    def _sizes(self, nodes: Tensor) -> tuple[int, int]:
-        """Return the frames and the side of a window, which short clips make smaller."""
-        return min(self.window[0], nodes.shape[1]), min(self.window[1], nodes.shape[2])
 
     def _frames(self, kept: Tensor | None, nodes: Tensor) -> NodeRows | None:
         """Return the frames of the clip that are kept: the same in each window."""
         if kept is None:
             return None
-        size, count = self._sizes(nodes)[0], nodes.shape[1]
-        first = torch.arange(0, count, size)[:, None]
+        count = nodes.shape[1]
+        first = torch.arange(0, count, _window(nodes.shape)[0])[:, None]
         return divide_nodes((first + kept).flatten(), count)
 
     def _rows(self, kept: Tensor | None, nodes: Tensor) -> NodeRows | None:
         """Return the nodes of a window that are kept: all of the kept frames."""
         if kept is None:
             return None
-        size, side = self._sizes(nodes)
+        size, side = _window(nodes.shape)
         inside = torch.arange(side * side)
         return divide_nodes((kept[:, None] * side * side + inside).flatten(), size * side * side)
 
-    def _to_windows(self, nodes: Tensor) -> Tensor:
-        b, t, h, w, d = nodes.shape
-        size, side = self._sizes(nodes)
-        parts = nodes.view(b, t // size, size, h // side, side, w // side, side, d)
-        return parts.permute(0, 1, 3, 5, 2, 4, 6, 7).reshape(-1, size * side * side, d)
 
-    def _to_grid(self, windows: Tensor, shape: Sequence[int]) -> Tensor:
-        b, t, h, w, d = shape
-        size, side = min(self.window[0], t), min(self.window[1], h)
-        parts = windows.view(b, t // size, h // side, w // side, size, side, side, d)
-        return parts.permute(0, 1, 4, 2, 5, 3, 6, 7).reshape(b, t, h, w, d)
+def _window(shape: Sequence[int]) -> tuple[int, int]:
+    """Return the frames and the side of a window, which short clips make smaller."""
+    return min(WINDOW[0], shape[1]), min(WINDOW[1], shape[2])
+
+
+def _to_windows(nodes: Tensor) -> Tensor:
+    b, t, h, w, d = nodes.shape
+    size, side = _window(nodes.shape)
+    parts = nodes.view(b, t // size, size, h // side, side, w // side, side, d)
+    return parts.permute(0, 1, 3, 5, 2, 4, 6, 7).reshape(-1, size * side * side, d)
+
+
+def _to_grid(windows: Tensor, shape: Sequence[int]) -> Tensor:
+    b, t, h, w, d = shape
+    size, side = _window(shape)
+    parts = windows.view(b, t // size, h // side, w // side, size, side, side, d)
+    return parts.permute(0, 1, 4, 2, 5, 3, 6, 7).reshape(b, t, h, w, d)

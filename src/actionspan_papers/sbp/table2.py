@@ -1,19 +1,107 @@
 """Count the memory and the operations of training a transformer, as in table 2 of paper 004."""
 
 import argparse
+import math
+from typing import TYPE_CHECKING
 
-from actionspan_papers.tables import add_outputs, write_table
+from actionspan_papers.experiments import Experiment, Row, Table
+from actionspan_papers.sbp.published import COSTS, RECOGNITION
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+    from actionspan_papers.sbp.swin import Shape
+
+GIB = 2**30
+_TITLES = {
+    "attention": "attention",
+    "way": "way",
+    "saved_gib": "saved, GiB",
+    "saved_share": "share",
+    "allocated_gib": "allocated, GiB",
+    "allocated_share": "share",
+    "teraflops": "TFLOP",
+    "flops_share": "share",
+    "published_gb": "published, GB",
+    "published_share": "share",
+    "published_seconds": "published, s",
+    "published_seconds_share": "share",
+}
+FORMS = {
+    **dict.fromkeys(("saved_gib", "allocated_gib", "teraflops", "published_seconds_share"), ".2f"),
+    **dict.fromkeys(("saved_share", "allocated_share", "flops_share", "published_share"), ".3f"),
+}
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the step's flags."""
-    add_outputs(parser)
+def _rows(_: argparse.Namespace) -> list[Row]:
+    from actionspan_papers.sbp.swin import GRID, SHAPES
+
+    return cost_rows(SHAPES["Swin-T"], GRID)
 
 
-def run(arguments: argparse.Namespace) -> None:
-    """Write a row a form of attention and way to train."""
-    from actionspan_papers.sbp.swin import HEAD
-    from actionspan_papers.sbp.table2_rows import WINDOW, cost_rows, counted_ratio, printed_ratio
+def cost_rows(shape: "Shape", grid: tuple[int, int, int]) -> list[Row]:
+    """Return a row a form of attention and way to train.
+
+    Products are those of explicit attention; fused attention has as many in the forward pass, and
+    runs the scores again in backward.
+
+    Args:
+        shape: Of the network.
+        grid: Patches, of which windows of 8 × 7 × 7 are cut.
+    """
+    from actionspan_papers.sbp.swin import WAYS, count_step
+
+    counts = {
+        (fused, way.name): count_step(way, shape, grid, fused=fused)
+        for fused in (False, True)
+        for way in WAYS
+    }
+    first = WAYS[0].name
+    most = COSTS["Swin-T", first]
+    rows: list[Row] = []
+    for (fused, way), count in counts.items():
+        whole, products = counts[fused, first], counts[False, way].flops
+        cost = COSTS.get(("Swin-T", way))
+        printed = cost or RECOGNITION.get(("Swin-T", way))
+        gigabytes = printed.gigabytes if printed else math.nan
+        seconds = cost.seconds if cost else math.nan
+        rows.append(
+            {
+                "attention": "fused" if fused else "explicit",
+                "way": way,
+                "saved_gib": count.saved / GIB,
+                "saved_share": count.saved / whole.saved,
+                "allocated_gib": count.allocated / GIB,
+                "allocated_share": count.allocated / whole.allocated,
+                "teraflops": products / 1e12,
+                "flops_share": products / counts[False, first].flops,
+                "published_gb": gigabytes,
+                "published_share": gigabytes / most.gigabytes,
+                "published_seconds": seconds,
+                "published_seconds_share": seconds / most.seconds,
+            }
+        )
+    return rows
+
+
+def printed_ratio(keep_ratio: float, nodes: int, head: int) -> float:
+    """Return equation (4): what of a layer's bytes SBP saves, as the paper counts them."""
+    share = head / nodes
+    return (4 * share + keep_ratio * (11 * share + 2)) / (15 * share + 2)
+
+
+def counted_ratio(keep_ratio: float, nodes: int, head: int, *, fused: bool) -> float:
+    """Return the same as our layers save it: input, its norm, keys and values of all nodes.
+
+    The softmax's matrix is there once, and with fused attention not at all; what attention gives is
+    saved too. Statistics of the norms are left out.
+    """
+    kept = 12 + (0 if fused else nodes / head)
+    return (4 + keep_ratio * kept) / (4 + kept)
+
+
+def _table(_: "DataFrame", __: argparse.Namespace) -> Table:
+    from actionspan_papers.sbp.swin import HEAD, WINDOW
 
     nodes = WINDOW[0] * WINDOW[1] ** 2
     parts = (0.5, 0.25, 0.125)
@@ -45,18 +133,8 @@ def run(arguments: argparse.Namespace) -> None:
         "explain that its SBP stands between our SBP and our SBP + checkpointing. Checkpointing "
         "costs less than a third more: a layer that is run again stops at the last tensor needed.",
     ]
-    titles = {
-        "attention": "attention",
-        "way": "way",
-        "saved_gib": "saved, GiB",
-        "saved_share": "share",
-        "allocated_gib": "allocated, GiB",
-        "allocated_share": "share",
-        "teraflops": "TFLOP",
-        "flops_share": "share",
-        "published_gb": "published, GB",
-        "published_share": "share",
-        "published_seconds": "published, s",
-        "published_seconds_share": "share",
-    }
-    write_table(arguments, cost_rows(), caption, "ll" + 10 * "r", titles)
+    return Table(caption=caption, titles=_TITLES)
+
+
+EXPERIMENT = Experiment(rows=_rows, table=_table, forms=FORMS)
+add_arguments, run = EXPERIMENT.add_arguments, EXPERIMENT.run

@@ -1,36 +1,69 @@
 """Train a small transformer on rendered clips in four ways, as in tables 1 and 3 of paper 004."""
 
 import argparse
+from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from actionspan.settings import add_settings, from_arguments
+from actionspan_papers.experiments import Experiment, Row, Table
+from actionspan_papers.sbp.claims import accuracy_findings
+from actionspan_papers.sbp.published import ACCURACY, DROPOUT, END_TO_END, FRAMES
 from actionspan_papers.sbp.settings import SbpSettings, TransformerSettings
-from actionspan_papers.tables import add_outputs, table_cells, write_table
+from actionspan_papers.sbp.trainings import Measured
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+_NETWORKS = {"type": Path, "required": True, "help": "trained networks to write, .pt"}
+_TITLES = {
+    "way": "way",
+    "top1": "top-1",
+    "less_than_end_to_end": "less than end-to-end",
+    "above_frame_dropout": "above frame dropout",
+    "above_frame_wise": "above frame-wise",
+    "saved_kib_a_clip": "saved, KiB a clip",
+    "saved_share": "share",
+    "published_kinetics": "published, Kinetics-400",
+    "published_epic": "published, EPIC verbs",
+}
+_Found = Mapping[str, Measured]
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the step's flags."""
-    add_outputs(parser)
-    parser.add_argument(
-        "--out-networks", type=Path, required=True, help="trained networks to write, .pt"
-    )
-    add_settings(parser, SbpSettings)
-    add_settings(parser, TransformerSettings)
-
-
-def run(arguments: argparse.Namespace) -> None:
-    """Write a row a way to train, and the networks of all seeds."""
-    own = from_arguments(SbpSettings, arguments)
-    settings = from_arguments(TransformerSettings, arguments)
-    from actionspan_papers.sbp.clips import CLASSES
-    from actionspan_papers.sbp.table3_rows import accuracy_rows, train_all, write_trained
-    from actionspan_papers.sbp.transformer_claims import accuracy_findings
+def _read(arguments: argparse.Namespace, own: SbpSettings, settings: TransformerSettings) -> _Found:
+    """Train and write the networks of all seeds; return the top-1 of each way."""
+    from actionspan_papers.sbp.clips import train_all, write_trained
 
     trained, found = train_all(own, settings)
     write_trained(arguments.out_networks, trained)
-    rows = accuracy_rows(found, own, settings)
-    columns, every = table_cells(rows)
-    written = [dict(zip(columns, cells, strict=True)) for cells in every]
+    return found
+
+
+def _rows(found: _Found, own: SbpSettings, settings: TransformerSettings) -> list[Row]:
+    """Return a row a way to train: its top-1, and its difference to three others, in points."""
+    from actionspan_papers.sbp.clips import saved_by_a_clip
+
+    saved = {way: saved_by_a_clip(way, settings) for way in found}
+    level = own.confidence
+    return [
+        {
+            "way": way,
+            "top1": measured.estimate(level),
+            "less_than_end_to_end": found[END_TO_END].above(measured, level),
+            "above_frame_dropout": measured.above(found[DROPOUT], level),
+            "above_frame_wise": measured.above(found[FRAMES], level),
+            "top1_of_seeds": " ".join(f"{value:.2f}" for value in measured.seeds),
+            "saved_kib_a_clip": saved[way] / 1024,
+            "saved_share": saved[way] / saved[END_TO_END],
+            "published_kinetics": ACCURACY[way].kinetics,
+            "published_epic": ACCURACY[way].epic,
+        }
+        for way, measured in found.items()
+    ]
+
+
+def _table(rows: "DataFrame", _: _Found, own: SbpSettings, settings: TransformerSettings) -> Table:
+    from actionspan_papers.sbp.clips import CLASSES
+
     caption = [
         f"Tables 1 and 3 on a small scale: top-1 in percent on {settings.validation_clips} "
         f"rendered clips of {len(CLASSES)} classes ({', '.join(CLASSES)}), whose scenes, persons "
@@ -47,17 +80,17 @@ def run(arguments: argparse.Namespace) -> None:
     caption += [
         f"Claim: {finding.claim.text} ({finding.claim.source}): **{finding.verdict}**. "
         f"{finding.why}"
-        for finding in accuracy_findings(written, settings.margin)
+        for finding in accuracy_findings(rows, settings.margin)
     ]
-    titles = {
-        "way": "way",
-        "top1": "top-1",
-        "less_than_end_to_end": "less than end-to-end",
-        "above_frame_dropout": "above frame dropout",
-        "above_frame_wise": "above frame-wise",
-        "saved_kib_a_clip": "saved, KiB a clip",
-        "saved_share": "share",
-        "published_kinetics": "published, Kinetics-400",
-        "published_epic": "published, EPIC verbs",
-    }
-    write_table(arguments, rows, caption, "l" + 8 * "r", titles)
+    return Table(caption=caption, titles=_TITLES)
+
+
+EXPERIMENT = Experiment(
+    inputs={"out-networks": _NETWORKS},
+    read=_read,
+    rows=_rows,
+    table=_table,
+    settings=(SbpSettings, TransformerSettings),
+    forms={"saved_kib_a_clip": ".0f", "saved_share": ".3f"},
+)
+add_arguments, run = EXPERIMENT.add_arguments, EXPERIMENT.run

@@ -1,21 +1,29 @@
 """Write table 4 of paper 004: online detection with encoders that are tuned in several ways."""
 
 import argparse
+import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from actionspan.settings import add_settings, from_arguments
-from actionspan_papers.estimates import Estimate
-from actionspan_papers.sbp.gradients import add_snippets
+from actionspan.finetune.settings import HEADS
+from actionspan_papers.experiments import Cell, Experiment, Row, Table
 from actionspan_papers.sbp.published import HEADS_LIKE, ONLINE, Trained
 from actionspan_papers.sbp.settings import DetectionSettings, SbpSettings, TuningSettings
-from actionspan_papers.tables import Row, add_outputs, write_table
+from actionspan_papers.sbp.trainings import (
+    ENDS,
+    SETTINGS,
+    SNIPPETS,
+    Measured,
+    Run,
+    interval_words,
+    measure_online,
+    with_sbp,
+)
 
 if TYPE_CHECKING:
-    from actionspan_papers.sbp.online_rows import Run
-    from actionspan_papers.sbp.trainings import Measured, Training
+    from pandas import DataFrame
 
-TITLES = {
+_TITLES = {
     "head": "head",
     "way": "training",
     "keep_ratio": "keep ratio",
@@ -24,28 +32,35 @@ TITLES = {
     "above_full": "above full",
     "published": "published",
 }
+_Found = Mapping[Run, Measured]
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the step's flags."""
-    add_snippets(parser)
-    add_outputs(parser)
-    add_settings(parser, SbpSettings)
-    add_settings(parser, TuningSettings)
-    add_settings(parser, DetectionSettings)
+def _read(
+    arguments: argparse.Namespace,
+    own: SbpSettings,
+    tuning: TuningSettings,
+    compared: DetectionSettings,
+) -> _Found:
+    runs = [(head, training) for head in HEADS for training in with_sbp(compared.online_ratios)]
+    return measure_online(arguments, runs, own, tuning)
 
 
-def run(arguments: argparse.Namespace) -> None:
-    """Write a row a head and training."""
-    own = from_arguments(SbpSettings, arguments)
-    tuning = from_arguments(TuningSettings, arguments)
-    compared = from_arguments(DetectionSettings, arguments)
-    from actionspan.finetune.settings import HEADS
-    from actionspan_papers.sbp.online_rows import measure_online
-    from actionspan_papers.sbp.trainings import online_trainings
+def _rows(found: _Found, own: SbpSettings, *_: object) -> list[Row]:
+    """Return the rows, with differences to the frozen and the fully trained encoder."""
+    rows: list[Row] = []
+    for (head, training), measured in found.items():
+        printed = ONLINE.get((HEADS_LIKE[head], Trained(training.way, training.keep_ratio)))
+        row: dict[str, Cell] = {"head": head, **training.cells(), "seeds": len(measured.seeds)}
+        row["precision"] = measured.estimate(own.confidence)
+        for way, end in ENDS.items():
+            row[f"above_{way}"] = measured.above(found[head, end], own.confidence)
+        rows.append({**row, "published": printed.precision if printed else math.nan})
+    return rows
 
-    runs = [(head, training) for head in HEADS for training in online_trainings(compared)]
-    found = measure_online(arguments.snippets, arguments.annotations, runs, own, tuning)
+
+def _table(
+    _: "DataFrame", found: _Found, own: SbpSettings, tuning: TuningSettings, __: DetectionSettings
+) -> Table:
     videos = next(iter(found.values())).videos
     caption = [
         "Table 4 of paper 004: per-frame mean average precision of online detection, in percent. "
@@ -56,43 +71,8 @@ def run(arguments: argparse.Namespace) -> None:
         "Published: THUMOS14, ResNet-50 of Kinetics-400, TRN and LSTR; the order of the trainings "
         "can be compared, the numbers cannot.",
     ]
-    write_table(arguments, table_rows(found, own), caption, "llrrrrr", TITLES)
+    return Table(caption=caption, titles=_TITLES)
 
 
-def interval_words(own: SbpSettings) -> str:
-    """Return what the cells are."""
-    return (
-        f"{own.seeds} seeds, which share first weights, order of videos and crops between "
-        f"trainings; in brackets the {100 * own.confidence:g} % interval over videos (bootstrap, "
-        f"{own.resamples:,} resamples) and seeds. Differences are of the same videos and seeds."
-    )
-
-
-def table_rows(found: "Mapping[Run, Measured]", own: SbpSettings) -> list[Row]:
-    """Return the rows, with differences to the frozen and the fully trained encoder."""
-    rows: list[Row] = []
-    for (head, training), measured in found.items():
-        ends = {way: found[key] for way in ("frozen", "full") for key in _of_way(found, head, way)}
-        published = ONLINE.get((HEADS_LIKE[head], printed(training)))
-        row: dict[str, str | Estimate] = {"head": head, **training.cells()}
-        row |= {"seeds": str(len(measured.seeds)), "precision": measured.estimate(own.confidence)}
-        for way, other in ends.items():
-            row[f"above_{way}"] = above(measured, other, own.confidence)
-        row["published"] = f"{published.precision:g}" if published else ""
-        rows.append(row)
-    return rows
-
-
-def above(measured: "Measured", other: "Measured", confidence: float) -> Estimate:
-    """Return a difference, which a training does not have to itself."""
-    same = measured is other
-    return Estimate(form="+.2f") if same else measured.above(other, confidence)
-
-
-def printed(training: "Training") -> Trained:
-    """Return how the paper names a training."""
-    return Trained(training.way, training.keep_ratio)  # type: ignore[arg-type]
-
-
-def _of_way(found: "Mapping[Run, Measured]", head: str, way: str) -> "list[Run]":
-    return [key for key in found if (key[0], key[1].way) == (head, way)]
+EXPERIMENT = Experiment(inputs=SNIPPETS, read=_read, rows=_rows, table=_table, settings=SETTINGS)
+add_arguments, run = EXPERIMENT.add_arguments, EXPERIMENT.run

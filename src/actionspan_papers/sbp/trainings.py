@@ -1,26 +1,42 @@
-"""The trainings that tables 4 and 5 and figure 6 compare: their names, how each is run and scored.
+"""The trainings that tables 4 and 5 and figure 6 compare: how each is run, measured and compared.
 
 Two trainings with the same seed share their first weights, their order of videos and, where they
 sample, their draws; so seeds are compared in pairs. Videos are drawn once for all.
 """
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
+import argparse
+import math
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
-from actionspan.arrays import Float64
+from actionspan.arrays import Float32, Float64, Int64
+from actionspan.errors import InputError
 from actionspan.features.settings import EncoderSettings, RescaleSettings
-from actionspan.finetune.settings import FinetuneSettings, SamplerName, WayName
+from actionspan.files.storage import open_h5
+from actionspan.finetune.precision import mean_average_precision
+from actionspan.finetune.settings import FinetuneSettings, HeadName, SamplerName, WayName
+from actionspan.running.progress import progress
 from actionspan.temporal.settings import TemporalSettings
 from actionspan_papers.estimates import Estimate, over_samples_and_seeds
+from actionspan_papers.experiments import Cell, files
 from actionspan_papers.resampling import draw_videos
-from actionspan_papers.sbp.settings import DetectionSettings, TuningSettings
+from actionspan_papers.sbp.settings import DetectionSettings, SbpSettings, TuningSettings
 
 Key = TypeVar("Key", bound=Hashable)
 Scores = TypeVar("Scores")
+
+SNIPPETS: Mapping[str, Any] = {
+    "snippets": files("stores of `finetune store`"),
+    "annotations": "annotations.json",
+}
+"""The flags of what is learned from."""
+SETTINGS = SbpSettings, TuningSettings, DetectionSettings
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,7 +62,12 @@ class Measured:
         return found.percentage()
 
     def above(self, other: "Measured", confidence: float) -> Estimate:
-        """Return how much higher this is than another of the same seeds and videos."""
+        """Return how much higher this is than another of the same seeds and videos.
+
+        Nothing is compared with itself: the estimate is empty then.
+        """
+        if other is self:
+            return Estimate()
         return over_samples_and_seeds(
             self.value - other.value,
             [self.seeds - other.seeds],
@@ -84,11 +105,13 @@ def measure(
     }
 
 
-FROZEN, FULL, SBP = "frozen", "full", "sbp"
-UNIFORM: SamplerName = "uniform_random"
-IMPORTANCE: SamplerName = "importance"
-COMPARED: tuple[SamplerName, ...] = (UNIFORM, "diverse_feature", "diverse_gradient")
-"""The samplers of figure 6."""
+def interval_words(own: SbpSettings) -> str:
+    """Return what the cells of tables 4 and 5 and figure 6 are."""
+    return (
+        f"{own.seeds} seeds, which share first weights, order of videos and crops between "
+        f"trainings; in brackets the {100 * own.confidence:g} % interval over videos (bootstrap, "
+        f"{own.resamples:,} resamples) and seeds. Differences are of the same videos and seeds."
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,57 +120,43 @@ class Training:
 
     way: WayName = "sbp"
     keep_ratio: float = 1.0
-    sampler: SamplerName = UNIFORM
+    sampler: SamplerName = "uniform_random"
     encoder_share: float | None = None
     """None: as the settings of all trainings have it."""
 
-    @property
-    def name(self) -> str:
-        """Return a name for tables and folders, such as sbp-0.25-importance."""
-        if self.way != SBP:
-            return self.way
-        share = "" if self.encoder_share is None else f"-{self.encoder_share:g}"
-        sampler = "" if self.sampler == UNIFORM else f"-{self.sampler}"
-        return f"{SBP}-{self.keep_ratio:g}{sampler}{share}"
-
-    def cells(self) -> dict[str, str]:
+    def cells(self) -> dict[str, Cell]:
         """Return what a table says of the training."""
-        sbp = self.way == SBP
-        return {
-            "way": self.way,
-            "keep_ratio": f"{self.keep_ratio:g}" if sbp else "",
-            "sampler": self.sampler if sbp else "",
-        }
+        if self.way != "sbp":
+            return {"way": self.way, "keep_ratio": math.nan, "sampler": ""}
+        return {"way": self.way, "keep_ratio": self.keep_ratio, "sampler": self.sampler}
 
 
-def online_trainings(own: DetectionSettings) -> list[Training]:
-    """Return the trainings of table 4, the frozen encoder first."""
-    return [*_ends(), *(Training(keep_ratio=ratio) for ratio in own.online_ratios)]
+FROZEN, FULL = Training(way="frozen"), Training(way="full")
+ENDS = {"frozen": FROZEN, "full": FULL}
+"""What SBP is compared with."""
 
 
-def localisation_trainings(own: DetectionSettings) -> list[Training]:
-    """Return the trainings of table 5, the frozen encoder first, and importance sampling last."""
-    ours = Training(keep_ratio=own.importance_ratio, sampler=IMPORTANCE)
-    return [*_ends(), *(Training(keep_ratio=ratio) for ratio in own.ratios), ours]
+def with_sbp(ratios: Iterable[float]) -> list[Training]:
+    """Return both ends and a training with SBP at each ratio."""
+    return [FROZEN, FULL, *(Training(keep_ratio=ratio) for ratio in ratios)]
 
 
-def swept_trainings(own: DetectionSettings) -> list[Training]:
-    """Return the trainings of figure 6: each sampler with each step size of the encoder."""
-    return [
-        Training(keep_ratio=own.figure_ratio, sampler=sampler, encoder_share=share)
-        for sampler in COMPARED
-        for share in own.shares
-    ]
+def tuned(
+    arguments: argparse.Namespace,
+    training: Training,
+    own: TuningSettings,
+    seed: int,
+    out: Path,
+    head: HeadName | None = None,
+) -> None:
+    """Tune the RGB encoder on the snippets of the flags into the folder `out`.
 
+    No video is held out, the last epoch is kept.
+    """
+    from actionspan.finetune.tuning import tune
 
-def _ends() -> list[Training]:
-    return [Training(way="frozen"), Training(way="full")]
-
-
-def finetune_settings(training: Training, own: TuningSettings, seed: int) -> FinetuneSettings:
-    """Return the settings of a training; no video is held out, the last epoch is kept."""
     share = own.encoder_share if training.encoder_share is None else training.encoder_share
-    return FinetuneSettings(
+    settings = FinetuneSettings(
         way=training.way,
         keep_ratio=training.keep_ratio,
         sampler=training.sampler,
@@ -161,43 +170,79 @@ def finetune_settings(training: Training, own: TuningSettings, seed: int) -> Fin
         score_every=0,
         seed=seed,
     )
-
-
-def tuned(
-    snippets: Sequence[Path],
-    annotations: Path,
-    training: Training,
-    own: TuningSettings,
-    seed: int,
-    out: Path,
-    **more: Any,
-) -> Path:
-    """Tune the RGB encoder into the folder `out`, and return that; `more` is given to `tune`."""
-    from actionspan.finetune.tuning import tune
-
     tune(
-        snippets,
-        annotations,
-        finetune_settings(training, own, seed),
-        encoder_settings(own),
-        rescale_settings(own),
-        temporal_settings(seed),
+        arguments.snippets,
+        arguments.annotations,
+        settings,
+        EncoderSettings(input_size=own.input_size, device="cpu"),
+        RescaleSettings(components=own.components),
+        TemporalSettings(seed=seed),
         out,
-        **more,
+        head=head,
     )
-    return out
 
 
-def encoder_settings(own: TuningSettings, weights: Path | None = None) -> EncoderSettings:
-    """Return the encoder to start from, or that of a tuning's checkpoint."""
-    return EncoderSettings(rgb_weights=weights, input_size=own.input_size, device="cpu")
+def scores_of(
+    keys: Iterable[Key], seeds: int, title: str, score: Callable[[Key, int, Path], Scores]
+) -> dict[Key, list[Scores]]:
+    """Train and score each way with every seed, in a scratch folder each."""
+    wanted = [(key, seed) for key in keys for seed in range(1, seeds + 1)]
+    scored: dict[Key, list[Scores]] = {}
+    for key, seed in progress(wanted, title, len(wanted)):
+        with TemporaryDirectory() as folder:
+            scored.setdefault(key, []).append(score(key, seed, Path(folder)))
+    return scored
 
 
-def rescale_settings(own: TuningSettings) -> RescaleSettings:
-    """Return how features become the steps of a temporal network."""
-    return replace(RescaleSettings(), components=own.components)
+Run = tuple[HeadName, Training]
 
 
-def temporal_settings(seed: int) -> TemporalSettings:
-    """Return how a temporal network is built, and trained on features that do not change."""
-    return replace(TemporalSettings(), seed=seed)
+@dataclass(frozen=True, kw_only=True)
+class OnlineScores:
+    """The scores (N, K) of all snippets, which are right (N, K), and each one's video (N,)."""
+
+    scores: Float32
+    right: NDArray[np.bool_]
+    video: Int64
+
+    def precision(self, counts: Float64) -> float:
+        """Return the mean average precision where each video counts so often, (V,)."""
+        return mean_average_precision(self.scores, self.right, counts[self.video])
+
+
+def read_scores(path: Path) -> OnlineScores:
+    """Read what `finetune online` says of the validation videos.
+
+    Raises:
+        InputError: The file is missing, or there are fewer than two videos.
+    """
+    with open_h5(path) as file:
+        names = sorted(file)
+        if len(names) < 2:
+            raise InputError(f"{path}: {len(names)} validation videos: 2 at least are compared")
+        scores = [np.asarray(file[name]["scores"][:], np.float32) for name in names]
+        right = [np.asarray(file[name]["labels"][:], bool) for name in names]
+    lengths = [len(rows) for rows in scores]
+    return OnlineScores(
+        scores=np.concatenate(scores),
+        right=np.concatenate(right),
+        video=np.repeat(np.arange(len(names)), lengths),
+    )
+
+
+def measure_online(
+    arguments: argparse.Namespace, runs: Iterable[Run], own: SbpSettings, tuning: TuningSettings
+) -> dict[Run, Measured]:
+    """Tune every head with every training and seed; return their average precision.
+
+    The heads are causal: each snippet of the validation videos is scored from its past.
+    """
+
+    def score(run: Run, seed: int, out: Path) -> OnlineScores:
+        head, training = run
+        tuned(arguments, training, tuning, seed, out, head)
+        return read_scores(out / "scores.h5")
+
+    scored = scores_of(runs, own.seeds, "tuning", score)
+    videos = int(next(iter(scored.values()))[0].video[-1]) + 1
+    return measure(scored, OnlineScores.precision, videos, own.resamples)

@@ -5,24 +5,11 @@ top ones drops backward paths itself (paper 004, section 3.2.2). The forward pas
 transformer up to rounding: kept and dropped nodes go through the same products in two batches.
 """
 
-from collections.abc import Sequence
-from itertools import pairwise
-from typing import Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
-from torch.utils.checkpoint import checkpoint
-
-from actionspan_papers.sbp.node_rows import (
-    NodeRows,
-    check_nested,
-    checked_rows,
-    divide_nodes,
-    keep_gradient,
-    put_together,
-    take,
-)
 
 Form = Literal["masked", "shortcut"]
 """What the shortcut of a dropped node does in backward.
@@ -33,6 +20,89 @@ what arrives through keys and values (In-depth Study of SBP, the follow-up).
 """
 
 
+class NodeRows(NamedTuple):
+    """The nodes of (B, N, …) in two parts, kept ones and dropped ones, and the way back.
+
+    Each is (k,) rows, the same in all examples, or (B, k) rows of each example.
+    """
+
+    kept: Tensor
+    dropped: Tensor
+    place: Tensor
+    """Of each of the N nodes in the sequence of kept nodes followed by dropped ones."""
+
+
+def checked_rows(kept: Tensor, size: int, count: int) -> Tensor:
+    """Return rows of nodes, (k,) or (B, k), of `size` examples with `count` nodes each.
+
+    Raises:
+        ValueError: They are of another type or shape, none, not from 0 to N - 1, or one is there
+            twice.
+    """
+    if kept.dtype != torch.int64 or kept.dim() not in (1, 2) or not kept.numel():
+        raise ValueError(
+            f"rows of nodes: {kept.dtype} of shape {tuple(kept.shape)}; they must be int64, (k,) "
+            "or (B, k), at least 1"
+        )
+    if kept.dim() == 2 and len(kept) != size:
+        raise ValueError(f"rows of nodes of {len(kept)} examples: there are {size}")
+    if kept.is_meta:
+        return kept
+    ordered = kept.sort(dim=-1).values
+    least, most = int(ordered.min()), int(ordered.max())
+    if least < 0 or most >= count:
+        raise ValueError(
+            f"rows of nodes from {least} to {most}; they must be from 0 to {count - 1}"
+        )
+    if bool((ordered.diff(dim=-1) == 0).any()):
+        raise ValueError("rows of nodes: one is there twice; they must be distinct")
+    return kept
+
+
+def divide_nodes(kept: Tensor, count: int) -> NodeRows:
+    """Divide `count` nodes by the rows that are kept, (k,) or (B, k) int64 without repeats.
+
+    No number of rows depends on a value, so that it works on the `meta` device too.
+    """
+    marks = torch.ones((*kept.shape[:-1], count), dtype=torch.int64, device=kept.device)
+    order = marks.scatter(-1, kept, 0).argsort(dim=-1, stable=True)  # kept nodes come first
+    size = kept.shape[-1]
+    return NodeRows(order[..., :size], order[..., size:], order.argsort(dim=-1))
+
+
+def take(nodes: Tensor, rows: Tensor) -> Tensor:
+    """Return the (B, k, …) nodes in these rows of (B, N, …); backward saves the rows alone."""
+    if rows.dim() == 1:
+        return nodes.index_select(1, rows)
+    # not `gather`, which saves a row for each number of a node
+    first = torch.arange(len(rows), device=rows.device).unsqueeze(1) * nodes.shape[1]
+    taken = nodes.flatten(0, 1).index_select(0, (rows + first).flatten())
+    return taken.view(*rows.shape, *nodes.shape[2:])
+
+
+def put_together(kept: Tensor, dropped: Tensor, rows: NodeRows) -> Tensor:
+    """Return the (B, N, …) nodes that `take` divided."""
+    return take(torch.cat([kept, dropped], dim=1), rows.place)
+
+
+class KeepGradient(torch.autograd.Function):
+    """The identity on (B, N, D) nodes, whose gradient is zero outside the kept rows."""
+
+    @staticmethod
+    def forward(ctx: Any, nodes: Tensor, kept: Tensor) -> Tensor:
+        """Return the nodes as they are; the rows are saved, and nothing of the nodes."""
+        ctx.save_for_backward(kept)
+        return nodes.view_as(nodes)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
+        """Return the gradient with zeros in place of the dropped nodes'."""
+        (gradient,), (kept,) = gradients, ctx.saved_tensors
+        count = gradient.shape[1]
+        outside = torch.ones((*kept.shape[:-1], count), dtype=torch.bool, device=kept.device)
+        return gradient.masked_fill(outside.scatter(-1, kept, False).unsqueeze(-1), 0), None
+
+
 class TransformerLayer(nn.Module):
     """A pre-norm layer: attention, then two dense layers on each node; each adds to its input.
 
@@ -40,13 +110,7 @@ class TransformerLayer(nn.Module):
     """
 
     def __init__(
-        self,
-        width: int,
-        heads: int,
-        *,
-        form: Form = "masked",
-        fused: bool = True,
-        hidden: int | None = None,
+        self, width: int, heads: int, *, form: Form = "masked", fused: bool = True
     ) -> None:
         """Make a layer.
 
@@ -55,7 +119,6 @@ class TransformerLayer(nn.Module):
             heads: Of attention; divides the width.
             form: What the shortcut of dropped nodes does in backward.
             fused: Use `scaled_dot_product_attention`, which saves no (N, N) matrix.
-            hidden: Units between the dense layers; by default 4 D.
 
         Raises:
             ValueError: An argument is not allowed.
@@ -74,22 +137,17 @@ class TransformerLayer(nn.Module):
         self.value = nn.Linear(width, width)
         self.merge = nn.Linear(width, width)
         self.norm2 = nn.LayerNorm(width)
-        self.dense1 = nn.Linear(width, hidden or 4 * width)
-        self.dense2 = nn.Linear(hidden or 4 * width, width)
+        self.dense1 = nn.Linear(width, 4 * width)
+        self.dense2 = nn.Linear(4 * width, width)
 
     def forward(self, nodes: Tensor, rows: NodeRows | None = None) -> Tensor:
-        """Return the (B, N, D) nodes of (B, N, D) ones.
-
-        Args:
-            nodes: (B, N, D).
-            rows: Which ones keep their backward path; by default all.
-        """
+        """Return the (B, N, D) nodes of (B, N, D) ones; `rows` keep their backward path."""
         if rows is None:
             seen = self.norm1(nodes)  # (B, N, D)
             return self._after(nodes, self.query(seen), self.key(seen), self.value(seen))
         masked = self.form == "masked"
         if masked:
-            nodes = keep_gradient(nodes, rows.kept)
+            nodes = KeepGradient.apply(nodes, rows.kept)  # type: ignore[no-untyped-call]
         seen = self.norm1(nodes)  # (B, N, D)
         query, key, value = self.query(seen), self.key(seen), self.value(seen)
         kept = self._after(take(nodes, rows.kept), take(query, rows.kept), key, value)  # (B, k, D)
@@ -132,8 +190,6 @@ class TransformerEncoder(nn.Module):
         top: int = 4,
         form: Form = "masked",
         fused: bool = True,
-        checkpointed: bool = False,
-        hidden: int | None = None,
     ) -> None:
         """Make the layers.
 
@@ -145,8 +201,6 @@ class TransformerEncoder(nn.Module):
                 and has 4 of Swin-T's 12 and 6 of Swin-B's 24.
             form: As for `TransformerLayer`.
             fused: As for `TransformerLayer`.
-            checkpointed: Save the input of each layer alone, and run the layer again in backward.
-            hidden: As for `TransformerLayer`.
 
         Raises:
             ValueError: An argument is not allowed.
@@ -154,54 +208,118 @@ class TransformerEncoder(nn.Module):
         super().__init__()
         if not 0 <= top <= layers:
             raise ValueError(f"top {top}: from 0 to the {layers} layers")
-        self.top, self.checkpointed = top, checkpointed
+        self.sampled = layers - top
+        """How many layers, from the bottom, may drop backward paths."""
         self.layers = nn.ModuleList(
-            TransformerLayer(width, heads, form=form, fused=fused, hidden=hidden)
-            for _ in range(layers)
+            TransformerLayer(width, heads, form=form, fused=fused) for _ in range(layers)
         )
 
-    @property
-    def sampled(self) -> int:
-        """How many layers, from the bottom, may drop backward paths."""
-        return len(self.layers) - self.top
-
-    def forward(self, nodes: Tensor, kept: Tensor | Sequence[Tensor] | None = None) -> Tensor:
+    def forward(self, nodes: Tensor, kept: Tensor | None = None) -> Tensor:
         """Return the (B, N, D) nodes of (B, N, D) ones.
 
         Args:
             nodes: (B, N, D).
-            kept: (k,) or (B, k) rows whose backward path is kept in the lower layers; or one such
-                tensor for each of them, bottom first, as `layer_rows` draws. By default all.
+            kept: (k,) or (B, k) rows whose backward path is kept in the lower layers; by default
+                all.
 
         Raises:
-            ValueError: There are not as many tensors as lower layers, rows are not what
-                `checked_rows` allows, or those of a layer are not among those of the next.
+            ValueError: The rows are not what `checked_rows` allows.
         """
-        for layer, rows in zip(self.layers, self._rows(kept, nodes), strict=True):
-            if self.checkpointed and torch.is_grad_enabled():
-                nodes = checkpoint(layer, nodes, rows, use_reentrant=False)
-            else:
-                nodes = layer(nodes, rows)
+        rows = None
+        size, count = nodes.shape[:2]
+        if kept is not None and checked_rows(kept, size, count).shape[-1] < count:
+            rows = divide_nodes(kept.to(nodes.device), count)
+        for number, layer in enumerate(self.layers):
+            nodes = layer(nodes, rows if number < self.sampled else None)
         return nodes
 
-    def _rows(self, kept: Tensor | Sequence[Tensor] | None, nodes: Tensor) -> list[NodeRows | None]:
-        """Return the rows of every layer, on the device of the nodes."""
-        size, count = nodes.shape[:2]
-        if kept is None:
-            return [None] * len(self.layers)
-        many = [kept] * self.sampled if isinstance(kept, Tensor) else list(kept)
-        if len(many) != self.sampled:
-            raise ValueError(f"rows of {len(many)} layers: one for each of {self.sampled}")
-        divided: dict[int, NodeRows | None] = {}  # the same rows are divided once
-        for rows in many:
-            if id(rows) in divided:
-                continue
-            checked_rows(rows, count)
-            if rows.dim() == 2 and len(rows) != size:
-                raise ValueError(f"rows of nodes of {len(rows)} examples: there are {size}")
-            whole = rows.shape[-1] == count
-            divided[id(rows)] = None if whole else divide_nodes(rows.to(nodes.device), count)
-        for below, above in pairwise(many):
-            if below is not above and below.dim() == above.dim() and not below.is_meta:
-                check_nested(below, above)
-        return [divided[id(rows)] for rows in many] + [None] * self.top
+
+class VideoTransformer(nn.Module):
+    """(B, T, C, H, W) clips to (B, classes) scores: patches, layers, the mean of all, a classifier.
+
+    Nodes are patches of t frames, row by row and frame by frame; each has a learned position in
+    time and one in the picture. Every patch of every frame sees all others.
+    """
+
+    def __init__(
+        self,
+        classes: int,
+        *,
+        frames: int = 8,
+        height: int = 64,
+        width: int = 64,
+        channels: int = 1,
+        patch: tuple[int, int, int] = (1, 8, 8),
+        features: int = 64,
+        heads: int = 4,
+        layers: int = 6,
+        top: int = 2,
+    ) -> None:
+        """Make the network of clips of T `frames` with C `channels`, H `height` and W `width`.
+
+        Args:
+            classes: How many scores.
+            frames: T of a clip.
+            height: H of its frames, in pixels.
+            width: W of its frames, in pixels.
+            channels: C, maps of a frame.
+            patch: Frames, rows and columns of a patch; each divides the clip's.
+            features: D, of a node.
+            heads: Of attention; divides the features.
+            layers: How many.
+            top: How many of them always keep all backward paths.
+
+        Raises:
+            ValueError: An argument is not allowed.
+        """
+        super().__init__()
+        sizes = frames, height, width
+        if min(patch) < 1 or any(size % part for size, part in zip(sizes, patch, strict=True)):
+            raise ValueError(f"patch {patch}: each number divides that of the clip, {sizes}")
+        t, h, w = (size // part for size, part in zip(sizes, patch, strict=True))
+        self.clip = frames, channels, height, width
+        """The shape of a clip."""
+        self.grid = t, h, w
+        """Patches in time, in a column and in a row."""
+        self.embedding = nn.Conv3d(channels, features, patch, stride=patch)
+        self.time = nn.Parameter(0.02 * torch.randn(t, 1, features))
+        self.place = nn.Parameter(0.02 * torch.randn(h * w, features))
+        self.encoder = TransformerEncoder(features, heads, layers, top=top)
+        self.norm = nn.LayerNorm(features)
+        self.classifier = nn.Linear(features, classes)
+
+    def forward(
+        self, clips: Tensor, kept: Tensor | None = None, *, only: Tensor | None = None
+    ) -> Tensor:
+        """Return the class scores before softmax, (B, classes).
+
+        Args:
+            clips: (B, T, C, H, W).
+            kept: Rows of nodes as `TransformerEncoder.forward` takes them.
+            only: (k,) or (B, k) rows of nodes; all others are left out of both passes (frame
+                dropout). `kept` then counts among these.
+        """
+        nodes = self.nodes(clips)  # (B, N, D)
+        if only is not None:
+            nodes = take(nodes, checked_rows(only, *nodes.shape[:2]).to(nodes.device))
+        nodes = self.encoder(nodes, kept)
+        scores: Tensor = self.classifier(self.norm(nodes).mean(dim=1))
+        return scores
+
+    def nodes(self, clips: Tensor) -> Tensor:
+        """Return the (B, N, D) nodes of (B, T, C, H, W) clips, with their positions.
+
+        Raises:
+            ValueError: The clips are not of the network's length and size.
+        """
+        if clips.dim() != 5 or tuple(clips.shape[1:]) != self.clip:
+            raise ValueError(f"clips of shape {tuple(clips.shape)}: (B, *{self.clip})")
+        patches: Tensor = self.embedding(clips.transpose(1, 2))  # (B, D, t, h, w)
+        positions = (self.time + self.place).flatten(0, 1)  # (N, D)
+        return patches.flatten(2).transpose(1, 2) + positions
+
+    def frame_nodes(self, frames: Tensor) -> Tensor:
+        """Return all nodes of some frames, (…, k h w) rows of (…, k) frames from 0 to t - 1."""
+        _, h, w = self.grid
+        inside = torch.arange(h * w, device=frames.device)
+        return (frames.unsqueeze(-1) * (h * w) + inside).flatten(-2)

@@ -6,21 +6,25 @@ import pytest
 
 from actionspan.cli import main
 from actionspan_papers.claims import NOT_REPRODUCED, NOT_TESTABLE, REPRODUCED
-from actionspan_papers.estimates import Estimate, alike
-from actionspan_papers.sbp.detection_claims import (
+from actionspan_papers.estimates import Estimate, alike, at_most
+from actionspan_papers.experiments import frame_of
+from actionspan_papers.sbp.claims import (
+    accuracy_findings,
+    cell,
     localisation_findings,
+    memory_findings,
     online_findings,
     rate_findings,
+    time_findings,
+    turned,
 )
-from actionspan_papers.sbp.memory_claims import memory_findings, time_findings
-from actionspan_papers.sbp.transformer_claims import (
-    accuracy_findings,
-    depth_findings,
-    likeness_findings,
-)
-from actionspan_papers.sbp.verdicts import at_most, cell, turned
+from actionspan_papers.sbp.layer_claims import depth_findings, likeness_findings
 from papers.sbp import claimed
 from papers.sbp.test_gradients import rows_of
+
+
+def frame(name, **numbers):
+    return frame_of(getattr(claimed, name)(**numbers))
 
 
 def verdicts(findings, text):
@@ -30,45 +34,45 @@ def verdicts(findings, text):
 
 
 def test_the_paper_s_numbers_would_be_reproduced():
-    findings = [*online_findings(claimed.table4()), *localisation_findings(claimed.table5())]
+    findings = [*online_findings(frame("table4")), *localisation_findings(frame("table5"))]
     assert verdicts(findings, "end-to-end training is better") == {REPRODUCED}
     assert verdicts(findings, "SBP is better than a frozen") == {REPRODUCED}
-    online = online_findings(claimed.table4())
+    online = online_findings(frame("table4"))
     assert verdicts(online, "loses less than 1 point") == {REPRODUCED}
     # table 5 itself loses a point: an interval around that is open
-    assert verdicts(localisation_findings(claimed.table5()), "loses less") == {NOT_TESTABLE}
+    assert verdicts(localisation_findings(frame("table5")), "loses less") == {NOT_TESTABLE}
     assert online[0].claim.published == pytest.approx(1.5)
 
 
 def test_sbp_far_below_full_training_is_not():
-    findings = online_findings(claimed.table4(full=4.0, sbp=-2.0))
+    findings = online_findings(frame("table4", full=4.0, sbp=-2.0))
     assert verdicts(findings, "SBP is better than a frozen") == {NOT_REPRODUCED}
     assert verdicts(findings, "loses less than 1 point") == {NOT_REPRODUCED}
 
 
 def test_one_seed_leaves_detection_open():
     findings = [
-        *online_findings(claimed.table4(seeds="1")),
-        *localisation_findings(claimed.table5(seeds="1")),
+        *online_findings(frame("table4", seeds="1")),
+        *localisation_findings(frame("table5", seeds="1")),
     ]
     assert {finding.verdict for finding in findings} == {NOT_TESTABLE}
     assert "One seed" in findings[0].why
 
 
 def test_rates_and_samplers():
-    findings = rate_findings(claimed.figure6())
+    findings = rate_findings(frame("figure6"))
     assert verdicts(findings, "a tenth") == {REPRODUCED}
     assert verdicts(findings, "samplers are alike") == {REPRODUCED}
     assert verdicts(findings, "diverse features is best") == {NOT_TESTABLE}
-    findings = rate_findings(claimed.figure6(tenth=-1.5, diverse=2.0))
+    findings = rate_findings(frame("figure6", tenth=-1.5, diverse=2.0))
     assert verdicts(findings, "a tenth") == {NOT_REPRODUCED}
     assert verdicts(findings, "samplers are alike") == {NOT_REPRODUCED}
     assert verdicts(findings, "diverse features is best") == {REPRODUCED}
 
 
 def test_bytes_and_seconds_are_judged_as_they_are():
-    tables = claimed.table1(), claimed.table2()
-    findings = memory_findings(claimed.measurements(), *tables)
+    tables = frame("table1"), frame("table2")
+    findings = memory_findings(frame("measurements"), *tables)
     assert {finding.verdict for finding in findings[:-1]} == {REPRODUCED}
     assert findings[-1].why == "Not built: transformers are trained in float32 here."
     swin = [finding.claim for finding in findings if "Swin-B" in finding.claim.measure]
@@ -76,42 +80,43 @@ def test_bytes_and_seconds_are_judged_as_they_are():
     assert [claim.published for claim in swin] == pytest.approx(
         [0.05 - (8.6 / 32.5 - 0.25), (8.6 - 6.3) / 32.5]
     )
-    other = memory_findings(claimed.measurements(), claimed.table1(sbp=0.31, dropout=0.32), [])
+    costly = frame("table1", sbp=0.31, dropout=0.32)
+    other = memory_findings(frame("measurements"), costly, frame("table2")[:0])
     assert verdicts(other, "a quarter") == verdicts(other, "costs less") == {NOT_REPRODUCED}
-    tables = claimed.table1(), claimed.table2(sbp=0.5, mixed=0.28)  # 0.56 of SBP's
-    findings = memory_findings(claimed.measurements(saved=0.4), *tables)
+    tables = frame("table1"), frame("table2", sbp=0.5, mixed=0.28)  # 0.56 of SBP's
+    findings = memory_findings(frame("measurements", saved=0.4), *tables)
     assert verdicts(findings, "memory is almost r") == {NOT_REPRODUCED}
     assert verdicts(findings, "mixed precision halves") == {NOT_REPRODUCED}
     assert verdicts(findings, "SBP saves as much as checkpointing") == {NOT_REPRODUCED}
     # 0.55 is nearer to a half, our form, than to the paper's three quarters
-    findings = time_findings(claimed.measurements(seconds=0.55))
+    findings = time_findings(frame("measurements", seconds=0.55))
     assert [finding.verdict for finding in findings] == [NOT_REPRODUCED, REPRODUCED]
-    findings = time_findings(claimed.measurements(seconds=0.95))
+    findings = time_findings(frame("measurements", seconds=0.95))
     assert findings[0].verdict == REPRODUCED
     empty = [{**row, "saved_part": "", "seconds_part": ""} for row in claimed.measurements()]
-    assert {finding.verdict for finding in time_findings(empty)} == {NOT_TESTABLE}
+    assert {finding.verdict for finding in time_findings(frame_of(empty))} == {NOT_TESTABLE}
 
 
 def test_transformers_are_judged_by_their_tables():
-    findings = accuracy_findings(claimed.table3(), margin=1.0)
+    findings = accuracy_findings(frame("table3"), margin=1.0)
     assert {finding.verdict for finding in findings} == {REPRODUCED}
-    findings = accuracy_findings(claimed.table3(dropout=-2, less=3, checkerboard=4), margin=1.0)
+    findings = accuracy_findings(frame("table3", dropout=-2, less=3, checkerboard=4), margin=1.0)
     assert [finding.verdict for finding in findings] == [
         NOT_REPRODUCED,
         REPRODUCED,
         NOT_REPRODUCED,
         NOT_REPRODUCED,
     ]
-    alone = accuracy_findings(claimed.table3(seeds="70"), margin=1.0)
+    alone = accuracy_findings(frame("table3", seeds="70"), margin=1.0)
     assert {finding.verdict for finding in alone} == {NOT_TESTABLE}
 
 
 def test_layers_are_judged_over_seeds():
-    assert verdicts(depth_findings(claimed.figure1(), 0.95), "activations") == {REPRODUCED}
-    turned_round = claimed.figure1(bottom=0.4, top=0.9)
+    assert verdicts(depth_findings(frame("figure1"), 0.95), "activations") == {REPRODUCED}
+    turned_round = frame("figure1", bottom=0.4, top=0.9)
     assert verdicts(depth_findings(turned_round, 0.95), "gradients") == {NOT_REPRODUCED}
-    assert {f.verdict for f in likeness_findings(claimed.figure4(), 0.95)} == {REPRODUCED}
-    findings = likeness_findings(claimed.figure4(sbp=0.5, bottom=0.8), 0.95)
+    assert {f.verdict for f in likeness_findings(frame("figure4"), 0.95)} == {REPRODUCED}
+    findings = likeness_findings(frame("figure4", sbp=0.5, bottom=0.8), 0.95)
     assert {finding.verdict for finding in findings} == {NOT_REPRODUCED}
 
 
@@ -127,7 +132,7 @@ def test_margins():
     assert ends(alike(0.5, Estimate(value=2.0, low=1.0, high=3.0))) == (-2.5, -0.5)
     assert ends(at_most(1.0, narrow)) == (0.1, 1.2)
     assert ends(turned(narrow)) == (-0.2, 0.9)
-    missing = cell(claimed.table4()[:1], "above_full", way="sbp")
+    missing = cell(frame("table4")[:1], "above_full", way="sbp")
     assert missing == "There are no runs of way sbp."
     assert alike(1.0, missing) == at_most(1.0, missing) == turned(missing) == missing
 

@@ -7,8 +7,9 @@ import pytest
 
 from actionspan.cli import main
 from actionspan_papers.claims import NOT_REPRODUCED, NOT_TESTABLE, REPRODUCED
-from actionspan_papers.sbp.gradient_claims import gradient_findings
+from actionspan_papers.experiments import frame_of
 from actionspan_papers.sbp.gradients import COLUMNS, DEPTH, QUANTITIES, SAMPLING
+from actionspan_papers.sbp.layer_claims import gradient_findings
 from papers.sbp.stores import make_store
 
 TINY = ["--videos", "2", "--input-size", "32", "--draws", "20", "--components", "4"]
@@ -86,16 +87,18 @@ def verdict(findings, text):
 
 def test_importance_sampling_is_judged_by_the_paper_s_samplers():
     uniform = {"0.5": 0.8, "0.25": 0.57}
-    findings = gradient_findings(rows_of({"0.5": 0.97, "0.25": 0.8}, uniform), 0.95)
+    findings = gradient_findings(frame_of(rows_of({"0.5": 0.97, "0.25": 0.8}, uniform)), 0.95)
     assert verdict(findings, "nearer to the full gradient") == REPRODUCED
     assert verdict(findings, "of twice the snippets") == REPRODUCED
     assert verdict(findings, "samplers are alike") == REPRODUCED
     assert verdict(findings, "gradients of parameters") == REPRODUCED
-    findings = gradient_findings(rows_of({"0.5": 0.7, "0.25": 0.6}, uniform, top=0.9), 0.95)
+    rows = rows_of({"0.5": 0.7, "0.25": 0.6}, uniform, top=0.9)
+    findings = gradient_findings(frame_of(rows), 0.95)
     assert verdict(findings, "of twice the snippets") == NOT_REPRODUCED
     assert verdict(findings, "gradients of activations") == NOT_REPRODUCED
 
 
 def test_one_video_leaves_claims_open():
     rows = [r for r in rows_of({"0.5": 0.9}, {"0.5": 0.8}) if r["video"] == "0"]
-    assert {finding.verdict for finding in gradient_findings(rows, 0.95)} == {NOT_TESTABLE}
+    findings = gradient_findings(frame_of(rows), 0.95)
+    assert {finding.verdict for finding in findings} == {NOT_TESTABLE}

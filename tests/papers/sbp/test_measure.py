@@ -1,6 +1,7 @@
 """What measuring ways to train writes, on a network and a video so small that it takes seconds."""
 
 import argparse
+import math
 from unittest.mock import MagicMock
 
 import pytest
@@ -8,9 +9,17 @@ import torch
 
 from actionspan.errors import InputError
 from actionspan.files.storage import read_tsv
-from actionspan_papers.sbp import measure, measured_rows
-from actionspan_papers.sbp.measured_cases import FULL, Case, cases
-from actionspan_papers.sbp.measured_rows import Counts, against, growth, operations_by_form, seconds
+from actionspan_papers.sbp import measure, measured
+from actionspan_papers.sbp.measured import (
+    FULL,
+    Case,
+    Counts,
+    against,
+    cases,
+    growth,
+    operations_by_form,
+    seconds,
+)
 from actionspan_papers.sbp.settings import MeasureSettings
 from networks.tiny import TINY_NETWORK
 
@@ -30,7 +39,7 @@ def no_children(monkeypatch):
     """New processes know no registered network, and take seconds each."""
     grown = {"full": 1000, "frozen": 100}
     monkeypatch.setattr(
-        "actionspan_papers.sbp.measured_rows.growth", lambda case, _: grown.get(case.way)
+        "actionspan_papers.sbp.measured.growth", lambda case, _: grown.get(case.way)
     )
 
 
@@ -65,7 +74,7 @@ def test_operations_of_a_resnet_are_near_the_closed_form():
         counted = counts.operations_part(case)
         assert counted == pytest.approx(operations_by_form(case, 40), abs=0.06)
     grouped = Counts(MeasureSettings(input_size=64, snippets=4))
-    assert grouped.operations_part(FULL) is None
+    assert math.isnan(grouped.operations_part(FULL))
 
 
 def test_closed_forms_of_operations():
@@ -111,8 +120,8 @@ def test_cuda_is_started_before_its_statistics_are_reset(monkeypatch):
     cuda = MagicMock()
     cuda.max_memory_allocated.return_value = 5
     monkeypatch.setattr(torch, "cuda", cuda)
-    monkeypatch.setattr(measured_rows, "_steps", lambda *_: cuda.steps())
-    assert measured_rows._growth(Case("full", "split", 1.0), MeasureSettings(device="cuda:1")) == 5
+    monkeypatch.setattr(measured, "_steps", lambda *_: cuda.steps())
+    assert measured._growth(Case("full", "split", 1.0), MeasureSettings(device="cuda:1")) == 5
     names = [name for name, _, _ in cuda.mock_calls]
     assert names == ["init", "reset_peak_memory_stats", "steps", "max_memory_allocated"]
     cuda.reset_peak_memory_stats.assert_called_once_with("cuda:1")

@@ -8,8 +8,6 @@ from actionspan_papers.sbp.published import (
     MOST_LOST,
     ONLINE,
     QUARTER,
-    split_time_ratio,
-    time_ratio,
 )
 
 
@@ -34,10 +32,3 @@ def test_what_the_text_says_of_the_tables():
     assert LOCALISATION[FULL].mean - LOCALISATION[FROZEN].mean == pytest.approx(3.33)
     # "less than 1 %" does not hold of localisation at a quarter
     assert LOCALISATION[FULL].mean - LOCALISATION[QUARTER].mean > MOST_LOST
-
-
-def test_time_ratios():
-    assert time_ratio(0.25) == pytest.approx((1 + 2 * 0.25) / 2)
-    assert time_ratio(0.25, backward=2) == pytest.approx((1 + 3 * 0.25) / 3)
-    assert split_time_ratio(0.25) == pytest.approx((1 + 2 * 0.25) / 3)
-    assert split_time_ratio(1) == 1

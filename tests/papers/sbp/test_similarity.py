@@ -65,7 +65,7 @@ def test_hsic_is_that_of_its_definition():
 
 
 def test_too_few_examples_are_named():
-    with pytest.raises(ValueError, match="3 and 3 examples: as many of both, 4 at least"):
+    with pytest.raises(ValueError, match="3 and 3 examples: the same number of both, at least 4"):
         linear_cka(features(3, 2, 1), features(3, 2, 2))
 
 

@@ -145,24 +145,6 @@ def test_top_layers_have_all_paths():
     assert all((one - other).norm() > 0.1 * one.norm() for one, other in lower if one.norm() > 1e-9)
 
 
-def test_layers_may_keep_nodes_of_their_own():
-    encoder, x, weights = make(layers=3, top=1), nodes(), nodes(1)
-    rows = [torch.tensor([4]), torch.tensor([1, 4, 10])]
-    found = dict(zip(names(encoder), gradients(encoder, x, rows, weights), strict=True))
-    # the upper layer's gradients do not know what the lower one drops
-    same = dict(zip(names(encoder), gradients(encoder, x, rows[1], weights), strict=True))
-    for name, value in found.items():
-        if name.startswith(("layers.1", "layers.2")):
-            torch.testing.assert_close(value, same[name], rtol=1e-10, atol=1e-12)
-    assert not torch.allclose(found["layers.0.query.weight"], same["layers.0.query.weight"])
-    dropped = [row for row in range(NODES) if row != 4]
-    assert found["x"][:, dropped].abs().max() == 0
-
-
-def names(encoder):
-    return ["x", *(name for name, _ in encoder.named_parameters())]
-
-
 def test_examples_may_keep_nodes_of_their_own():
     encoder, x, weights = make(), nodes(), nodes(1)
     rows = torch.tensor([[0, 3, 8], [2, 5, 11]])
@@ -171,15 +153,6 @@ def test_examples_may_keep_nodes_of_their_own():
     torch.testing.assert_close(both[0], torch.cat([each[0][0], each[1][0]]))
     for ours, first, second in zip(both[1:], each[0][1:], each[1][1:], strict=True):
         torch.testing.assert_close(ours, first + second, rtol=1e-9, atol=1e-12)
-
-
-@pytest.mark.parametrize("form", FORMS)
-def test_a_checkpointed_encoder_has_the_same_gradients(form):
-    x, weights, kept = nodes(), nodes(1), torch.tensor([2, 7, 8])
-    plain = gradients(make(form=form), x, kept, weights)
-    again = gradients(make(form=form, checkpointed=True), x, kept, weights)
-    for one, other in zip(plain, again, strict=True):
-        assert torch.equal(one, other)
 
 
 @pytest.mark.parametrize(("kept", "length"), [(3, 0.25), (6, 0.5)])
@@ -261,18 +234,6 @@ def test_equation_four_counts_another_matrix():
     assert printed == pytest.approx([0.551, 0.326, 0.214], abs=0.0006)
 
 
-def test_a_checkpointed_layer_saves_its_input_alone_until_it_runs_again():
-    encoder = TransformerEncoder(32, 1, 6, top=2, checkpointed=True)
-    x = torch.randn(1, 392, 32, requires_grad=True)
-    with saved_bytes(encoder) as counted:
-        output = encoder(x, torch.arange(98) * 4)
-        forward = counted.live
-        output.sum().backward()
-    unit = 4 * 392 * 32
-    assert 6 * unit <= forward < 6.1 * unit
-    assert counted.total > forward + 10 * unit  # a top layer, which is run again whole
-
-
 @pytest.mark.parametrize(
     ("options", "line"),
     [
@@ -288,11 +249,6 @@ def test_wrong_arguments_are_named(options, line):
 def test_a_width_that_heads_do_not_divide_is_named():
     with pytest.raises(ValueError, match="width 16: must be a multiple of the 3 heads"):
         TransformerLayer(16, 3)
-
-
-def test_rows_of_too_few_layers_are_named():
-    with pytest.raises(ValueError, match="rows of 1 layers: one for each of 4"):
-        make()(nodes(), [torch.arange(3)])
 
 
 def test_rows_of_each_example_its_own_save_no_more():

@@ -1,28 +1,24 @@
 """Rendered clips, ways to train on them, and the steps that compare these, on tiny inputs."""
 
-from functools import partial
-
 import pytest
 import torch
 
 from actionspan.errors import InputError
 from actionspan.files.storage import read_tsv
-from actionspan_papers.sbp import table2_rows
-from actionspan_papers.sbp.clips import CLASSES, training_and_validation
-from actionspan_papers.sbp.layers import by_frame, layers_of, linear_cka
-from actionspan_papers.sbp.settings import TransformerSettings
-from actionspan_papers.sbp.table3_rows import (
-    CHECKERBOARD,
-    DROPOUT,
-    END_TO_END,
-    FRAMES,
-    TRAININGS,
+from actionspan_papers.sbp import table2
+from actionspan_papers.sbp.clips import (
+    CLASSES,
     correct,
     make_network,
     read_trained,
     saved_by_a_clip,
     train,
+    training_and_validation,
 )
+from actionspan_papers.sbp.layers import by_frame, layers_of, linear_cka
+from actionspan_papers.sbp.published import ACCURACY, CHECKERBOARD, DROPOUT, END_TO_END, FRAMES
+from actionspan_papers.sbp.settings import TransformerSettings
+from actionspan_papers.sbp.swin import Shape
 from papers.steps import cells, outputs, run_step
 
 SMALL = TransformerSettings(
@@ -89,7 +85,7 @@ def test_the_same_seed_gives_the_same_network_and_ways_begin_alike(clips):
 
 
 def test_ways_save_what_they_should():
-    saved = saved_by_a_clip(TRAININGS, TransformerSettings())
+    saved = {way: saved_by_a_clip(way, TransformerSettings()) for way in ACCURACY}
     assert saved[FRAMES] == saved[CHECKERBOARD]
     assert saved[DROPOUT] < saved[FRAMES] < saved[END_TO_END]
     # the pictures, 16 parts in each layer, 4 + 12 r in those that are sampled; a part is all nodes
@@ -121,16 +117,14 @@ def networks(tmp_path_factory):
 
 def test_table3_has_a_row_a_way_and_keeps_the_networks(networks):
     rows = read_tsv(networks.with_name("table3.tsv"))
-    assert [row["way"] for row in rows] == list(TRAININGS)
+    assert [row["way"] for row in rows] == list(ACCURACY)
     assert all(0 <= float(row["top1_low"]) <= float(row["top1_high"]) <= 100 for row in rows)
     assert rows[0]["less_than_end_to_end"] == rows[2]["above_frame_wise"] == ""
     text = networks.with_name("table3.md").read_text()
     assert text.count("Claim: ") == 4
     trained = read_trained(networks)
     assert trained.settings == SMALL
-    assert {way: len(seeds) for way, seeds in trained.networks.items()} == dict.fromkeys(
-        TRAININGS, 2
-    )
+    assert [len(trained.networks[way]) for way in ACCURACY] == [2, 2, 2, 2]
     _, validation = training_and_validation(SMALL)
     top1 = [100 * float(correct(one, validation).mean()) for one in trained.networks[DROPOUT]]
     assert rows[1]["top1_of_seeds"] == " ".join(f"{value:.2f}" for value in top1)
@@ -173,8 +167,8 @@ def test_another_file_of_torch_is_refused(tmp_path):
 
 
 def test_table2_has_both_forms_of_attention(tmp_path, monkeypatch):
-    small = partial(table2_rows.cost_rows, table2_rows.Shape(96, (1, 1), 0), (8, 14, 14))
-    monkeypatch.setattr(table2_rows, "cost_rows", small)
+    rows = table2.cost_rows(Shape(96, (1, 1), 0), (8, 14, 14))
+    monkeypatch.setattr(table2, "cost_rows", lambda *_: rows)
     run_step("sbp", "table2", *outputs(tmp_path, "table2"))
     rows = read_tsv(tmp_path / "table2.tsv")
     assert [row["published_gb"] for row in rows[:5]] == ["15.2", "5.8", "4.4", "3.2", "2.9"]

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from actionspan_papers.sbp.video_transformer import VideoTransformer
+from actionspan_papers.sbp.transformer import VideoTransformer
 
 
 def make(**options):

@@ -1,13 +1,14 @@
-"""A row of measurements for each way and ratio."""
+"""What ways to train need: an untrained encoder and a temporal network above it, measured."""
 
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
-from statistics import median
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from statistics import median, median_high
+from typing import NamedTuple
 
 import torch
-from torch import nn
+from torch import Tensor, nn
+from torch.nn import functional
 from torch.utils.flop_counter import FlopCounterMode
 
 from actionspan.memory.counting import saved_bytes
@@ -15,20 +16,136 @@ from actionspan.memory.encoding import balanced
 from actionspan.memory.probe import Probe, probe
 from actionspan.memory.rehearsal import Choice, Rehearsal
 from actionspan.memory.sampling import kept_count
+from actionspan.memory.ways import Execution, Way, make_way
+from actionspan.networks.architecture import Architecture, Inputs, architecture
+from actionspan.networks.weights import fold_batch_norms
 from actionspan.running.apart import worker_pool
 from actionspan.running.memory import forget_peak, peak_bytes, resident_bytes
-from actionspan_papers.sbp.measured_cases import (
-    FULL,
-    Case,
-    build,
-    cases,
-    kept_part,
-    stepper,
-)
+from actionspan.temporal.mtn import MTN
+from actionspan_papers.experiments import Row
 from actionspan_papers.sbp.settings import MeasureSettings
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+_LENGTH = 100  # steps of the temporal network
+_RATE = 1e-5
+_KEY = "video"
+_STEPS = 3  # the optimiser's state is there from the second on
+
+
+class Case(NamedTuple):
+    """A way to train, and the part of the snippets that is kept."""
+
+    way: Way
+    execution: Execution = "split"
+    ratio: float = 1.0
+
+    @property
+    def label(self) -> str:
+        """The way, and the execution where it has two."""
+        return f"{self.way} {self.execution}" if self.way == "sbp" else self.way
+
+    @property
+    def reruns(self) -> bool:
+        """Whether rows are run again in pieces."""
+        return self.execution == "replay" or "checkpoint" in self.way
+
+
+FULL = Case("full")
+_WHOLE = (FULL, Case("checkpoint"), Case("frozen"))
+_SAMPLED = (
+    Case("sbp"),
+    Case("sbp", "replay"),
+    Case("sbp_checkpoint"),
+    Case("frame_dropout"),
+    Case("bank"),
+)
+
+
+def cases(ratios: Sequence[float]) -> list[Case]:
+    """Return all ways, each at each ratio if it has one; full training first."""
+    return [*_WHOLE, *(case._replace(ratio=ratio) for case in _SAMPLED for ratio in ratios)]
+
+
+class Pictures:
+    """A video of 8-bit pictures, read as the numbers that a network takes."""
+
+    def __init__(self, network: Architecture, count: int, size: int, device: str) -> None:
+        self._pictures = torch.zeros((count, size, size, 3), dtype=torch.uint8, device=device)
+        if device != "meta":
+            seeded = torch.Generator().manual_seed(0)
+            self._pictures.random_(256, generator=seeded if device == "cpu" else None)
+        self._inputs = Inputs(network, 3, torch.device(device))
+        self.nbytes = self._pictures.nbytes
+
+    def __len__(self) -> int:
+        return len(self._pictures)
+
+    def __getitem__(self, rows: Tensor, /) -> Tensor:
+        """Return rows (n,) as (n, 3, size, size)."""
+        numbers: Tensor = self._inputs(self._pictures[rows.to(self._pictures.device)])
+        return numbers
+
+
+class TemporalLoss(nn.Module):
+    """MTN over the features of a video, resampled to 100 steps, and the mean square of its output.
+
+    Which loss it is changes neither bytes nor seconds.
+    """
+
+    resampling: Tensor
+
+    def __init__(self, channels: int, count: int) -> None:
+        super().__init__()
+        matrix = functional.interpolate(
+            torch.eye(count)[None], size=_LENGTH, mode="linear", align_corners=True
+        )
+        self.register_buffer("resampling", matrix[0].T.contiguous())  # (100, T)
+        self.network = MTN(channels)
+
+    def forward(self, features: Tensor) -> Tensor:
+        """Return the loss of features (T, C)."""
+        probabilities: Tensor = self.network((self.resampling @ features)[None])
+        return probabilities.square().mean()
+
+
+class Parts(NamedTuple):
+    """What a step is made of."""
+
+    encoder: nn.Module
+    head: TemporalLoss
+    frames: Pictures
+
+
+def build(settings: MeasureSettings, device: str) -> Parts:
+    """Return the encoder, the head and the video on a device; on `meta` nothing takes memory."""
+    kind = architecture(settings.network)
+    encoder = kind.build(3, 1)
+    channels = getattr(encoder, kind.last).in_features
+    setattr(encoder, kind.last, nn.Identity())
+    fold_batch_norms(encoder.eval())
+    return Parts(
+        encoder.requires_grad_(True).to(device),
+        TemporalLoss(channels, settings.snippets).to(device),
+        Pictures(kind, settings.snippets, settings.input_size, device),
+    )
+
+
+def stepper(case: Case, parts: Parts, piece: int, *, learning: bool = True) -> Callable[[], None]:
+    """Return a training step of a way, with Adam unless it only shall have gradients."""
+    frozen = case.way == "frozen"
+    module = make_way(case.way, parts.encoder, case.ratio, execution=case.execution, piece=piece)
+    trained = [*parts.head.parameters(), *([] if frozen else parts.encoder.parameters())]
+    optimiser = torch.optim.Adam(trained, lr=_RATE) if learning else None
+    generator = torch.Generator().manual_seed(0)
+
+    def step() -> None:
+        loss = parts.head(module(parts.frames, generator=generator, key=_KEY))
+        torch.autograd.backward((loss,))
+        if optimiser is not None:
+            optimiser.step()
+        for parameter in trained:
+            parameter.grad = None
+
+    return step
 
 
 class Counts:
@@ -58,7 +175,7 @@ class Counts:
         rows = kept_count(found.longest, case.ratio)
         if case.way == "frozen":
             rows = 0
-        elif case.execution == "replay" or "checkpoint" in case.way:
+        elif case.reruns:
             pieces = balanced(torch.arange(rows), self._settings.piece)
             return max(found.row_bytes * len(pieces[0]), found.head_bytes)
         return found.row_bytes * rows + found.head_bytes
@@ -71,9 +188,9 @@ class Counts:
         )
         return rehearsal.expected_bytes(Choice(case.execution, case.ratio, self._settings.piece))
 
-    def operations_part(self, case: Case) -> float | None:
-        """Return the operations by those of full training, counted; None if they cannot be."""
-        return None if self._full is None else self._operations(case) / self._full
+    def operations_part(self, case: Case) -> float:
+        """Return the operations by those of full training, counted; NaN if they cannot be."""
+        return math.nan if self._full is None else self._operations(case) / self._full
 
     def _operations(self, case: Case) -> int:
         step = self._stepper(case)
@@ -91,17 +208,12 @@ class Counts:
 
 def operations_by_form(case: Case, count: int) -> float:
     """Return the operations of the encoder by those of full training, backward as two forwards."""
-    part = kept_part(case, count)
+    part = kept_count(count, case.ratio) / count
     if case.way == "frozen":
         return 1 / 3
     if case.way in ("frame_dropout", "bank"):
         return part
-    if case.execution == "replay" or "checkpoint" in case.way:
-        return (1 + 3 * part) / 3
-    return (1 + 2 * part) / 3
-
-
-_STEPS = 3  # the optimiser's state is there from the second on
+    return (1 + (3 if case.reruns else 2) * part) / 3
 
 
 def growth(case: Case, settings: MeasureSettings) -> int | None:
@@ -179,121 +291,27 @@ def against(times: Sequence[float], full: Sequence[float]) -> float:
     return median(own / other for own, other in zip(times, full, strict=True))
 
 
-COLUMNS = {
-    "way": "way",
-    "keep_ratio": "r",
-    "saved_bytes": "saved bytes, counted",
-    "saved_part": "of full",
-    "saved_by_form": "closed form",
-    "operations": "operations of full, counted",
-    "operations_by_form": "closed form",
-    "growth_bytes": "growth of memory",
-    "growth_part": "of full",
-    "expected_bytes": "expected by a plan",
-    "step_seconds": "seconds a step",
-    "seconds_part": "of full",
-}
-Row = Mapping[str, str]
-ALIGN = "lr" + "r" * (len(COLUMNS) - 2)
-_BYTES = ("saved_bytes", "saved_by_form", "growth_bytes", "expected_bytes")
-_PANELS = {
-    "saved_part": "saved bytes",
-    "growth_part": "growth of memory",
-    "seconds_part": "seconds a step",
-}
-
-
-def caption(settings: MeasureSettings) -> list[str]:
-    """Return the lines above the table."""
-    cpu = settings.device == "cpu"
-    memory = "peak resident memory" if cpu else "memory allocated on the GPU"
-    clock = "CPU seconds" if cpu else "seconds of the clock"
-    return [
-        f"Ways to train {settings.network} (untrained, norms folded) and a temporal network on "
-        f"{settings.snippets} pictures of {settings.input_size} pixels; pieces of "
-        f"{settings.piece}, one thread, MiB.",
-        "- **saved**: counted by hooks of autograd, without numbers; closed form r·M_s + M_c, or "
-        "max(m·a, M_c) where pieces of m are run again.",
-        "- **operations**: PyTorch's counter, which does not know grouped convolutions (empty "
-        "then); closed form of the encoder alone, with backward as two forwards.",
-        f"- **growth**: of {memory} by building and three steps in a new process, and what a plan "
-        "of memory expects.",
-        f"- **seconds**: {clock} of {settings.repeats} steps of each way in turns in one process, "
-        "medians; ratios are of neighbours in turn.",
-    ]
-
-
-def shown_rows(rows: Sequence[Row]) -> list[dict[str, str]]:
-    """Return the rows with bytes in MiB."""
-    return [
-        {name: _mebibytes(row[name]) if name in _BYTES else row[name] for name in COLUMNS}
-        for row in rows
-    ]
-
-
-def _mebibytes(count: str) -> str:
-    return f"{float(count) / 2**20:.1f}" if count else ""
-
-
-def draw(figure: "Figure", rows: Sequence[Row]) -> None:
-    """Draw what ways need of full training over the ratio of kept rows."""
-    from actionspan.files.figures import COLOURS, QUIET
-
-    panels = figure.subplots(1, len(_PANELS))
-    ways = list(dict.fromkeys(row["way"] for row in rows if row["keep_ratio"]))
-    for axes, (column, title) in zip(panels, _PANELS.items(), strict=True):
-        for way, colour in zip(ways, COLOURS, strict=False):
-            points = [
-                (float(row["keep_ratio"]), float(row[column]))
-                for row in rows
-                if row["way"] == way and row[column]
-            ]
-            if points:
-                ratios, parts = zip(*sorted(points), strict=True)
-                axes.plot(ratios, parts, "o-", color=colour, label=way, markersize=3, linewidth=1.2)
-        for way, look in (("full", "-"), ("checkpoint", "--"), ("frozen", ":")):
-            (alone,) = [row[column] for row in rows if row["way"] == way]
-            if alone:
-                axes.axhline(float(alone), color=QUIET, linewidth=0.8, linestyle=look, label=way)
-        axes.set(title=title, xlabel="part of rows kept, r", ylim=(0, None), xlim=(0, None))
-    panels[0].set_ylabel("of full training")
-    handles, labels = panels[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside right center", frameon=False, fontsize=7)
-
-
-"""The columns of the table and their titles."""
-
-
-def measured_rows(settings: MeasureSettings) -> list[dict[str, str]]:
-    """Return the rows, full training first; what is not known is empty."""
+def measured_rows(settings: MeasureSettings) -> list[Row]:
+    """Return the rows, full training first."""
     chosen = cases(settings.ratios)
     counts = Counts(settings)
     saved = [counts.saved(case) for case in chosen]
-    grown = [growth(case, settings) for case in chosen]
+    grown = [growth(case, settings) or math.nan for case in chosen]
     times = seconds(chosen, settings)
-    full = chosen.index(FULL)
     return [
         {
             "way": case.label,
-            "keep_ratio": f"{case.ratio:g}" if _has_ratio(case) else "",
-            "saved_bytes": str(own),
-            "saved_part": f"{own / saved[full]:.4f}",
-            "saved_by_form": f"{counts.saved_by_form(case):.0f}",
-            "operations": _number(counts.operations_part(case)),
-            "operations_by_form": f"{operations_by_form(case, settings.snippets):.4f}",
-            "growth_bytes": str(more or ""),
-            "growth_part": _number(more / whole if more and (whole := grown[full]) else None),
-            "expected_bytes": str(counts.expected(case)),
-            "step_seconds": f"{sorted(taken)[len(taken) // 2]:.4f}",
-            "seconds_part": f"{against(taken, times[full]):.4f}",
+            "keep_ratio": math.nan if case in _WHOLE else case.ratio,
+            "saved_bytes": own,
+            "saved_part": own / saved[0],
+            "saved_by_form": counts.saved_by_form(case),
+            "operations": counts.operations_part(case),
+            "operations_by_form": operations_by_form(case, settings.snippets),
+            "growth_bytes": more,
+            "growth_part": more / grown[0],
+            "expected_bytes": counts.expected(case),
+            "step_seconds": median_high(taken),
+            "seconds_part": against(taken, times[0]),
         }
         for case, own, more, taken in zip(chosen, saved, grown, times, strict=True)
     ]
-
-
-def _has_ratio(case: Case) -> bool:
-    return case.way not in ("full", "checkpoint", "frozen")
-
-
-def _number(value: float | None) -> str:
-    return "" if value is None or math.isnan(value) else f"{value:.4f}"

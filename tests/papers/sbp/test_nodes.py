@@ -1,19 +1,17 @@
-"""Nodes in two parts and back, and rows of layers that lie inside each other."""
+"""Nodes in two parts and back."""
 
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actionspan.memory.sampling import kept_count
-from actionspan_papers.sbp.node_rows import (
+from actionspan_papers.sbp.transformer import (
+    KeepGradient,
+    TransformerEncoder,
     divide_nodes,
-    keep_gradient,
-    layer_rows,
     put_together,
     take,
 )
-from actionspan_papers.sbp.transformer import TransformerEncoder
 
 
 @given(st.integers(1, 20), st.data())
@@ -48,7 +46,7 @@ def test_nodes_can_be_divided_without_values():
 
 def test_the_gradient_of_dropped_nodes_is_zero_even_where_it_is_not_finite():
     nodes = torch.randn(2, 4, 3, requires_grad=True)
-    passed = keep_gradient(nodes, torch.tensor([[1], [3]]))
+    passed = KeepGradient.apply(nodes, torch.tensor([[1], [3]]))
     assert torch.equal(passed, nodes)
     given = torch.full((2, 4, 3), torch.inf)
     given[0, 1], given[1, 3] = 5.0, 7.0
@@ -56,38 +54,6 @@ def test_the_gradient_of_dropped_nodes_is_zero_even_where_it_is_not_finite():
     expected = torch.zeros(2, 4, 3)
     expected[0, 1], expected[1, 3] = 5.0, 7.0
     assert torch.equal(nodes.grad, expected)
-
-
-@given(
-    st.integers(1, 40),
-    st.lists(st.floats(0.01, 1), min_size=1, max_size=5).map(sorted),
-    st.integers(0, 99),
-)
-def test_rows_of_a_layer_are_among_those_of_the_next(count, ratios, seed):
-    generator = torch.Generator().manual_seed(seed)
-    drawn = layer_rows("uniform_random", count, ratios, generator)
-    assert [len(rows) for rows in drawn] == [kept_count(count, ratio) for ratio in ratios]
-    sets = [set(rows.tolist()) for rows in drawn]
-    assert all(below <= above for below, above in zip(sets, sets[1:], strict=False))
-
-
-def test_equal_ratios_have_the_same_rows():
-    drawn = layer_rows("uniform_random", 24, [0.25] * 4, torch.Generator().manual_seed(1))
-    assert all(rows is drawn[0] for rows in drawn)
-    board = layer_rows("checkerboard", 24, [0.25, 0.25], grid=(2, 3, 4))
-    assert len(board[0]) == 6
-
-
-@pytest.mark.parametrize(
-    ("sampler", "ratios", "line"),
-    [
-        ("uniform_random", [0.5, 0.25], "from the bottom up none may be smaller"),
-        ("checkerboard", [0.25, 0.5], "checkerboard has the same nodes in all layers"),
-    ],
-)
-def test_ratios_that_cannot_be_nested_are_named(sampler, ratios, line):
-    with pytest.raises(ValueError, match=line):
-        layer_rows(sampler, 24, ratios, grid=(2, 3, 4))
 
 
 @pytest.mark.parametrize(
@@ -108,11 +74,3 @@ def test_rows_that_are_refused(rows, message):
     with pytest.raises(ValueError, match=f"^rows of nodes.*{message}") as error:
         encoder(torch.randn(2, 6, 8), torch.tensor(rows))
     assert "\n" not in str(error.value)
-
-
-def test_rows_outside_those_of_the_next_layer_are_refused():
-    encoder = TransformerEncoder(8, 2, 3, top=1)
-    nodes = torch.randn(2, 6, 8)
-    encoder(nodes, [torch.tensor([2]), torch.tensor([0, 2])])
-    with pytest.raises(ValueError, match="among those of the next layer$"):
-        encoder(nodes, [torch.tensor([0, 1, 2]), torch.tensor([3])])
