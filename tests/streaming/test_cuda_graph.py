@@ -137,8 +137,8 @@ def test_gradients_read_from_the_wrong_place_are_found(monkeypatch):
     expected = run(lambda: tanh_layers(3), "sequential", samples_of(14), **LEARNING)
     made = _Writing.__init__
 
-    def swapped(self, ends, answers, number, learning):
-        made(self, ends, answers, number, learning)
+    def swapped(self, ends, number, learning):
+        made(self, ends, number, learning)
         self._sent = number
 
     monkeypatch.setattr(_Writing, "__init__", swapped)

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from actionspan.streaming.device import Backend, Event, Lane
+from actionspan.streaming.device import CudaBackend, Event, Lane
 from actionspan.streaming.messages import Message
 from actionspan.streaming.stage import Event as Worked
 from actionspan.streaming.stage import Links, Options, Part, Stage
@@ -24,7 +24,7 @@ class DeviceStage(Stage):
 
     captures = True
 
-    def __init__(self, part: Part, options: Options, backend: Backend, lane: Lane) -> None:
+    def __init__(self, part: Part, options: Options, backend: CudaBackend, lane: Lane) -> None:
         if isinstance(part.module, nn.Module):
             backend.place(part.module, lane.device)
         super().__init__(part, options)
@@ -160,12 +160,12 @@ class DeviceStage(Stage):
         return {"kept": kept}
 
 
-def drawn_state(backend: Backend, device: torch.device) -> Tensor:
+def drawn_state(backend: CudaBackend, device: torch.device) -> Tensor:
     """Return the states of the host's and of a device's generator, one after the other."""
     return torch.cat([torch.get_rng_state(), backend.random(device)])
 
 
-def draw_from(backend: Backend, device: torch.device, state: Tensor) -> None:
+def draw_from(backend: CudaBackend, device: torch.device, state: Tensor) -> None:
     """Set the states of `drawn_state`; of the host's alone if that is all there is."""
     size = len(torch.get_rng_state())
     torch.set_rng_state(state[:size].clone())

@@ -15,7 +15,6 @@ from actionspan.streaming.learning import Learning
 from actionspan.streaming.messages import Message, Reply, cloned
 from actionspan.streaming.sockets import module_tensors
 from actionspan.streaming.stage import Module, Options, Part, Place, Stage, trainable
-from actionspan.streaming.worker import report_of
 
 _MOST_CREDITS = 64  # what waits in sockets must fit into them
 Executor = Literal["sequential", "thread", "process", "stream", "graph"]
@@ -39,7 +38,7 @@ class Runs(ABC):
         """
 
     @abstractmethod
-    def ready(self, timeout: float | None) -> bool:
+    def ready(self, timeout: float) -> bool:
         """Return whether the oldest step has its answer; wait at most `timeout` seconds for it."""
 
     def train(self, stage: int, training: bool) -> None:
@@ -60,7 +59,7 @@ class Runs(ABC):
 
     def reports(self) -> list[dict[str, Any]]:
         """Return what each stage has done so far."""
-        return [report_of(stage) for stage in self.stages]
+        return [stage.report() for stage in self.stages]
 
     def processes(self) -> list[int]:
         """Return the process ids of the stages that have a process of their own."""
@@ -197,7 +196,7 @@ class SequentialExecutor(Runs):
     def reply(self) -> Reply | None:
         return self._replies.popleft()
 
-    def ready(self, timeout: float | None) -> bool:
+    def ready(self, timeout: float) -> bool:
         return bool(self._replies)
 
     def states(self) -> list[dict[str, Any]]:

@@ -14,7 +14,7 @@ from typing import Any
 
 from torch import Tensor
 
-from actionspan.streaming.device import Backend, Event, Lane
+from actionspan.streaming.device import CudaBackend, Event, Lane
 from actionspan.streaming.messages import Message
 from actionspan.streaming.transfer import Answers, Link, Parcel, Tensors, Wait
 
@@ -31,7 +31,7 @@ class Place:
 class Pair:
     """Two places of a lane; their memory is taken when the first message shows its form."""
 
-    def __init__(self, backend: Backend, lane: Lane) -> None:
+    def __init__(self, backend: CudaBackend, lane: Lane) -> None:
         self._backend, self._lane = backend, lane
         self.places: list[Place] = []
 
@@ -59,7 +59,9 @@ class SlotLink(Link):
     so what it sends at step t has number t + 1.
     """
 
-    def __init__(self, backend: Backend, to: Lane, source: Lane | None = None, **how: Any) -> None:
+    def __init__(
+        self, backend: CudaBackend, to: Lane, source: Lane | None = None, **how: Any
+    ) -> None:
         super().__init__(backend, to, source, **how)
         self._in = self._out = Pair(backend, to)
         self._across = source is not None and source.device != to.device
@@ -87,7 +89,7 @@ class SlotLink(Link):
             self._backend.wait(self._to.receive, place.read)
         return place.tensors
 
-    def send(self, message: Message | None) -> None:
+    def send(self, message: Message | None, loss: None = None) -> None:
         """Send a message from the stage before; its compute stream is the current one."""
         assert self._source is not None
         if message is None:
@@ -99,23 +101,24 @@ class SlotLink(Link):
         self.fill(self._writes, message.tensors)
         self.post(message, self._backend.record(self._source.compute))
 
-    def open(self) -> None:
+    def open(self, *, has_loss: bool = False) -> None:
         """Let the sending stage wait until the place it writes next is no longer read."""
         assert self._source is not None
         read = self._out[self._writes].read if self._out.places else None
         if read is not None:  # links to stages of which nothing learns never have a message
             self._backend.wait(self._source.compute, read)
 
-    def fill(self, number: int, tensors: Sequence[Tensor]) -> None:
+    def fill(self, number: int, tensors: Tensors, loss: None = None) -> None:
         """Write a message where the stage after will read it, or where it is sent from."""
         self._out.fill(number, tensors)
 
-    def post(self, message: Message | None, written: Event | None) -> None:
+    def post(
+        self, message: Message | None, written: Event | None, *, has_loss: bool = False
+    ) -> None:
         """Say that the next place is written from an event on, and send it on.
 
-        Args:
-            message: Says which sample it is; its tensors are in the place, not here.
-            written: None: the message is empty.
+        The message says which sample it is; its tensors are in the place. Without an event it is
+        empty.
         """
         backend, number = self._backend, self._writes
         self._writes += 1
@@ -161,8 +164,7 @@ class SlotLink(Link):
         self._out.make(message.tensors)
         place, self._alone = self._in[self._reads], message.alone
         with self._backend.on(self._to.compute):
-            for target, tensor in zip(place.tensors, message.tensors, strict=True):
-                self._backend.copy(target, tensor)
+            self._in.fill(self._reads, message.tensors)
         place.written = self._backend.record(self._to.compute)
         return Parcel(message._replace(tensors=place.tensors), place.written)
 
@@ -170,7 +172,7 @@ class SlotLink(Link):
 class SlotAnswers(Answers):
     """Answers that a graph writes into one of two places; those with a loss have other places."""
 
-    def __init__(self, backend: Backend, lane: Lane, wait: Wait) -> None:
+    def __init__(self, backend: CudaBackend, lane: Lane, wait: Wait) -> None:
         super().__init__(backend, lane, wait)
         self._pairs = {has_loss: Pair(backend, lane) for has_loss in (False, True)}
         self._writes = 0

@@ -21,6 +21,7 @@ from actionspan.streaming.state import History, Kept, copied, not_in_state
 Module = Callable[[Any], Value]
 _EVENTS = 100_000  # noted at most, the last ones: streams may have no end
 Random = Literal["swapped", "process", "none"]
+COUNTS = ("steps", "samples", "updates", "sample", "busy_seconds", "cpu_seconds")
 
 
 class Links(Protocol):
@@ -268,6 +269,14 @@ class Stage:
         """Set the module's mode."""
         if isinstance(self.module, nn.Module):
             self.module.train(training)
+
+    def counts(self) -> list[float]:
+        """Return `COUNTS`: what it has done, and what that took."""
+        return [float(getattr(self, name)) for name in COUNTS]
+
+    def report(self) -> dict[str, Any]:
+        """Return the same by name, and its events."""
+        return {name: getattr(self, name) for name in COUNTS} | {"events": list(self.events or [])}
 
     def state_dict(self) -> dict[str, Any]:
         """Return a copy of all that the next step depends on, except what is on the links."""

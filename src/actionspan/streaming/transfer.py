@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from torch import Tensor
 
-from actionspan.streaming.device import Backend, Event, Lane
+from actionspan.streaming.device import CudaBackend, Event, Lane
 from actionspan.streaming.messages import Layout, Message, Reply, layout_of
 
 Tensors = tuple[Tensor, ...]
@@ -30,7 +30,7 @@ class Parcel(NamedTuple):
 class Pinned:
     """Pinned buffers that are used again once a device has copied from them or the host has."""
 
-    def __init__(self, backend: Backend, wait: Wait, most: int | None = None) -> None:
+    def __init__(self, backend: CudaBackend, wait: Wait, most: int | None = None) -> None:
         self._backend, self._wait, self._most = backend, wait, most
         self._free: dict[Layout, list[Tensors]] = {}
         self._busy: deque[tuple[Tensors, Event]] = deque()
@@ -71,7 +71,7 @@ class Link:
 
     def __init__(
         self,
-        backend: Backend,
+        backend: CudaBackend,
         to: Lane,
         source: Lane | None = None,
         *,
@@ -103,7 +103,7 @@ class Link:
         """Return memory for a message, in the receiving stream."""
         return tuple(self._backend.empty(tensor, self._to.device) for tensor in like)
 
-    def send(self, message: Message | None) -> None:
+    def send(self, message: Message | None, loss: None = None) -> None:
         """Send a message from the stage before; its compute stream is the current one."""
         if message is None:
             self._parcels.append(None)
@@ -166,7 +166,7 @@ class _Pending(NamedTuple):
 class Answers:
     """What the last stage answers, on its way to the host, first in first out."""
 
-    def __init__(self, backend: Backend, lane: Lane, wait: Wait) -> None:
+    def __init__(self, backend: CudaBackend, lane: Lane, wait: Wait) -> None:
         self._backend, self._lane, self._wait = backend, lane, wait
         self._pinned = Pinned(backend, wait)
         self._pending: deque[_Pending | None] = deque()
