@@ -16,10 +16,7 @@ def test_what_is_kept_has_the_bytes_of_the_formula(stages: int, mode: str) -> No
     network, samples = chain(stages), stream(20)
     message = bytes_of(samples[0]) // 2
     with Pipeline(
-        network,
-        loss=squared,
-        optimiser=lambda p: torch.optim.Adam(p, lr=0.01),
-        gradients=mode,
+        network, loss=squared, optimiser=lambda p: torch.optim.Adam(p, lr=0.01), gradients=mode
     ) as pipeline:
         for x, y in samples:
             pipeline.step(x, y)

@@ -6,7 +6,6 @@ import pickle
 import signal
 import sys
 import traceback
-from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from multiprocessing.connection import Connection
@@ -18,7 +17,6 @@ from torch import Tensor, nn
 from actionspan.running.apart import end_with_parent
 from actionspan.running.memory import keep_freed_memory
 from actionspan.streaming.errors import LinkClosedError
-from actionspan.streaming.learning import Learning
 from actionspan.streaming.messages import Ends, Message
 from actionspan.streaming.sockets import SharedBlock, Spot, module_tensors, spots_of
 from actionspan.streaming.stage import COUNTS, Options, Part, Place, Stage, parts_of
@@ -80,7 +78,7 @@ def received(connection: Connection) -> Any:
     return pickle.loads(connection.recv_bytes())
 
 
-def pack(module: Callable[[Any], Any], learning: Learning | None, stage: str) -> bytes:
+def pack(part: Part) -> bytes:
     """Return a module and how it learns as bytes, without its parameters and buffers.
 
     Raises:
@@ -88,11 +86,11 @@ def pack(module: Callable[[Any], Any], learning: Learning | None, stage: str) ->
     """
     packed = io.BytesIO()
     try:
-        _Pickler(packed, module_tensors(module)).dump((module, learning))
+        _Pickler(packed, module_tensors(part.module)).dump((part.module, part.learning))
     except (pickle.PicklingError, AttributeError, TypeError) as error:
         raise ValueError(
-            f"{stage} cannot be sent to a process: {error}; define classes and functions at the "
-            'top of a module, or use executor "thread" or "sequential"'
+            f"{part.place} cannot be sent to a process: {error}; define classes and functions at "
+            'the top of a module, or use executor "thread" or "sequential"'
         ) from None
     return packed.getvalue()
 

@@ -15,8 +15,8 @@ from actionspan.streaming.device import Event, cuda_backend, lanes_of
 from actionspan.streaming.device_stage import DeviceStage
 from actionspan.streaming.errors import StageError, StallError
 from actionspan.streaming.executors import Runs
-from actionspan.streaming.messages import Ends, Message, Reply, joined
-from actionspan.streaming.stage import Options, Part
+from actionspan.streaming.messages import Answer, Ends, Message, joined
+from actionspan.streaming.stage import Options, Part, error_of
 from actionspan.streaming.state import copied
 from actionspan.streaming.transfer import Answers, Link, Pinned
 
@@ -87,8 +87,7 @@ class StreamExecutor(Runs):
             except StageError:
                 raise
             except Exception as error:
-                what = f"{type(error).__name__}: {error}"
-                raise StageError(index, len(self.stages), stage.sample, what) from error
+                raise error_of(stage, error) from error
 
     def _step(self, index: int) -> None:
         """Give a stage's step to its streams."""
@@ -108,7 +107,7 @@ class StreamExecutor(Runs):
         """Do the work of a step and send what comes of it."""
         self.stages[index].step(arriving, signal, target, Sending(self._ends[index]))
 
-    def reply(self) -> Reply | None:
+    def reply(self) -> Answer | None:
         return self._answers.reply()
 
     def ready(self, timeout: float) -> bool:

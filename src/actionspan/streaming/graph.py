@@ -17,8 +17,8 @@ import torch
 from torch import Tensor
 
 from actionspan.streaming.cuda import StreamExecutor
-from actionspan.streaming.device import Graph, Lane
-from actionspan.streaming.device_stage import DeviceStage, draw_from, drawn_state
+from actionspan.streaming.device import Graph
+from actionspan.streaming.device_stage import DeviceStage
 from actionspan.streaming.errors import CaptureError
 from actionspan.streaming.messages import Ends, Message
 from actionspan.streaming.slots import SlotAnswers, SlotLink
@@ -125,7 +125,7 @@ class GraphExecutor(StreamExecutor):
         works = [partial(self._work, index, number, links[number]) for number in (0, 1)]
         try:
             # Only the places of this step hold a sample; both graphs do the same kinds of work.
-            self._warm_up(stage, self.lanes[index], works[now])
+            self._warm_up(stage, works[now])
             graphs = self._backend.capture(self.lanes[index].compute, works)
         except CaptureError:
             raise
@@ -145,20 +145,20 @@ class GraphExecutor(StreamExecutor):
             target = ends.targets.at(number)
         stage.work(ends.left.at(number), (signal, target), links)
 
-    def _warm_up(self, stage: DeviceStage, lane: Lane, work: "partial[None]") -> None:
+    def _warm_up(self, stage: DeviceStage, work: "partial[None]") -> None:
         """Do the work some times, on the stream of the capture, and put back what it changed."""
         tensors, numbers = _tensors_of(stage), _numbers_of(stage)
         where = [(id(tensor), tensor.data_ptr()) for tensor in tensors]
         before = [tensor.detach().clone() for tensor in tensors]
-        random = drawn_state(self._backend, lane.device)
+        random = stage.drawn()
         try:
             for _ in range(_WARM_UP):
                 work()
-            drew = not torch.equal(random, drawn_state(self._backend, lane.device))
+            drew = not torch.equal(random, stage.drawn())
         finally:
             for tensor, value in zip(tensors, before, strict=True):
                 tensor.detach().copy_(value)
-            draw_from(self._backend, lane.device, random)
+            stage.draw_from(random)
         if drew:
             raise _refusal(stage, "it draws random numbers, whose state graphs would share")
         if where != [(id(tensor), tensor.data_ptr()) for tensor in _tensors_of(stage)]:
@@ -234,7 +234,7 @@ def _refusal(stage: DeviceStage, why: str) -> CaptureError:
 
 def _refuse(stage: DeviceStage) -> None:
     """Refuse kept inputs, active dropout and optimisers that need the host."""
-    name = f"stage {stage.place.index + 1} of {stage.place.stages}"
+    name = str(stage.place)
     if stage.history is not None:
         assert stage.learning is not None
         raise ValueError(

@@ -28,22 +28,14 @@ class Message(NamedTuple):
         return self.tensors[0] if self.alone else self.tensors
 
 
-class Reply(NamedTuple):
-    """What the last stage made of a step: its output, and the loss from before the update."""
-
-    output: Message
-    loss: Tensor | None
-
-
 class Answer:
     """The last stage's answer to a sample, in memory of its own.
 
     `index` is the sample's, counted from 0; `output` a tensor or a tuple of tensors.
     """
 
-    def __init__(self, reply: Reply) -> None:
-        self.index, self.output = reply.output.sample, reply.output.value
-        self._loss = reply.loss
+    def __init__(self, output: Message, loss: Tensor | None) -> None:
+        self.index, self.output, self._loss = output.sample, output.value, loss
 
     @property
     def loss(self) -> float | None:
@@ -74,18 +66,14 @@ def layout_of(tensors: tuple[Tensor, ...]) -> Layout:
     return tuple((tensor.dtype, tuple(tensor.shape)) for tensor in tensors)
 
 
-def form_of(message: Message) -> Form:
-    """Return how a message is formed: whether it is a bare tensor, types and shapes."""
-    return message.alone, layout_of(message.tensors)
-
-
-def check_form(first: Form, message: Message, what: str) -> None:
-    """Check that a message is formed as the first of a stream.
+def check_form(forms: dict[str, Form], stream: str, message: Message, what: str) -> None:
+    """Check that a message is formed as the first of a stream, which `forms` remembers.
 
     Raises:
         ValueError: It is not; `what` names it.
     """
-    form = form_of(message)
+    form = message.alone, layout_of(message.tensors)
+    first = forms.setdefault(stream, form)
     if form != first:
         raise ValueError(f"{what}: {_shown(form)}; the stream began with {_shown(first)}")
 

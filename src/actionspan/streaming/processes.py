@@ -12,40 +12,15 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from actionspan.streaming.child import (
-    NEIGHBOUR_GONE,
-    Job,
-    counts_in,
-    forms_of,
-    pack,
-    received,
-    send,
-    serve,
-)
-from actionspan.streaming.errors import (
-    UNGUARDED,
-    Deadline,
-    LinkClosedError,
-    StageError,
-    death,
-    interrupts_held,
-)
-from actionspan.streaming.messages import Ends, Message, Reply, joined
-from actionspan.streaming.sockets import (
-    SharedBlock,
-    SocketOutlet,
-    link,
-    module_tensors,
-    share,
-    unshare,
-)
+from actionspan.streaming import child, errors, sockets
+from actionspan.streaming.messages import Answer, Ends, Message, joined
 from actionspan.streaming.stage import COUNTS, Options, Part, parts_of
 from actionspan.streaming.worker import WorkerExecutor
 
 # Imported once, by the server that processes are forked from; the first optimiser would import
 # the last, in each process for itself.
 _PRELOADED = ["actionspan.streaming.child", "torch._dynamo"]
-_NAME = "stage "
+_NAME = "stage "  # as the name of a place begins
 _START_SECONDS = 120.0
 _CLOSE_SECONDS = 1.0  # for a polite end; then processes are killed
 _ROOT_SECONDS = 0.5  # to see which of several processes ended first
@@ -62,59 +37,48 @@ class ProcessExecutor(WorkerExecutor):
         here: Any = multiprocessing.current_process()
         if here.name.startswith(_NAME) and getattr(here, "_inheriting", False):
             # a stage's process that imports the program, which would build all stages again
-            os._exit(UNGUARDED)
+            os._exit(errors.UNGUARDED)
         super().__init__(parts, options)
         count = self._count
         self._modules, self._record = [part.module for part in parts], options.record
-        names = [f"{_NAME}{index + 1} of {count}" for index in range(count)]
-        packed = [
-            pack(part.module, part.learning, name) for part, name in zip(parts, names, strict=True)
-        ]
-        block = SharedBlock(8 * len(COUNTS) * count)
-        self._counts = counts_in(block, count)
+        packed = [child.pack(part) for part in parts]
+        block = sockets.SharedBlock(8 * len(COUNTS) * count)
+        self._counts = child.counts_in(block, count)
         self._counts[:, COUNTS.index("sample")] = -1
-        ends, self._host = joined(count, self._learning, lambda source, to: link())
-        outlets = (
-            [self._host.samples, self._host.targets] if self._learning else [self._host.samples]
-        )
-        self._pending: list[tuple[SocketOutlet, deque[Message | None]]]
-        self._pending = [(outlet, deque()) for outlet in outlets]
+        ends, self._host = joined(count, self._learning, lambda source, to: sockets.link())
+        outlets: list[sockets.SocketOutlet] = list(filter(None, self._host[:2]))  # samples, targets
+        self._pending = [(outlet, deque[Message | None]()) for outlet in outlets]
         self._commands: list[Connection] = []
         self._processes: list[Any] = []
         self._shared: list[list[Tensor]] = []
         try:
-            with interrupts_held():
-                for part, name, code, own in zip(parts, names, packed, ends, strict=True):
-                    self._start(part, name, code, own, block, options)
+            with errors.interrupts_held():
+                for part, code, own in zip(parts, packed, ends, strict=True):
+                    self._start(part, code, own, block, options)
             block.close()
-            self._deadline = Deadline(_START_SECONDS)
+            self._deadline = errors.Deadline(_START_SECONDS)
             for answers in self._answers:
                 self._next(answers)
-            self._deadline = Deadline(options.stall_seconds)
+            self._deadline = errors.Deadline(options.stall_seconds)
         except BaseException:
             self.close(failed=True)
             raise
 
     def _start(
-        self,
-        part: Part,
-        name: str,
-        packed: bytes,
-        ends: Ends,
-        counts: SharedBlock,
-        options: Options,
+        self, part: Part, packed: bytes, ends: Ends, counts: sockets.SharedBlock, options: Options
     ) -> None:
         """Start the process of a stage, and close what only it needs."""
-        tensors = module_tensors(part.module)
+        tensors = sockets.module_tensors(part.module)
         ours, theirs = multiprocessing.Pipe()
-        shared = share(tensors)
+        shared = sockets.share(tensors)
         self._shared.append(tensors)
         kept = (torch.get_default_dtype(), torch.get_deterministic_debug_mode())
-        forms = forms_of(tensors)
-        job = Job(part.place, packed, shared, forms, counts, ends, theirs, options, kept)
+        forms = child.forms_of(tensors)
+        job = child.Job(part.place, packed, shared, forms, counts, ends, theirs, options, kept)
         context = multiprocessing.get_context("forkserver")
         context.set_forkserver_preload(_PRELOADED)
-        process = context.Process(target=serve, args=(job,), name=name, daemon=True)
+        name = str(part.place)
+        process = context.Process(target=child.serve, args=(job,), name=name, daemon=True)
         process.start()
         self._processes.append(process)
         self._commands.append(ours)
@@ -157,14 +121,14 @@ class ProcessExecutor(WorkerExecutor):
         return [process.pid for process in self._processes if process.pid]
 
     def close(self, *, failed: bool = False) -> None:
-        ends = [link.end for link in self._host if link] + self._commands
+        ends = [end.end for end in self._host if end] + self._commands
         if failed:
             for end in ends:
                 end.close()  # at the latest when it waits, a stage sees that nobody is there
         else:
             for commands in self._commands:
                 with suppress(OSError):
-                    send(commands, ("stop", None))
+                    child.send(commands, ("stop", None))
         until = time.monotonic() + _CLOSE_SECONDS
         for process in self._processes:
             process.join(max(0.0, until - time.monotonic()))
@@ -176,12 +140,12 @@ class ProcessExecutor(WorkerExecutor):
         for end in ends:
             end.close()
         for tensors in self._shared:
-            unshare(tensors)
+            sockets.unshare(tensors)
         self._processes, self._commands, self._shared = [], [], []
 
     def _tell(self, stage: int, command: str, given: Any = None) -> None:
         try:
-            send(self._commands[stage], (command, given))
+            child.send(self._commands[stage], (command, given))
         except OSError:
             self._find_dead()
 
@@ -204,24 +168,24 @@ class ProcessExecutor(WorkerExecutor):
         if answers in ready:
             try:
                 self._replies.append(self._reply())
-            except LinkClosedError:
+            except errors.LinkClosedError:
                 self._find_dead()
         elif any(process.sentinel in ready for process in self._processes):
             self._find_dead()
         self._flush()
 
-    def _reply(self) -> Reply | None:
+    def _reply(self) -> Answer | None:
         message = self._host.answers.receive()
         if message is None:
             return None
         *output, loss, (alone, known) = message.tensors
         answer = Message(message.sample, tuple(output), bool(alone))
-        return Reply(answer, loss if known else None)
+        return Answer(answer, loss if known else None)
 
     def _take(self, index: int) -> None:
         """Take in what the process of a stage says."""
         try:
-            kind, value = received(self._commands[index])
+            kind, value = child.received(self._commands[index])
         except (EOFError, OSError):
             self._find_dead()
             return
@@ -230,7 +194,7 @@ class ProcessExecutor(WorkerExecutor):
         self._answers[index].append(value)
 
     def _fail(self, index: int, sample: int, what: str, trace: str) -> None:
-        self._failure = StageError(index, self._count, sample, what)
+        self._failure = errors.StageError(index, self._count, sample, what)
         self._failure.add_note(trace)
         raise self._failure
 
@@ -242,13 +206,14 @@ class ProcessExecutor(WorkerExecutor):
                 commands = self._commands[index]
                 with suppress(EOFError, OSError):
                     while commands.poll():
-                        kind, value = received(commands)
+                        kind, value = child.received(commands)
                         if kind == "failed":
                             self._fail(index, *value)
-                if process.exitcode not in (None, NEIGHBOUR_GONE):
-                    raise self._error(StageError, index, death(process.exitcode)) from None
+                if process.exitcode not in (None, child.NEIGHBOUR_GONE):
+                    what = errors.death(process.exitcode)
+                    raise self._error(errors.StageError, index, what) from None
             time.sleep(0.005)
-        raise self._error(StageError, 0, "its process ended")
+        raise self._error(errors.StageError, 0, "its process ended")
 
     def _flush(self) -> None:
         """Send what has room on its link."""
@@ -256,5 +221,5 @@ class ProcessExecutor(WorkerExecutor):
             for outlet, waiting in self._pending:
                 while waiting and outlet.room():
                     outlet.send(waiting.popleft())
-        except LinkClosedError:
+        except errors.LinkClosedError:
             self._find_dead()

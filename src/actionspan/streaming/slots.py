@@ -20,11 +20,10 @@ from actionspan.streaming.transfer import Answers, Link, Parcel, Tensors, Wait
 
 
 class Place:
-    """Fixed memory, with the events after which it may be read, and written again."""
+    """Fixed memory, with the event after which it may be written again."""
 
     def __init__(self, tensors: Tensors) -> None:
         self.tensors = tensors
-        self.written: Event | None = None
         self.read: Event | None = None
 
 
@@ -74,12 +73,8 @@ class SlotLink(Link):
         """Send a message from the host, which may change it once this returns."""
         if message is not None:
             self._in.make(message.tensors)
+            self._alone = message.alone
         super().put(message)
-        if message is not None:
-            place = self._in[self._writes]
-            parcel = self._parcels[-1]
-            assert parcel is not None
-            place.written, self._alone = parcel.there, message.alone
         self._writes += 1
 
     def _room(self, like: Tensors) -> Tensors:
@@ -127,19 +122,16 @@ class SlotLink(Link):
             return
         self._alone = message.alone
         place = self._in[number]
-        place.written = written
         if self._across:
             source, to, outgoing = self._source, self._to, self._out[number]
             assert source is not None
-            outgoing.written = written
             backend.wait(source.send, written)
             if place.read is not None:
                 backend.wait(source.send, place.read)
             for target, tensor in zip(place.tensors, outgoing.tensors, strict=True):
                 backend.copy_across(target, tensor, source.send, to.receive)
-            outgoing.read, place.written = backend.record(source.send), backend.record(to.receive)
-        sent = Message(message.sample, place.tensors, message.alone)
-        self._parcels.append(Parcel(sent, place.written))
+            outgoing.read, written = backend.record(source.send), backend.record(to.receive)
+        self._parcels.append(Parcel(message._replace(tensors=place.tensors), written))
 
     def take(self) -> Message | None:
         """Return the next message; what the compute stream gets from now on may read it."""
@@ -162,11 +154,11 @@ class SlotLink(Link):
     def _loaded(self, message: Message) -> Parcel:
         self._in.make(message.tensors)
         self._out.make(message.tensors)
-        place, self._alone = self._in[self._reads], message.alone
+        self._alone = message.alone
         with self._backend.on(self._to.compute):
             self._in.fill(self._reads, message.tensors)
-        place.written = self._backend.record(self._to.compute)
-        return Parcel(message._replace(tensors=place.tensors), place.written)
+        landed = message._replace(tensors=self._in[self._reads].tensors)
+        return Parcel(landed, self._backend.record(self._to.compute))
 
 
 class SlotAnswers(Answers):
@@ -207,7 +199,6 @@ class SlotAnswers(Answers):
             self._pending.append(None)
             return
         place = self._pairs[has_loss][number]
-        place.written = written
         output = place.tensors[:-1] if has_loss else place.tensors
         loss = place.tensors[-1] if has_loss else None
         place.read = self._copy(message._replace(tensors=output), loss, written)

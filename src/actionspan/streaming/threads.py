@@ -11,30 +11,12 @@ import torch
 from torch import Tensor
 from torch.nn.modules.dropout import _DropoutNd
 
-from actionspan.streaming.errors import LinkClosedError, StageError
-from actionspan.streaming.messages import Ends, Message, Reply, cloned, joined
-from actionspan.streaming.stage import Options, Part, Stage, parts_of
-from actionspan.streaming.worker import Worker, WorkerExecutor
+from actionspan.streaming.errors import LinkClosedError
+from actionspan.streaming.messages import Answer, Ends, Message, cloned, joined
+from actionspan.streaming.stage import Options, Part, Stage, error_of, parts_of
+from actionspan.streaming.worker import CLOSED, Queue, Worker, WorkerExecutor
 
-_CLOSED: Any = object()
 _JOIN_SECONDS = 1.5
-
-
-class _Queue:
-    """A link inside a process."""
-
-    def __init__(self) -> None:
-        self.items: SimpleQueue[Any] = SimpleQueue()
-
-    def send(self, message: Message | None) -> None:
-        # A stage may return what it goes on to change, and the receiver may keep what it gets.
-        self.items.put(message and cloned(message))
-
-    def receive(self) -> Message | None:
-        item: Message | None = self.items.get()
-        if item is _CLOSED:
-            raise LinkClosedError
-        return item
 
 
 class ThreadExecutor(WorkerExecutor):
@@ -54,13 +36,13 @@ class ThreadExecutor(WorkerExecutor):
         # What workers say, and the queue that it is for; None: it is a failure.
         self._inbox: SimpleQueue[tuple[deque[Any] | None, Any]] = SimpleQueue()
         self._commands: list[SimpleQueue[tuple[str, Any]]] = [SimpleQueue() for _ in parts]
-        self._links: list[_Queue] = []
+        self._links: list[Queue] = []
         ends, self._host = joined(self._count, self._learning, self._link)
         self._threads = [
             threading.Thread(
                 target=self._serve,
                 args=(index, own, options.threads),
-                name=f"stage {index + 1} of {self._count}",
+                name=str(parts[index].place),
                 daemon=True,
             )
             for index, own in enumerate(ends)
@@ -68,8 +50,8 @@ class ThreadExecutor(WorkerExecutor):
         for thread in self._threads:
             thread.start()
 
-    def _link(self, source: int | None, to: int | None) -> tuple[_Queue, _Queue]:
-        link = _Queue()
+    def _link(self, source: int | None, to: int | None) -> tuple[Queue, Queue]:
+        link = Queue()
         self._links.append(link)
         return link, link
 
@@ -87,7 +69,7 @@ class ThreadExecutor(WorkerExecutor):
             self._inbox.put((self._answers[index], value))
 
         def answer(message: Message | None, loss: Tensor | None) -> None:
-            self._inbox.put((self._replies, message and Reply(cloned(message), loss)))
+            self._inbox.put((self._replies, message and Answer(cloned(message), loss)))
 
         torch.set_num_threads(threads)
         try:
@@ -95,10 +77,7 @@ class ThreadExecutor(WorkerExecutor):
         except LinkClosedError:
             pass
         except BaseException as error:
-            what = f"{type(error).__name__}: {error}"
-            failure = StageError(index, self._count, stage.sample, what)
-            failure.__cause__ = error
-            self._inbox.put((None, failure))
+            self._inbox.put((None, error_of(stage, error)))
 
     def feed(self, arriving: Message | None, target: Message | None) -> None:
         self._deadline.restart()
@@ -125,7 +104,7 @@ class ThreadExecutor(WorkerExecutor):
         if failed:
             self._ended.set()
             for link in self._links:
-                link.items.put(_CLOSED)
+                link.items.put(CLOSED)
         until = time.monotonic() + _JOIN_SECONDS
         for thread in self._threads:
             thread.join(max(0.0, until - time.monotonic()))
@@ -156,7 +135,7 @@ def _refuse_random(stage: Stage, training: bool | None = None) -> None:
             rate = part.p if isinstance(part, _DropoutNd) else getattr(part, "dropout", 0.0)
             if isinstance(part, torch.nn.RReLU) or (isinstance(rate, float) and rate > 0):
                 raise ValueError(
-                    f"stage {stage.place.index + 1} of {stage.place.stages} has active dropout: "
+                    f"{stage.place} has active dropout: "
                     "threads share one random generator and would not repeat; use executor "
                     '"process" or "sequential", or eval()'
                 )

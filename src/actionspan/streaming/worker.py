@@ -1,4 +1,4 @@
-"""What the thread or the process of one stage does: steps and questions, in the order asked.
+"""What a stage does with its links, in steps and in answers to questions, in the order asked.
 
 A stage needs only the messages that its two neighbours sent a step ago, so no barrier is needed:
 with first-in first-out links every order in which stages run gives the same messages.
@@ -9,15 +9,18 @@ from abc import abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from queue import SimpleQueue
 from typing import Any
 
+import torch
 from torch import Tensor
 
-from actionspan.streaming.errors import Deadline, StageError, StallError
+from actionspan.streaming.errors import Deadline, LinkClosedError, StageError, StallError
 from actionspan.streaming.executors import Runs
-from actionspan.streaming.messages import Ends, Message, Reply, cloned
-from actionspan.streaming.stage import COUNTS, Options, Part, Stage
+from actionspan.streaming.messages import Answer, Ends, Message, cloned, joined
+from actionspan.streaming.stage import COUNTS, Options, Part, Stage, error_of
 
+CLOSED: Any = object()  # ends whoever waits for a message
 Answered = Callable[[Message | None, Tensor | None], None]  # the last output, and its loss
 
 
@@ -45,8 +48,8 @@ class Worker:
     def run(self, following: Callable[[], tuple[str, Any]], reply: Callable[[Any], None]) -> None:
         """Serve until told to stop: `following` waits for a command, `reply` answers a question."""
         answers: dict[str, Callable[[Any], Any]] = {
-            "state": lambda _: self._state(),
-            "load": self._load,
+            "state": lambda _: self.state(),
+            "load": self.load,
             "train": self.stage.train,
             "events": lambda _: list(self.stage.events or []),
             "settle": lambda _: None,
@@ -54,13 +57,14 @@ class Worker:
         while True:
             command, given = following()
             if command == "step":
-                self._step()
+                self.step()
             elif command in answers:
                 reply(answers[command](given))
             else:
                 return
 
-    def _step(self) -> None:
+    def step(self) -> None:
+        """Take what has arrived, do a step, and send what comes of it."""
         ends = self._ends
         arriving = self._arrived.popleft() if self._arrived else ends.left.receive()
         self.stage.sample = arriving.sample if arriving else -1
@@ -101,18 +105,99 @@ class Worker:
         if self._ends.signals and not self._signalled:
             self._signalled.append(self._ends.signals.receive())
 
-    def _state(self) -> dict[str, Any]:
+    def state(self) -> dict[str, Any]:
         """Return the stage's state with the messages on their way to it."""
         self._collect()
         held = {"arrived": self._arrived, "signalled": self._signalled}
         copies = {name: [m and cloned(m) for m in queue] for name, queue in held.items()}
         return self.stage.state_dict() | copies
 
-    def _load(self, state: dict[str, Any]) -> None:
+    def load(self, state: dict[str, Any]) -> None:
+        """Go on from `state`."""
         self._collect()  # what is on the links belongs to another stream now
         self.stage.load_state_dict(state)
         self._beat()
         self._arrived, self._signalled = deque(state["arrived"]), deque(state["signalled"])
+
+
+class Queue:
+    """A link inside a process; `copies`: the receiver may keep, the sender may change a message."""
+
+    def __init__(self, copies: bool = True) -> None:
+        self.items: SimpleQueue[Any] = SimpleQueue()
+        self._copies = copies
+
+    def send(self, message: Message | None) -> None:
+        """Put in a message."""
+        self.items.put(cloned(message) if message and self._copies else message)
+
+    def receive(self) -> Message | None:
+        """Wait for a message and take it out."""
+        item: Message | None = self.items.get()
+        if item is CLOSED:
+            raise LinkClosedError
+        return item
+
+
+class SequentialExecutor(Runs):
+    """Runs the stages one after the other, each on what its neighbours sent a step ago.
+
+    They run in the calling thread: the order of work that every other executor must equal.
+    """
+
+    def __init__(self, parts: Sequence[Part], options: Options) -> None:
+        self.stages = [Stage(part, options) for part in parts]
+        self._threads = options.threads
+        self._replies: deque[Answer | None] = deque()
+        ends, self._host = joined(len(parts), parts[0].learning is not None, self._link)
+        self._workers = [
+            Worker(stage, own, self._answer) for stage, own in zip(self.stages, ends, strict=True)
+        ]
+
+    def _link(self, source: int | None, to: int | None) -> tuple[Queue, Queue]:
+        # A stage may return what it goes on to change; a gradient is nobody else's.
+        link = Queue(copies=source is not None and to is not None and source < to)
+        return link, link
+
+    def _answer(self, message: Message | None, loss: Tensor | None) -> None:
+        self._replies.append(message and Answer(cloned(message), loss))
+
+    def feed(self, arriving: Message | None, target: Message | None) -> None:
+        self._host.samples.send(arriving)
+        if self._host.targets:
+            self._host.targets.send(target)
+        before = torch.get_num_threads()
+        try:
+            if before != self._threads:
+                torch.set_num_threads(self._threads)
+            for worker in self._workers:
+                try:
+                    worker.step()
+                except Exception as error:
+                    raise error_of(worker.stage, error) from error
+        finally:
+            if before != self._threads:
+                torch.set_num_threads(before)
+
+    def reply(self) -> Answer | None:
+        return self._replies.popleft()
+
+    def ready(self, timeout: float) -> bool:
+        return bool(self._replies)
+
+    def states(self) -> list[dict[str, Any]]:
+        return [worker.state() for worker in self._workers]
+
+    def load(self, states: list[dict[str, Any]]) -> None:
+        for worker, state in zip(self._workers, states, strict=True):
+            worker.load(state)
+        self._replies.clear()
+
+    def settle(self) -> None:
+        """All steps begun are done."""
+
+    def close(self, *, failed: bool = False) -> None:
+        """There is nothing to end."""
 
 
 class WorkerExecutor(Runs):
@@ -122,7 +207,7 @@ class WorkerExecutor(Runs):
         self._count, self._learning = len(parts), parts[0].learning is not None
         self._deadline = Deadline(options.stall_seconds)
         self._failure: StageError | None = None
-        self._replies: deque[Reply | None] = deque()  # of the last stage
+        self._replies: deque[Answer | None] = deque()  # of the last stage
         self._answers: list[deque[Any]] = [deque() for _ in parts]
 
     @abstractmethod
@@ -137,8 +222,8 @@ class WorkerExecutor(Runs):
     def _rows(self) -> list[list[float]]:
         """Return the `COUNTS` of each stage."""
 
-    def reply(self) -> Reply | None:
-        reply: Reply | None = self._next(self._replies)
+    def reply(self) -> Answer | None:
+        reply: Answer | None = self._next(self._replies)
         return reply
 
     def ready(self, timeout: float) -> bool:
