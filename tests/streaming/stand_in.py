@@ -46,7 +46,7 @@ class Memory:
 
 
 class Machine(TorchDispatchMode):
-    """A machine with GPUs, as `actionspan.streaming.device.Backend`.
+    """A machine with GPUs, in the place of `actionspan.streaming.device.CudaBackend`.
 
     Args:
         gpus: How many.

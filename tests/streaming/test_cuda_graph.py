@@ -137,8 +137,8 @@ def test_gradients_read_from_the_wrong_place_are_found(monkeypatch):
     expected = run(lambda: tanh_layers(3), "sequential", samples_of(14), **LEARNING)
     made = _Writing.__init__
 
-    def swapped(self, ends, answers, number, learning):
-        made(self, ends, answers, number, learning)
+    def swapped(self, ends, number, learning):
+        made(self, ends, number, learning)
         self._sent = number
 
     monkeypatch.setattr(_Writing, "__init__", swapped)
@@ -180,7 +180,7 @@ def test_a_schedule_without_one_kind_of_wait_is_found(monkeypatch, pair, gpus):
 def test_warm_up_puts_everything_back(monkeypatch):
     warm_up, seen = GraphExecutor._warm_up, []
 
-    def watched(self, stage, lane, work):
+    def watched(self, stage, work):
         before = [tensor.detach().clone() for tensor in _tensors_of(stage)]
         where = [tensor.data_ptr() for tensor in _tensors_of(stage)]
         states = [torch.get_rng_state(), *(g.get_state() for g in self._backend.generators)]
@@ -192,7 +192,7 @@ def test_warm_up_puts_everything_back(monkeypatch):
             pairs = zip(before, _tensors_of(stage), strict=True)
             changed.append(sum(not torch.equal(old, new) for old, new in pairs))
 
-        warm_up(self, stage, lane, noted)
+        warm_up(self, stage, noted)
         after = _tensors_of(stage)
         assert all(map(torch.equal, before, after))
         assert where == [tensor.data_ptr() for tensor in after]

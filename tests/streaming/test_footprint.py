@@ -6,7 +6,7 @@ from torch import Tensor
 
 from actionspan.streaming import Pipeline, stage_bytes
 from actionspan.streaming.messages import bytes_of, message_of
-from actionspan.streaming.sockets import SLOTS, SocketInlet, SocketOutlet, link
+from actionspan.streaming.sockets import SLOTS, link
 from streaming.networks import MODES, chain, squared, stream
 
 
@@ -16,10 +16,7 @@ def test_what_is_kept_has_the_bytes_of_the_formula(stages: int, mode: str) -> No
     network, samples = chain(stages), stream(20)
     message = bytes_of(samples[0]) // 2
     with Pipeline(
-        network,
-        loss=squared,
-        optimiser=lambda p: torch.optim.Adam(p, lr=0.01),
-        gradients=mode,
+        network, loss=squared, optimiser=lambda p: torch.optim.Adam(p, lr=0.01), gradients=mode
     ) as pipeline:
         for x, y in samples:
             pipeline.step(x, y)
@@ -55,8 +52,7 @@ def test_pipedream_keeps_2_d_minus_h_versions_beside_the_weights() -> None:
 
 
 def test_a_link_holds_two_messages() -> None:
-    ours, theirs = link()
-    outlet, inlet = SocketOutlet(ours), SocketInlet(theirs)
+    outlet, inlet = link()
     x = torch.randn(1000)
     for sample in range(SLOTS):
         assert outlet.room()
@@ -71,5 +67,5 @@ def test_a_link_holds_two_messages() -> None:
     assert [message.sample for message in later if message] == [1, 2]
     assert outlet._block is not None
     assert len(outlet._block._memory) == SLOTS * 4032  # a multiple of 64 bytes each
-    ours.close()
-    theirs.close()
+    outlet.end.close()
+    inlet.end.close()

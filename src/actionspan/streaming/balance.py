@@ -45,13 +45,9 @@ class Costs:
 def measure_costs(
     layers: Sequence[nn.Module], sample: Value, *, learning: bool, repetitions: int = 7
 ) -> Costs:
-    """Measure a chain of layers on one sample, on one thread.
+    """Measure a chain of layers on a sample, on one thread, with backward if it is for learning.
 
-    Args:
-        layers: Each takes what the one before returns.
-        sample: What the first takes; its values do not matter, its shape does.
-        learning: Whether to measure backward too.
-        repetitions: How often; the least counts.
+    Of the sample the shape matters, not the values; of the repetitions the least counts.
     """
     threads, random = torch.get_num_threads(), torch.get_rng_state()
     torch.set_num_threads(1)
@@ -89,8 +85,7 @@ def partition(costs: Costs, stages: int) -> list[int]:
         ValueError: There are fewer layers than stages.
     """
     layers = len(costs.seconds)
-    if not 1 <= stages <= layers:
-        raise ValueError(f"{stages} stages of {layers} layers: from 1 to {layers} are possible")
+    _check_count(stages, layers)
     best = [stage_seconds(costs, 0, last) if last else float("inf") for last in range(layers + 1)]
     came: list[list[int]] = []
     for _ in range(stages - 1):
@@ -108,6 +103,11 @@ def partition(costs: Costs, stages: int) -> list[int]:
     return [0, *cuts]
 
 
+def _check_count(stages: int, layers: int) -> None:
+    if not 1 <= stages <= layers:
+        raise ValueError(f"{stages} stages of {layers} layers: from 1 to {layers} are possible")
+
+
 def stage_seconds(costs: Costs, first: int, last: int) -> float:
     """Return the seconds a stage of layers `first` to before `last` takes for a sample."""
     return sum(costs.seconds[first:last]) + costs.messages(first) + costs.messages(last)
@@ -123,14 +123,10 @@ def _measured(
 ) -> tuple[float, Value]:
     """Return the CPU seconds of a layer, forward and backward, and its output."""
     inputs = [value] if isinstance(value, Tensor) else list(value)
-    # a copy, for a layer that writes into its input
-    leaves = [
-        tensor.detach()
-        .clone()
-        .requires_grad_(learning and not first and tensor.is_floating_point())
-        for tensor in inputs
-    ]
-    given = [leaf.clone() for leaf in leaves]
+    leaves = [tensor.detach().clone() for tensor in inputs]
+    for leaf in leaves:
+        leaf.requires_grad_(learning and not first and leaf.is_floating_point())
+    given = [leaf.clone() for leaf in leaves]  # a layer may write into its input
     with torch.set_grad_enabled(learning):
         begun = time.thread_time()
         output: Value = layer(given[0] if isinstance(value, Tensor) else tuple(given))
@@ -211,10 +207,7 @@ def balance_stages(
         ValueError: There are fewer layers than stages.
     """
     layers = layers_of(model, divide)
-    if not 1 <= stages <= len(layers):
-        raise ValueError(
-            f"{stages} stages of {len(layers)} layers: from 1 to {len(layers)} are possible"
-        )
+    _check_count(stages, len(layers))
     if costs is None:
         costs = measure_costs(layers, sample, learning=learning, repetitions=repetitions)
     return Balanced(layers, costs, partition(costs, stages))

@@ -4,11 +4,10 @@ import io
 import os
 import pickle
 import signal
-import socket
 import sys
 import traceback
-from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from multiprocessing.connection import Connection
 from typing import Any, NamedTuple
 
@@ -18,18 +17,10 @@ from torch import Tensor, nn
 from actionspan.running.apart import end_with_parent
 from actionspan.running.memory import keep_freed_memory
 from actionspan.streaming.errors import LinkClosedError
-from actionspan.streaming.learning import Learning
-from actionspan.streaming.messages import Message, Reply
-from actionspan.streaming.sockets import (
-    SharedBlock,
-    SocketInlet,
-    SocketOutlet,
-    Spot,
-    module_tensors,
-    spots_of,
-)
-from actionspan.streaming.stage import Options, Part, Place, Stage, parts_of
-from actionspan.streaming.worker import COUNTS, Worker
+from actionspan.streaming.messages import Ends, Message
+from actionspan.streaming.sockets import SharedBlock, Spot, module_tensors, spots_of
+from actionspan.streaming.stage import COUNTS, Options, Part, Place, Stage, parts_of
+from actionspan.streaming.worker import Worker
 
 # The server that processes are forked from leaves the program's group: a signal to the whole group,
 # as service managers send it, would end the server too and with it all news of the stages, while
@@ -57,7 +48,7 @@ class Job(NamedTuple):
     block: SharedBlock  # the module's tensors
     forms: list[Form]
     counts: SharedBlock  # what each stage has done: `counts_in`
-    ends: dict[str, socket.socket]  # left, right, back, signals, targets: those that it has
+    ends: Ends
     commands: Connection
     options: Options
     torch: tuple[torch.dtype, int]  # default type; mode of deterministic kernels
@@ -87,7 +78,7 @@ def received(connection: Connection) -> Any:
     return pickle.loads(connection.recv_bytes())
 
 
-def pack(module: Callable[[Any], Any], learning: Learning | None, stage: str) -> bytes:
+def pack(part: Part) -> bytes:
     """Return a module and how it learns as bytes, without its parameters and buffers.
 
     Raises:
@@ -95,11 +86,11 @@ def pack(module: Callable[[Any], Any], learning: Learning | None, stage: str) ->
     """
     packed = io.BytesIO()
     try:
-        _Pickler(packed, module_tensors(module)).dump((module, learning))
+        _Pickler(packed, module_tensors(part.module)).dump((part.module, part.learning))
     except (pickle.PicklingError, AttributeError, TypeError) as error:
         raise ValueError(
-            f"{stage} cannot be sent to a process: {error}; define classes and functions at the "
-            'top of a module, or use executor "thread" or "sequential"'
+            f"{part.place} cannot be sent to a process: {error}; define classes and functions at "
+            'the top of a module, or use executor "thread" or "sequential"'
         ) from None
     return packed.getvalue()
 
@@ -123,24 +114,6 @@ class _Unpickler(pickle.Unpickler):
         return tensor
 
 
-class _Commands:
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
-
-    def next(self) -> tuple[str, Any]:
-        try:
-            command: tuple[str, Any] = received(self._connection)
-        except (EOFError, OSError):
-            raise LinkClosedError from None
-        return command
-
-    def reply(self, value: Any) -> None:
-        try:
-            send(self._connection, ("done", value))
-        except OSError:
-            raise LinkClosedError from None
-
-
 def serve(job: Job) -> None:
     """Run the stage until told to stop, or until a neighbour or the parent is gone."""
     # the pipeline ends its stages, also when a signal reaches the whole group
@@ -153,7 +126,7 @@ def serve(job: Job) -> None:
         stage = _stage(job)
         worker = _worker(job, stage)
         send(job.commands, ("done", None))
-        worker.run(_Commands(job.commands))
+        worker.run(partial(_heard, job.commands), partial(_told, job.commands))
     except LinkClosedError:
         raise SystemExit(NEIGHBOUR_GONE) from None
     except BaseException as error:
@@ -183,41 +156,45 @@ def _stage(job: Job) -> Stage:
 
 
 def _worker(job: Job, stage: Stage) -> Worker:
-    ends = job.ends
+    """Return the stage's worker, which keeps counts and buffers where the program sees them."""
     counts = counts_in(job.counts, job.place.stages)
-    right = SocketOutlet(ends["right"])
     buffers = [
         (part, name, buffer)
         for part in parts_of(stage.module)
         for name, buffer in part.named_buffers(recurse=False)
     ]
 
-    def beat(stage: Stage) -> None:
+    def beat() -> None:
         keep_buffers(buffers)
-        done = [float(getattr(stage, name)) for name in COUNTS]
-        counts[job.place.index] = torch.tensor(done, dtype=torch.float64)
+        counts[job.place.index] = torch.tensor(stage.counts(), dtype=torch.float64)
 
-    def answer(reply: Reply | None) -> None:
-        if reply is None:
-            right.send(None)
-            return
-        # a loss that is missing keeps its place: all messages are formed like the first
-        known = reply.loss is not None
-        loss = torch.full((), torch.nan) if reply.loss is None else reply.loss.reshape(())
-        told = torch.tensor([reply.output.alone, known])
-        tensors = (*reply.output.tensors, loss.double(), told)
-        right.send(Message(reply.output.sample, tensors, False))
+    def answer(message: Message | None, loss: Tensor | None) -> None:
+        if message is not None:
+            # a loss that is missing keeps its place: all messages are formed like the first
+            told = torch.tensor([message.alone, loss is not None])
+            given = torch.full((), torch.nan) if loss is None else loss.reshape(())
+            tensors = (*message.tensors, given.double(), told)
+            message = Message(message.sample, tensors, False)
+        job.ends.right.send(message)
 
-    return Worker(
-        stage,
-        left=SocketInlet(ends["left"]),
-        right=right,
-        back=SocketOutlet(ends["back"]) if "back" in ends else None,
-        signals=SocketInlet(ends["signals"]) if "signals" in ends else None,
-        targets=SocketInlet(ends["targets"]) if "targets" in ends else None,
-        answer=answer if job.place.last else None,
-        beat=beat,
-    )
+    return Worker(stage, job.ends, answer, beat)
+
+
+def _heard(commands: Connection) -> tuple[str, Any]:
+    """Wait for a command of the program."""
+    try:
+        command: tuple[str, Any] = received(commands)
+    except (EOFError, OSError):
+        raise LinkClosedError from None
+    return command
+
+
+def _told(commands: Connection, value: Any) -> None:
+    """Answer the program."""
+    try:
+        send(commands, ("done", value))
+    except OSError:
+        raise LinkClosedError from None
 
 
 def keep_buffers(buffers: list[tuple[nn.Module, str, Tensor]]) -> None:

@@ -6,108 +6,80 @@ on the device, by an event; the host waits for answers, and for pinned memory wh
 
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from actionspan.streaming.device import Backend, Event, Lane, cuda_backend, lanes_of
+from actionspan.streaming.device import Event, cuda_backend, lanes_of
 from actionspan.streaming.device_stage import DeviceStage
 from actionspan.streaming.errors import StageError, StallError
 from actionspan.streaming.executors import Runs
-from actionspan.streaming.messages import Message, Reply
-from actionspan.streaming.stage import Options, Part
+from actionspan.streaming.messages import Answer, Ends, Message, joined
+from actionspan.streaming.stage import Options, Part, error_of
 from actionspan.streaming.state import copied
 from actionspan.streaming.transfer import Answers, Link, Pinned
-from actionspan.streaming.worker import report_of
 
 _AHEAD = 4  # samples, and targets, that may wait in pinned memory for their copy
 _SPIN_SECONDS = 0.002  # before the host sleeps between two looks at an event
 _SLEEP_SECONDS = 0.0001
 
 
-class Ends(NamedTuple):
-    """The links of a stage, and where it answers."""
-
-    left: Link
-    signals: Link | None  # None: it learns nothing, or is the last
-    targets: Link | None
-    right: Link | None  # None: it is the last
-    back: Link | None
-
-
 class StreamExecutor(Runs):
     """Runs the stages on GPUs, each in its own streams; the modules stay on the devices.
 
-    Without `devices` neighbouring stages share one, or have the next; `backend` is CUDA's if not
-    given.
+    Without `devices` neighbouring stages share one, or have the next.
 
     Raises:
         ValueError: There is no GPU, or the devices do not fit the stages.
     """
 
     name = "stream"
+    link: type[Link] = Link
+    answering: type[Answers] = Answers
 
     def __init__(
         self,
         parts: Sequence[Part],
         options: Options,
         devices: Sequence[torch.device | str] | None = None,
-        backend: Backend | None = None,
     ) -> None:
-        self._backend = backend or cuda_backend(self.name)
+        backend = self._backend = cuda_backend(self.name)
         self._stall_seconds = options.stall_seconds
         self._learning = parts[0].learning is not None
-        lanes = self.lanes = lanes_of(self._backend, len(parts), devices)
+        lanes = self.lanes = lanes_of(backend, len(parts), devices)
         self.stages: Sequence[DeviceStage] = [
-            DeviceStage(part, options, self._backend, lane)
+            DeviceStage(part, options, backend, lane)
             for part, lane in zip(parts, lanes, strict=True)
         ]
         learning = parts[-1].learning
         if learning is not None and isinstance(learning.loss, nn.Module):
-            self._backend.place(learning.loss, lanes[-1].device)
+            backend.place(learning.loss, lanes[-1].device)
         self._finished: list[Event | None] = [None] * len(parts)  # the last step of each stage
         self._shown = False  # whether all was done once, so that the caller may read weights
-        self._samples = self._link(lanes[0], pinned=Pinned(self._backend, self._wait, _AHEAD))
-        self._answers = self._answering(lanes[-1])
-        self._ends = self._joined()
-        self._backend.synchronize()  # modules were moved in the default stream
+        self._ends, self._host = joined(len(parts), self._learning, self._link)
+        self._answers: Answers = self._host.answers
+        backend.synchronize()  # modules were moved in the default stream
 
-    def _joined(self) -> list[Ends]:
-        """Return the links of each stage."""
-        lanes, learns = self.lanes, self._learning
-        pairs = list(zip(lanes, lanes[1:], strict=False))
-        right = [self._link(to, source, waiting=learns) for source, to in pairs]
-        back = [self._link(to, source, waiting=True) for to, source in pairs] if learns else []
-        self._targets: Link | None = None
-        if learns:
-            pinned = Pinned(self._backend, self._wait, _AHEAD)
-            self._targets = self._link(lanes[-1], pinned=pinned)
-        last = len(lanes) - 1
-        return [
-            Ends(
-                left=right[index - 1] if index else self._samples,
-                signals=back[index] if learns and index < last else None,
-                targets=self._targets if index == last else None,
-                right=right[index] if index < last else None,
-                back=back[index - 1] if learns and index else None,
-            )
-            for index in range(len(lanes))
-        ]
-
-    def _link(self, to: Lane, source: Lane | None = None, **how: Any) -> Link:
-        return Link(self._backend, to, source, **how)
-
-    def _answering(self, lane: Lane) -> Answers:
-        return Answers(self._backend, lane, self._wait)
+    def _link(self, source: int | None, to: int | None) -> tuple[Link | Answers, Link | Answers]:
+        """Return both ends of a link, which are one object."""
+        backend, lanes = self._backend, self.lanes
+        made: Link | Answers
+        if to is None:
+            made = self.answering(backend, lanes[-1], self._wait)
+        elif source is None:
+            made = self.link(backend, lanes[to], pinned=Pinned(backend, self._wait, _AHEAD))
+        else:
+            made = self.link(backend, lanes[to], lanes[source], waiting=self._learning)
+        return made, made
 
     def feed(self, arriving: Message | None, target: Message | None) -> None:
         if self._shown:  # what the caller has begun to read must not change under it
             self._backend.synchronize()
             self._shown = False
-        self._samples.put(arriving)
-        if self._targets is not None:
-            self._targets.put(target)
+        self._host.samples.put(arriving)
+        if self._host.targets:
+            self._host.targets.put(target)
         for index, (stage, lane) in enumerate(zip(self.stages, self.lanes, strict=True)):
             try:
                 with self._backend.on(lane.compute):
@@ -115,8 +87,7 @@ class StreamExecutor(Runs):
             except StageError:
                 raise
             except Exception as error:
-                what = f"{type(error).__name__}: {error}"
-                raise StageError(index, len(self.stages), stage.sample, what) from error
+                raise error_of(stage, error) from error
 
     def _step(self, index: int) -> None:
         """Give a stage's step to its streams."""
@@ -134,13 +105,13 @@ class StreamExecutor(Runs):
         self, index: int, arriving: Message | None, signal: Message | None, target: Message | None
     ) -> None:
         """Do the work of a step and send what comes of it."""
-        self.stages[index].step(arriving, signal, target, Sending(self._ends[index], self._answers))
+        self.stages[index].step(arriving, signal, target, Sending(self._ends[index]))
 
-    def reply(self) -> Reply | None:
+    def reply(self) -> Answer | None:
         return self._answers.reply()
 
-    def ready(self, timeout: float | None) -> bool:
-        until = time.monotonic() + (timeout or 0.0)
+    def ready(self, timeout: float) -> bool:
+        until = time.monotonic() + timeout
         while not (ready := self._asked(self._answers.ready)) and time.monotonic() < until:
             time.sleep(_SLEEP_SECONDS)
         return ready
@@ -151,9 +122,7 @@ class StreamExecutor(Runs):
         while not self._asked(lambda: self._backend.done(event)):
             waited = time.monotonic() - begun
             if waited > self._stall_seconds:
-                stage = self._behind()
-                what = f"no sign of life for {self._stall_seconds:g} s"
-                raise StallError(stage, len(self.stages), self.stages[stage].sample, what)
+                raise self._error(StallError, f"no sign of life for {self._stall_seconds:g} s")
             time.sleep(0.0 if waited < _SPIN_SECONDS else _SLEEP_SECONDS)
 
     def _asked(self, question: Callable[[], bool]) -> bool:
@@ -165,19 +134,20 @@ class StreamExecutor(Runs):
                 f"the device failed in this stage or a later one: {str(error).splitlines()[0]}; "
                 "CUDA_LAUNCH_BLOCKING=1 shows where"
             )
-            stage = self._behind()
-            sample = self.stages[stage].sample
-            raise StageError(stage, len(self.stages), sample, what) from error
+            raise self._error(StageError, what) from error
 
-    def _behind(self) -> int:
-        """Return the first stage that has not done all its work, as far as the device says."""
+    def _error(self, kind: type[StageError], what: str) -> StageError:
+        """Return an error of the first stage with work left, as far as the device says."""
+        stage = len(self.stages) - 1
         for index, event in enumerate(self._finished):
             try:
-                if event is not None and not self._backend.done(event):
-                    return index
+                behind = event is not None and not self._backend.done(event)
             except RuntimeError:
-                return index
-        return len(self.stages) - 1
+                behind = True
+            if behind:
+                stage = index
+                break
+        return kind(stage, len(self.stages), self.stages[stage].sample, what)
 
     def states(self) -> list[dict[str, Any]]:
         self._backend.synchronize()
@@ -199,7 +169,7 @@ class StreamExecutor(Runs):
                 stage.load_state_dict(state)
             if self._learning and index:
                 ends.left.load(state["arrived"])
-            if ends.signals is not None:
+            if ends.signals:
                 ends.signals.load(state["signalled"])
         self._answers.clear()
         self._backend.synchronize()
@@ -214,7 +184,7 @@ class StreamExecutor(Runs):
         self.settle()
         for stage in self.stages:
             stage.read_clock()
-        return [report_of(stage) for stage in self.stages]
+        return [stage.report() for stage in self.stages]
 
     def close(self, *, failed: bool = False) -> None:
         if not failed:
@@ -224,17 +194,14 @@ class StreamExecutor(Runs):
 class Sending:
     """The links that a stage sends to, as it sees them."""
 
-    def __init__(self, ends: Ends, answers: Answers) -> None:
-        self._ends, self._answers = ends, answers
+    def __init__(self, ends: Ends) -> None:
+        self._ends = ends
 
     def output(self, message: Message | None, loss: Tensor | None) -> None:
-        """Send the output to the right, or answer with it."""
-        if self._ends.right is not None:
-            self._ends.right.send(message)
-        else:
-            self._answers.send(message, loss)
+        """Send the output to the right; on the last stage's way to the host its loss goes too."""
+        self._ends.right.send(message, loss)
 
     def gradient(self, message: Message | None) -> None:
         """Send the gradient to the left."""
-        if self._ends.back is not None:
+        if self._ends.back:
             self._ends.back.send(message)

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from actionspan.streaming.device import Backend, Event, Lane
+from actionspan.streaming.device import CudaBackend, Event, Lane
 from actionspan.streaming.messages import Message
 from actionspan.streaming.stage import Event as Worked
 from actionspan.streaming.stage import Links, Options, Part, Stage
@@ -24,7 +24,7 @@ class DeviceStage(Stage):
 
     captures = True
 
-    def __init__(self, part: Part, options: Options, backend: Backend, lane: Lane) -> None:
+    def __init__(self, part: Part, options: Options, backend: CudaBackend, lane: Lane) -> None:
         if isinstance(part.module, nn.Module):
             backend.place(part.module, lane.device)
         super().__init__(part, options)
@@ -36,19 +36,28 @@ class DeviceStage(Stage):
             backend.synchronize()
             self._zero, self._zero_time = backend.mark(lane.compute), time.perf_counter()
         if self.history is not None:
-            self.history.get_random = lambda: drawn_state(backend, lane.device)
-            self.history.set_random = lambda state: draw_from(backend, lane.device, state)
+            self.history.get_random, self.history.set_random = self.drawn, self.draw_from
+
+    def drawn(self) -> Tensor:
+        """Return the states of the host's and of the device's generator, one after the other."""
+        return torch.cat([torch.get_rng_state(), self._backend.random(self._lane.device)])
+
+    def draw_from(self, state: Tensor) -> None:
+        """Set the states of `drawn`; of the host's alone if that is all there is."""
+        size = len(torch.get_rng_state())
+        torch.set_rng_state(state[:size].clone())
+        if len(state) > size:
+            self._backend.set_random(self._lane.device, state[size:].clone())
 
     @contextmanager
     def _random(self) -> Iterator[None]:
-        device = self._lane.device
-        outside = drawn_state(self._backend, device)
-        draw_from(self._backend, device, self.random)
+        outside = self.drawn()
+        self.draw_from(self.random)
         try:
             yield
         finally:
-            self.random = drawn_state(self._backend, device)
-            draw_from(self._backend, device, outside)
+            self.random = self.drawn()
+            self.draw_from(outside)
 
     @contextmanager
     def _noted(self, work: str, sample: int) -> Iterator[None]:
@@ -158,16 +167,3 @@ class DeviceStage(Stage):
             for each in (Kept(*fields) for fields in history["kept"])
         ]
         return {"kept": kept}
-
-
-def drawn_state(backend: Backend, device: torch.device) -> Tensor:
-    """Return the states of the host's and of a device's generator, one after the other."""
-    return torch.cat([torch.get_rng_state(), backend.random(device)])
-
-
-def draw_from(backend: Backend, device: torch.device, state: Tensor) -> None:
-    """Set the states of `drawn_state`; of the host's alone if that is all there is."""
-    size = len(torch.get_rng_state())
-    torch.set_rng_state(state[:size].clone())
-    if len(state) > size:
-        backend.set_random(device, state[size:].clone())

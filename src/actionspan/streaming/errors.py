@@ -3,7 +3,7 @@
 import math
 import signal
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 
@@ -48,17 +48,17 @@ class Deadline:
         if not (0 < seconds < math.inf):
             raise ValueError(f"stall_seconds {seconds}: a number above 0")
         self.seconds = seconds
-        self._seen: list[float] = []
+        self._seen: list[list[float]] = []
         self.restart()
 
     def restart(self) -> None:
         """Restart the deadline: there is new work."""
         self._since = time.monotonic()
 
-    def left(self, counts: Sequence[float]) -> float:
+    def left(self, counts: list[list[float]]) -> float:
         """Return the seconds until it passes, 0 once it has."""
-        if list(counts) != self._seen:
-            self._seen = list(counts)
+        if counts != self._seen:
+            self._seen = counts
             self.restart()
         return max(0.0, self.seconds - (time.monotonic() - self._since))
 

@@ -16,15 +16,14 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from actionspan.streaming.cuda import Ends, StreamExecutor
-from actionspan.streaming.device import Backend, Graph, Lane
-from actionspan.streaming.device_stage import DeviceStage, draw_from, drawn_state
+from actionspan.streaming.cuda import StreamExecutor
+from actionspan.streaming.device import Graph
+from actionspan.streaming.device_stage import DeviceStage
 from actionspan.streaming.errors import CaptureError
-from actionspan.streaming.messages import Message
+from actionspan.streaming.messages import Ends, Message
 from actionspan.streaming.slots import SlotAnswers, SlotLink
 from actionspan.streaming.sockets import module_tensors
 from actionspan.streaming.stage import Options, Part, parts_of
-from actionspan.streaming.transfer import Link
 
 _WARM_UP = 3  # steps; libraries choose their kernels and take their workspaces
 _INSTEAD = 'use executor "stream"'
@@ -42,25 +41,22 @@ class _Captured(NamedTuple):
 class _Writing:
     """Links that only copy into places: what a graph may hold of sending a message."""
 
-    def __init__(self, ends: Ends, answers: SlotAnswers, number: int, learning: bool) -> None:
-        self._right = None if ends.right is None else _slots(ends.right)
-        self._back = None if ends.back is None else _slots(ends.back)
-        self._answers, self._number = answers, number
+    def __init__(self, ends: Ends, number: int, learning: bool) -> None:
+        self._ends, self._number = ends, number
         self._sent = number + 1 if learning else number  # see `slots`
         self.alone = self.has_loss = self.returns = False
 
     def output(self, message: Message | None, loss: Tensor | None) -> None:
         assert message is not None
         self.alone, self.has_loss = message.alone, loss is not None
-        if self._right is not None:
-            self._right.fill(self._sent, message.tensors)
-        else:
-            self._answers.fill(self._number, message.tensors, loss)
+        right = self._ends.right
+        number = self._number if isinstance(right, SlotAnswers) else self._sent
+        right.fill(number, message.tensors, loss)
 
     def gradient(self, message: Message | None) -> None:
         self.returns = message is not None
-        if self._back is not None and message is not None:
-            self._back.fill(self._sent, message.tensors)
+        if self._ends.back and message is not None:
+            self._ends.back.fill(self._sent, message.tensors)
 
 
 class GraphExecutor(StreamExecutor):
@@ -74,29 +70,22 @@ class GraphExecutor(StreamExecutor):
     """
 
     name = "graph"
+    link = SlotLink
+    answering = SlotAnswers
 
     def __init__(
         self,
         parts: Sequence[Part],
         options: Options,
         devices: Sequence[torch.device | str] | None = None,
-        backend: Backend | None = None,
     ) -> None:
-        super().__init__(parts, options, devices, backend)
-        for stage, lane in zip(self.stages, self.lanes, strict=True):
+        super().__init__(parts, options, devices)
+        for stage in self.stages:
             _refuse(stage)
-            self._own_rates(stage, lane)
-        self._backend.synchronize()
+        self._own_rates()
         self._captured: dict[int, _Captured] = {}
         self._begun: set[int] = set()  # stages whose first full step is done
         self._number = 0  # of the step, which says which places are read
-
-    def _link(self, to: Lane, source: Lane | None = None, **how: Any) -> SlotLink:
-        return SlotLink(self._backend, to, source, **how)
-
-    def _answering(self, lane: Lane) -> SlotAnswers:
-        self._places = SlotAnswers(self._backend, lane, self._wait)
-        return self._places
 
     def feed(self, arriving: Message | None, target: Message | None) -> None:
         super().feed(arriving, target)
@@ -106,47 +95,37 @@ class GraphExecutor(StreamExecutor):
         self, index: int, arriving: Message | None, signal: Message | None, target: Message | None
     ) -> None:
         """Replay the graph of this step, or do the work as `stream` does."""
-        stage = self.stages[index]
-        if arriving is None or not _full(stage, signal, target):
+        stage, ends = self.stages[index], self._ends[index]
+        full = arriving is not None and _full(stage, signal, target)
+        if arriving is None or not full or index not in self._begun:
             super()._run(index, arriving, signal, target)
+            if full:
+                self._begun.add(index)
             return
-        if index not in self._begun:
-            super()._run(index, arriving, signal, target)
-            self._begun.add(index)
-            return
-        ends, backend = self._ends[index], self._backend
-        if ends.right is not None:
-            _slots(ends.right).open()
-        else:
-            self._places.open(has_loss=target is not None)
-        if ends.back is not None:
-            _slots(ends.back).open()
+        ends.right.open(has_loss=target is not None)
+        if ends.back:
+            ends.back.open()
         if index not in self._captured:
             self._captured[index] = self._capture(index)
         done = self._captured[index]
         with stage.counted(arriving.sample, learned=stage.place.learns):
-            backend.replay(done.graphs[self._number % 2])
-        written = backend.record(self.lanes[index].compute)
+            self._backend.replay(done.graphs[self._number % 2])
+        written = self._backend.record(self.lanes[index].compute)
         output = Message(arriving.sample, (), done.alone)
-        if ends.right is not None:
-            _slots(ends.right).post(output, written)
-        else:
-            self._places.post(output, written, has_loss=done.has_loss)
-        if ends.back is not None:
+        ends.right.post(output, written, has_loss=done.has_loss)
+        if ends.back:
             sample = signal.sample if signal is not None else arriving.sample
             gradient = Message(sample, (), False) if done.returns else None
-            _slots(ends.back).post(gradient, written)
+            ends.back.post(gradient, written)
 
     def _capture(self, index: int) -> _Captured:
         """Return the graphs of a stage, and leave its weights and states as they were."""
         stage, now = self.stages[index], self._number % 2
-        links = [
-            _Writing(self._ends[index], self._places, number, self._learning) for number in (0, 1)
-        ]
+        links = [_Writing(self._ends[index], number, self._learning) for number in (0, 1)]
         works = [partial(self._work, index, number, links[number]) for number in (0, 1)]
         try:
             # Only the places of this step hold a sample; both graphs do the same kinds of work.
-            self._warm_up(stage, self.lanes[index], works[now])
+            self._warm_up(stage, works[now])
             graphs = self._backend.capture(self.lanes[index].compute, works)
         except CaptureError:
             raise
@@ -160,26 +139,26 @@ class GraphExecutor(StreamExecutor):
         """Do the work of a step that reads the places of a number."""
         stage, ends = self.stages[index], self._ends[index]
         signal = target = None
-        if ends.signals is not None and stage.place.learns:
-            signal = _slots(ends.signals).at(number)
-        if ends.targets is not None:
-            target = _slots(ends.targets).at(number)
-        stage.work(_slots(ends.left).at(number), (signal, target), links)
+        if ends.signals and stage.place.learns:
+            signal = ends.signals.at(number)
+        if ends.targets:
+            target = ends.targets.at(number)
+        stage.work(ends.left.at(number), (signal, target), links)
 
-    def _warm_up(self, stage: DeviceStage, lane: Lane, work: "partial[None]") -> None:
+    def _warm_up(self, stage: DeviceStage, work: "partial[None]") -> None:
         """Do the work some times, on the stream of the capture, and put back what it changed."""
         tensors, numbers = _tensors_of(stage), _numbers_of(stage)
         where = [(id(tensor), tensor.data_ptr()) for tensor in tensors]
         before = [tensor.detach().clone() for tensor in tensors]
-        random = drawn_state(self._backend, lane.device)
+        random = stage.drawn()
         try:
             for _ in range(_WARM_UP):
                 work()
-            drew = not torch.equal(random, drawn_state(self._backend, lane.device))
+            drew = not torch.equal(random, stage.drawn())
         finally:
             for tensor, value in zip(tensors, before, strict=True):
                 tensor.detach().copy_(value)
-            draw_from(self._backend, lane.device, random)
+            stage.draw_from(random)
         if drew:
             raise _refusal(stage, "it draws random numbers, whose state graphs would share")
         if where != [(id(tensor), tensor.data_ptr()) for tensor in _tensors_of(stage)]:
@@ -187,15 +166,16 @@ class GraphExecutor(StreamExecutor):
         if numbers != _numbers_of(stage):
             raise _refusal(stage, "its optimiser counts on the host, which a graph does not repeat")
 
-    def _own_rates(self, stage: DeviceStage, lane: Lane) -> None:
+    def _own_rates(self) -> None:
         """Put learning rates on the device, one for each stage, where its schedule changes them."""
-        if stage.updater is None:
-            return
-        for group in stage.updater.optimiser.param_groups:
-            if "lr" in group:
-                given = torch.as_tensor(group["lr"])
-                group["lr"] = self._backend.static(given, lane.device)
-                self._backend.copy(group["lr"], given)
+        for stage, lane in zip(self.stages, self.lanes, strict=True):
+            groups = stage.updater.optimiser.param_groups if stage.updater else []
+            for group in groups:
+                if "lr" in group:
+                    given = torch.as_tensor(group["lr"])
+                    group["lr"] = self._backend.static(given, lane.device)
+                    self._backend.copy(group["lr"], given)
+        self._backend.synchronize()
 
     def train(self, stage: int, training: bool) -> None:
         """Set the mode of a stage; its graphs are captured again."""
@@ -208,18 +188,11 @@ class GraphExecutor(StreamExecutor):
         super().load(states)
         self._captured.clear()
         self._begun.clear()
-        for stage, lane in zip(self.stages, self.lanes, strict=True):
-            self._own_rates(stage, lane)
-        self._backend.synchronize()
+        self._own_rates()
 
     def close(self, *, failed: bool = False) -> None:
         super().close(failed=failed)
         self._captured.clear()
-
-
-def _slots(link: Link) -> SlotLink:
-    assert isinstance(link, SlotLink)
-    return link
 
 
 def _full(stage: DeviceStage, signal: Message | None, target: Message | None) -> bool:
@@ -261,7 +234,7 @@ def _refusal(stage: DeviceStage, why: str) -> CaptureError:
 
 def _refuse(stage: DeviceStage) -> None:
     """Refuse kept inputs, active dropout and optimisers that need the host."""
-    name = f"stage {stage.place.index + 1} of {stage.place.stages}"
+    name = str(stage.place)
     if stage.history is not None:
         assert stage.learning is not None
         raise ValueError(

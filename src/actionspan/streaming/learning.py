@@ -39,17 +39,19 @@ class Learning:
 
 def learning_of_stages(
     stages: int,
-    loss: Loss,
+    loss: Loss | None,
     optimiser: MakeOptimiser | Sequence[MakeOptimiser | None] | None,
     schedule: MakeSchedule | Sequence[MakeSchedule | None] | None,
     clip: Clip | Sequence[Clip | None] | None,
     gradients: str,
-) -> list[Learning]:
-    """Return how each stage learns; what is not a sequence holds for all stages.
+) -> Sequence[Learning | None]:
+    """Return how each stage learns; what is not a sequence holds for all; None: without a loss.
 
     Raises:
         ValueError: A sequence has another length, or there is no such gradient mode.
     """
+    if loss is None:
+        return [None] * stages
     modes: tuple[Gradients, ...] = get_args(Gradients)
     if gradients not in modes:
         raise ValueError(f"gradients {gradients!r}: one of {', '.join(modes)}")

@@ -1,6 +1,7 @@
-"""What goes from stage to stage in one step: the tensors of one sample."""
+"""What goes from stage to stage in one step, the tensors of one sample, and by which links."""
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -27,22 +28,14 @@ class Message(NamedTuple):
         return self.tensors[0] if self.alone else self.tensors
 
 
-class Reply(NamedTuple):
-    """What the last stage made of a step: its output, and the loss from before the update."""
-
-    output: Message
-    loss: Tensor | None
-
-
 class Answer:
     """The last stage's answer to a sample, in memory of its own.
 
     `index` is the sample's, counted from 0; `output` a tensor or a tuple of tensors.
     """
 
-    def __init__(self, reply: Reply) -> None:
-        self.index, self.output = reply.output.sample, reply.output.value
-        self._loss = reply.loss
+    def __init__(self, output: Message, loss: Tensor | None) -> None:
+        self.index, self.output, self._loss = output.sample, output.value, loss
 
     @property
     def loss(self) -> float | None:
@@ -73,18 +66,14 @@ def layout_of(tensors: tuple[Tensor, ...]) -> Layout:
     return tuple((tensor.dtype, tuple(tensor.shape)) for tensor in tensors)
 
 
-def form_of(message: Message) -> Form:
-    """Return how a message is formed: whether it is a bare tensor, types and shapes."""
-    return message.alone, layout_of(message.tensors)
-
-
-def check_form(first: Form, message: Message, what: str) -> None:
-    """Check that a message is formed as the first of a stream.
+def check_form(forms: dict[str, Form], stream: str, message: Message, what: str) -> None:
+    """Check that a message is formed as the first of a stream, which `forms` remembers.
 
     Raises:
         ValueError: It is not; `what` names it.
     """
-    form = form_of(message)
+    form = message.alone, layout_of(message.tensors)
+    first = forms.setdefault(stream, form)
     if form != first:
         raise ValueError(f"{what}: {_shown(form)}; the stream began with {_shown(first)}")
 
@@ -103,3 +92,46 @@ def _shown(form: Form) -> str:
     alone, layout = form
     parts = (f"{str(dtype).removeprefix('torch.')} {list(shape)}" for dtype, shape in layout)
     return " and ".join(parts) + ("" if alone else " in a tuple")
+
+
+class Ends(NamedTuple):
+    """The links of a stage, of the kind that its executor has; None: it has none."""
+
+    left: Any
+    right: Any  # the last stage's goes to the host
+    back: Any = None
+    signals: Any = None  # what comes back from the right
+    targets: Any = None
+
+
+class Host(NamedTuple):
+    """The host's ends: two that lead to stages, and one that comes from the last."""
+
+    samples: Any
+    targets: Any
+    answers: Any
+
+
+def joined(
+    stages: int, learning: bool, link: Callable[[int | None, int | None], tuple[Any, Any]]
+) -> tuple[list[Ends], Host]:
+    """Return the links of each stage, and the host's.
+
+    `link` makes one, of the stage (None: the host) that sends and the one that receives, and
+    returns the ends of both.
+    """
+    last, nothing = stages - 1, (None, None)
+    right = [link(h - 1 if h else None, h) for h in range(stages)] + [link(last, None)]
+    back = [link(h + 1, h) if learning else nothing for h in range(last)] + [nothing]
+    targets = link(None, last) if learning else nothing
+    ends = [
+        Ends(
+            left=right[h][1],
+            right=right[h + 1][0],
+            back=back[h - 1][0] if h else None,
+            signals=back[h][1],
+            targets=targets[1] if h == last else None,
+        )
+        for h in range(stages)
+    ]
+    return ends, Host(right[0][0], targets[0], right[-1][1])

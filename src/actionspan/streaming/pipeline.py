@@ -11,17 +11,15 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from types import TracebackType
 from typing import Any, Self
 
 import torch
 from torch import Tensor
 
 from actionspan.streaming.errors import StageError
-from actionspan.streaming.executors import check_numbers, parts_of_pipeline, start
+from actionspan.streaming.executors import parts_of_pipeline, start
 from actionspan.streaming.learning import (
     Clip,
-    Learning,
     Loss,
     MakeOptimiser,
     MakeSchedule,
@@ -32,17 +30,16 @@ from actionspan.streaming.messages import (
     Answer,
     Form,
     Message,
-    Reply,
     Value,
     check_form,
     cloned,
-    form_of,
     message_of,
 )
 from actionspan.streaming.stage import Module, Options
 from actionspan.streaming.state import plain, revived, revived_stage
 
 FORMAT = "actionspan pipeline 1"
+_MOST_CREDITS = 64  # what waits in sockets must fit into them
 
 
 class Pipeline:
@@ -91,12 +88,13 @@ class Pipeline:
         record: bool = False,
         devices: Sequence[torch.device | str] | None = None,
     ) -> None:
-        check_numbers(threads, credits)
+        if threads < 1:
+            raise ValueError(f"threads {threads}: at least 1")
+        if not 1 <= credits <= _MOST_CREDITS:
+            raise ValueError(f"credits {credits}: from 1 to {_MOST_CREDITS}")
         count = self._count = len(stages)
         self._credits, self._learning = credits, loss is not None
-        learning: Sequence[Learning | None] = [None] * count
-        if loss is not None:
-            learning = learning_of_stages(count, loss, optimiser, schedule, clip, gradients)
+        learning = learning_of_stages(count, loss, optimiser, schedule, clip, gradients)
         parts = parts_of_pipeline(stages, learning)
         self._mode = gradients if self._learning else ""
         options = Options(seed, threads, stall_seconds, record)
@@ -261,7 +259,7 @@ class Pipeline:
         self._forms = dict(state["forms"])
         self._answers.clear()
         for index, output, loss in state["answers"]:
-            self._answers.append(Answer(Reply(message_of(index, output, "the answer"), loss)))
+            self._answers.append(Answer(message_of(index, output, "the answer"), loss))
 
     def report(self) -> list[dict[str, Any]]:
         """Return for each stage its steps, samples, updates, busy and CPU seconds, and events."""
@@ -290,12 +288,7 @@ class Pipeline:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if error is not None:
             self._fail(error)
         self.close()
@@ -319,7 +312,7 @@ class Pipeline:
     def _take(self) -> None:
         reply = self._guarded(self._executor.reply)
         self._asked += 1
-        self._answers.extend([Answer(reply)] if reply else [])
+        self._answers.extend([reply] if reply else [])
 
     def _guarded(self, work: Callable[[], Any]) -> Any:
         """Do what may show that a stage failed; then all others end before it is said."""
@@ -345,6 +338,5 @@ class Pipeline:
 
     def _checked(self, what: str, index: int, value: object) -> Message:
         message = message_of(index, value, f"{what} {index}")
-        first = self._forms.setdefault(what, form_of(message))
-        check_form(first, message, f"{what} {index}")
+        check_form(self._forms, what, message, f"{what} {index}")
         return cloned(message)  # the caller may write into its tensors again

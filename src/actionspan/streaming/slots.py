@@ -14,24 +14,23 @@ from typing import Any
 
 from torch import Tensor
 
-from actionspan.streaming.device import Backend, Event, Lane
+from actionspan.streaming.device import CudaBackend, Event, Lane
 from actionspan.streaming.messages import Message
 from actionspan.streaming.transfer import Answers, Link, Parcel, Tensors, Wait
 
 
 class Place:
-    """Fixed memory, with the events after which it may be read, and written again."""
+    """Fixed memory, with the event after which it may be written again."""
 
     def __init__(self, tensors: Tensors) -> None:
         self.tensors = tensors
-        self.written: Event | None = None
         self.read: Event | None = None
 
 
 class Pair:
     """Two places of a lane; their memory is taken when the first message shows its form."""
 
-    def __init__(self, backend: Backend, lane: Lane) -> None:
+    def __init__(self, backend: CudaBackend, lane: Lane) -> None:
         self._backend, self._lane = backend, lane
         self.places: list[Place] = []
 
@@ -59,7 +58,9 @@ class SlotLink(Link):
     so what it sends at step t has number t + 1.
     """
 
-    def __init__(self, backend: Backend, to: Lane, source: Lane | None = None, **how: Any) -> None:
+    def __init__(
+        self, backend: CudaBackend, to: Lane, source: Lane | None = None, **how: Any
+    ) -> None:
         super().__init__(backend, to, source, **how)
         self._in = self._out = Pair(backend, to)
         self._across = source is not None and source.device != to.device
@@ -72,12 +73,8 @@ class SlotLink(Link):
         """Send a message from the host, which may change it once this returns."""
         if message is not None:
             self._in.make(message.tensors)
+            self._alone = message.alone
         super().put(message)
-        if message is not None:
-            place = self._in[self._writes]
-            parcel = self._parcels[-1]
-            assert parcel is not None
-            place.written, self._alone = parcel.there, message.alone
         self._writes += 1
 
     def _room(self, like: Tensors) -> Tensors:
@@ -87,7 +84,7 @@ class SlotLink(Link):
             self._backend.wait(self._to.receive, place.read)
         return place.tensors
 
-    def send(self, message: Message | None) -> None:
+    def send(self, message: Message | None, loss: None = None) -> None:
         """Send a message from the stage before; its compute stream is the current one."""
         assert self._source is not None
         if message is None:
@@ -99,23 +96,24 @@ class SlotLink(Link):
         self.fill(self._writes, message.tensors)
         self.post(message, self._backend.record(self._source.compute))
 
-    def open(self) -> None:
+    def open(self, *, has_loss: bool = False) -> None:
         """Let the sending stage wait until the place it writes next is no longer read."""
         assert self._source is not None
         read = self._out[self._writes].read if self._out.places else None
         if read is not None:  # links to stages of which nothing learns never have a message
             self._backend.wait(self._source.compute, read)
 
-    def fill(self, number: int, tensors: Sequence[Tensor]) -> None:
+    def fill(self, number: int, tensors: Tensors, loss: None = None) -> None:
         """Write a message where the stage after will read it, or where it is sent from."""
         self._out.fill(number, tensors)
 
-    def post(self, message: Message | None, written: Event | None) -> None:
+    def post(
+        self, message: Message | None, written: Event | None, *, has_loss: bool = False
+    ) -> None:
         """Say that the next place is written from an event on, and send it on.
 
-        Args:
-            message: Says which sample it is; its tensors are in the place, not here.
-            written: None: the message is empty.
+        The message says which sample it is; its tensors are in the place. Without an event it is
+        empty.
         """
         backend, number = self._backend, self._writes
         self._writes += 1
@@ -124,19 +122,16 @@ class SlotLink(Link):
             return
         self._alone = message.alone
         place = self._in[number]
-        place.written = written
         if self._across:
             source, to, outgoing = self._source, self._to, self._out[number]
             assert source is not None
-            outgoing.written = written
             backend.wait(source.send, written)
             if place.read is not None:
                 backend.wait(source.send, place.read)
             for target, tensor in zip(place.tensors, outgoing.tensors, strict=True):
                 backend.copy_across(target, tensor, source.send, to.receive)
-            outgoing.read, place.written = backend.record(source.send), backend.record(to.receive)
-        sent = Message(message.sample, place.tensors, message.alone)
-        self._parcels.append(Parcel(sent, place.written))
+            outgoing.read, written = backend.record(source.send), backend.record(to.receive)
+        self._parcels.append(Parcel(message._replace(tensors=place.tensors), written))
 
     def take(self) -> Message | None:
         """Return the next message; what the compute stream gets from now on may read it."""
@@ -159,18 +154,17 @@ class SlotLink(Link):
     def _loaded(self, message: Message) -> Parcel:
         self._in.make(message.tensors)
         self._out.make(message.tensors)
-        place, self._alone = self._in[self._reads], message.alone
+        self._alone = message.alone
         with self._backend.on(self._to.compute):
-            for target, tensor in zip(place.tensors, message.tensors, strict=True):
-                self._backend.copy(target, tensor)
-        place.written = self._backend.record(self._to.compute)
-        return Parcel(message._replace(tensors=place.tensors), place.written)
+            self._in.fill(self._reads, message.tensors)
+        landed = message._replace(tensors=self._in[self._reads].tensors)
+        return Parcel(landed, self._backend.record(self._to.compute))
 
 
 class SlotAnswers(Answers):
     """Answers that a graph writes into one of two places; those with a loss have other places."""
 
-    def __init__(self, backend: Backend, lane: Lane, wait: Wait) -> None:
+    def __init__(self, backend: CudaBackend, lane: Lane, wait: Wait) -> None:
         super().__init__(backend, lane, wait)
         self._pairs = {has_loss: Pair(backend, lane) for has_loss in (False, True)}
         self._writes = 0
@@ -205,7 +199,6 @@ class SlotAnswers(Answers):
             self._pending.append(None)
             return
         place = self._pairs[has_loss][number]
-        place.written = written
         output = place.tensors[:-1] if has_loss else place.tensors
         loss = place.tensors[-1] if has_loss else None
         place.read = self._copy(message._replace(tensors=output), loss, written)

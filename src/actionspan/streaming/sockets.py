@@ -145,11 +145,6 @@ class _Form(NamedTuple):
     alone: bool
 
 
-def link() -> tuple[socket.socket, socket.socket]:
-    """Return both ends of a link, the sender's first."""
-    return socket.socketpair()
-
-
 class SocketOutlet:
     """The sending end. The first message tells the form of all that follow."""
 
@@ -258,6 +253,12 @@ class SocketInlet:
                 raise LinkClosedError
             data += part
         return data
+
+
+def link() -> tuple[SocketOutlet, SocketInlet]:
+    """Return both ends of a link; a new process may get either as an argument."""
+    ours, theirs = socket.socketpair()
+    return SocketOutlet(ours), SocketInlet(theirs)
 
 
 def _slots(block: SharedBlock, form: _Form) -> list[list[Tensor]]:

@@ -14,13 +14,15 @@ from typing import Any, Literal, NamedTuple, Protocol
 import torch
 from torch import Tensor, nn
 
+from actionspan.streaming.errors import StageError
 from actionspan.streaming.learning import Learning, Updater
-from actionspan.streaming.messages import Form, Message, Value, check_form, form_of, message_of
+from actionspan.streaming.messages import Form, Message, Value, check_form, message_of
 from actionspan.streaming.state import History, Kept, copied, not_in_state
 
 Module = Callable[[Any], Value]
 _EVENTS = 100_000  # noted at most, the last ones: streams may have no end
 Random = Literal["swapped", "process", "none"]
+COUNTS = ("steps", "samples", "updates", "sample", "busy_seconds", "cpu_seconds")
 
 
 class Links(Protocol):
@@ -41,6 +43,9 @@ class Place:
     stages: int
     learns: bool = False
     passes_back: bool = False  # a stage before it learns
+
+    def __str__(self) -> str:
+        return f"stage {self.index + 1} of {self.stages}"
 
     @property
     def last(self) -> bool:
@@ -110,7 +115,7 @@ class Stage:
             if learning.gradients != "paper" and place.delay and place.learns:
                 stash, draws = learning.gradients == "stash", random != "none"
                 self.history = History(module, place.delay, weights=stash, random=draws)
-        self._output: Form | None = None
+        self._forms: dict[str, Form] = {}
         # A module that writes into its input would write into what its neighbour still needs.
         self._writes = any(getattr(part, "inplace", False) for part in parts_of(module))
 
@@ -139,10 +144,11 @@ class Stage:
     ) -> None:
         if self.history is not None:
             due = self.history.due(self.steps)
-            if arriving is None:
-                links.output(None, None)
-            else:
-                links.output(self._forward_kept(arriving, self.history), None)
+            sent = None
+            if arriving is not None:
+                with self.history.keeping(self.steps, arriving):
+                    _, sent = self._forward(arriving, arriving.tensors, gradient=False)
+            links.output(sent, None)
             self._learn_from(due, signal, links)
             return
         if arriving is None:  # in the paper's mode a gradient without an input is dropped
@@ -177,15 +183,8 @@ class Stage:
             output = self.module(inputs[0] if arriving.alone else inputs)
         self.samples += 1
         sent = message_of(arriving.sample, output, "the output")
-        if self._output is None:
-            self._output = form_of(sent)
-        check_form(self._output, sent, f"the output for sample {arriving.sample}")
+        check_form(self._forms, "output", sent, f"the output for sample {arriving.sample}")
         return output, sent
-
-    def _forward_kept(self, arriving: Message, history: History) -> Message:
-        """Run the module forward and keep what its gradient will need."""
-        with history.keeping(self.steps, arriving):
-            return self._forward(arriving, arriving.tensors, gradient=False)[1]
 
     def _learn_from(self, kept: Kept | None, signal: Message | None, links: Links) -> None:
         """Run forward once more on a kept input, then backward and update."""
@@ -269,6 +268,14 @@ class Stage:
         if isinstance(self.module, nn.Module):
             self.module.train(training)
 
+    def counts(self) -> list[float]:
+        """Return `COUNTS`: what it has done, and what that took."""
+        return [float(getattr(self, name)) for name in COUNTS]
+
+    def report(self) -> dict[str, Any]:
+        """Return the same by name, and its events."""
+        return {name: getattr(self, name) for name in COUNTS} | {"events": list(self.events or [])}
+
     def state_dict(self) -> dict[str, Any]:
         """Return a copy of all that the next step depends on, except what is on the links."""
         module, updater = self.module, self.updater
@@ -304,6 +311,14 @@ class Stage:
             torch.set_rng_state(self.random)
         if self.history is not None:
             self.history.load(state["history"])
+
+
+def error_of(stage: Stage, error: BaseException) -> StageError:
+    """Return what went wrong in a stage, with its place and sample; its cause is the error."""
+    what, place = f"{type(error).__name__}: {error}", stage.place
+    failure = StageError(place.index, place.stages, stage.sample, what)
+    failure.__cause__ = error
+    return failure
 
 
 def trainable(module: Module) -> list[nn.Parameter]:

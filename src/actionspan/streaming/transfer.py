@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 from torch import Tensor
 
-from actionspan.streaming.device import Backend, Event, Lane
-from actionspan.streaming.messages import Layout, Message, Reply, layout_of
+from actionspan.streaming.device import CudaBackend, Event, Lane
+from actionspan.streaming.messages import Answer, Layout, Message, cloned, layout_of
 
 Tensors = tuple[Tensor, ...]
 Wait = Callable[[Event], None]  # lets the host wait
@@ -30,7 +30,7 @@ class Parcel(NamedTuple):
 class Pinned:
     """Pinned buffers that are used again once a device has copied from them or the host has."""
 
-    def __init__(self, backend: Backend, wait: Wait, most: int | None = None) -> None:
+    def __init__(self, backend: CudaBackend, wait: Wait, most: int | None = None) -> None:
         self._backend, self._wait, self._most = backend, wait, most
         self._free: dict[Layout, list[Tensors]] = {}
         self._busy: deque[tuple[Tensors, Event]] = deque()
@@ -71,7 +71,7 @@ class Link:
 
     def __init__(
         self,
-        backend: Backend,
+        backend: CudaBackend,
         to: Lane,
         source: Lane | None = None,
         *,
@@ -103,7 +103,7 @@ class Link:
         """Return memory for a message, in the receiving stream."""
         return tuple(self._backend.empty(tensor, self._to.device) for tensor in like)
 
-    def send(self, message: Message | None) -> None:
+    def send(self, message: Message | None, loss: None = None) -> None:
         """Send a message from the stage before; its compute stream is the current one."""
         if message is None:
             self._parcels.append(None)
@@ -149,16 +149,14 @@ class Link:
             tensors = self._room(message.tensors)
             for target, tensor in zip(tensors, message.tensors, strict=True):
                 self._backend.copy(target, tensor)
-        there = self._backend.record(self._to.compute)
-        return Parcel(message._replace(tensors=tensors), there)
+        landed = message._replace(tensors=tensors)
+        return Parcel(landed, self._backend.record(self._to.compute))
 
 
 class _Pending(NamedTuple):
-    """An answer on its way to the host."""
+    """An answer on its way to the host; its last buffer is the loss, if there is one."""
 
-    sample: int
-    alone: bool
-    buffers: Tensors  # the loss is the last, if there is one
+    message: Message
     loss: bool
     there: Event
 
@@ -166,7 +164,7 @@ class _Pending(NamedTuple):
 class Answers:
     """What the last stage answers, on its way to the host, first in first out."""
 
-    def __init__(self, backend: Backend, lane: Lane, wait: Wait) -> None:
+    def __init__(self, backend: CudaBackend, lane: Lane, wait: Wait) -> None:
         self._backend, self._lane, self._wait = backend, lane, wait
         self._pinned = Pinned(backend, wait)
         self._pending: deque[_Pending | None] = deque()
@@ -189,8 +187,8 @@ class Answers:
                 backend.hold(tensor, stream)
                 backend.copy(buffer, tensor)
         there = backend.record(stream)
-        has_loss = loss is not None
-        self._pending.append(_Pending(message.sample, message.alone, buffers, has_loss, there))
+        landing = message._replace(tensors=buffers)
+        self._pending.append(_Pending(landing, loss is not None, there))
         return there
 
     def ready(self) -> bool:
@@ -200,7 +198,7 @@ class Answers:
         first = self._pending[0]
         return first is None or self._backend.done(first.there)
 
-    def reply(self) -> Reply | None:
+    def reply(self) -> Answer | None:
         """Return the oldest answer in ordinary memory of its own, after waiting for it."""
         pending = self._pending[0]
         if pending is not None:
@@ -208,11 +206,12 @@ class Answers:
         self._pending.popleft()
         if pending is None:
             return None
-        tensors = tuple(buffer.clone() for buffer in pending.buffers)
-        self._pinned.give(pending.buffers)
-        loss = tensors[-1] if pending.loss else None
-        output = tensors[:-1] if pending.loss else tensors
-        return Reply(Message(pending.sample, output, pending.alone), loss)
+        message = cloned(pending.message)
+        self._pinned.give(pending.message.tensors)
+        if not pending.loss:
+            return Answer(message, None)
+        *output, loss = message.tensors
+        return Answer(message._replace(tensors=tuple(output)), loss)
 
     def clear(self) -> None:
         """Forget all answers."""

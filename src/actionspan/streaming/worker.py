@@ -1,118 +1,95 @@
-"""What the thread or the process of one stage does: steps and questions, in the order asked.
+"""What a stage does with its links, in steps and in answers to questions, in the order asked.
 
 A stage needs only the messages that its two neighbours sent a step ago, so no barrier is needed:
 with first-in first-out links every order in which stages run gives the same messages.
 """
 
 import time
+from abc import abstractmethod
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Protocol
+from queue import SimpleQueue
+from typing import Any
 
+import torch
 from torch import Tensor
 
-from actionspan.streaming.messages import Message, Reply, cloned
-from actionspan.streaming.stage import Stage
+from actionspan.streaming.errors import Deadline, LinkClosedError, StageError, StallError
+from actionspan.streaming.executors import Runs
+from actionspan.streaming.messages import Answer, Ends, Message, cloned, joined
+from actionspan.streaming.stage import COUNTS, Options, Part, Stage, error_of
 
-
-class Inlet(Protocol):
-    """The receiving end of a link."""
-
-    def receive(self) -> Message | None:
-        """Wait for the next message; None is a step without a sample.
-
-        Raises:
-            LinkClosedError: There will be none.
-        """
-
-
-class Outlet(Protocol):
-    """The sending end of a link."""
-
-    def send(self, message: Message | None) -> None:
-        """Send a message; what it holds may change once this returns."""
-
-
-class Commands(Protocol):
-    """What the pipeline asks of a worker."""
-
-    def next(self) -> tuple[str, Any]:
-        """Wait for the next command and what goes with it."""
-
-    def reply(self, value: Any) -> None:
-        """Answer a question."""
+CLOSED: Any = object()  # ends whoever waits for a message
+Answered = Callable[[Message | None, Tensor | None], None]  # the last output, and its loss
 
 
 class Worker:
-    """A stage with its links.
+    """A stage with its links, which have `send(message)` and `receive()`; both may wait.
 
     Learning stages hold sample t - h at step t: the links between them begin with an empty message.
     Stages that only infer take a sample on as soon as it is there.
+
+    Args:
+        stage: What works.
+        ends: Its links, but for the last stage's to the right.
+        answer: Takes what the last stage makes.
+        beat: Called before and after each step, and when a state is loaded.
     """
 
     def __init__(
-        self,
-        stage: Stage,
-        *,
-        left: Inlet,
-        right: Outlet,
-        back: Outlet | None = None,
-        signals: Inlet | None = None,
-        targets: Inlet | None = None,
-        answer: Callable[[Reply | None], None] | None = None,
-        beat: Callable[[Stage], None],
+        self, stage: Stage, ends: Ends, answer: Answered, beat: Callable[[], None] = lambda: None
     ) -> None:
-        self.stage = stage
-        self._left, self._right, self._back = left, right, back
-        self._signals, self._targets, self._answer, self._beat = signals, targets, answer, beat
-        learning, first = stage.learning is not None, stage.place.index == 0
-        self._arrived: deque[Message | None] = deque([None] if learning and not first else [])
-        self._signalled: deque[Message | None] = deque([None] if signals is not None else [])
+        self.stage, self._ends, self._answer, self._beat = stage, ends, answer, beat
+        waits = stage.learning is not None and stage.place.index > 0
+        self._arrived: deque[Message | None] = deque([None] if waits else [])
+        self._signalled: deque[Message | None] = deque([None] if ends.signals else [])
 
-    def run(self, commands: Commands) -> None:
-        """Serve until told to stop."""
+    def run(self, following: Callable[[], tuple[str, Any]], reply: Callable[[Any], None]) -> None:
+        """Serve until told to stop: `following` waits for a command, `reply` answers a question."""
         answers: dict[str, Callable[[Any], Any]] = {
-            "state": lambda _: self._state(),
-            "load": self._load,
+            "state": lambda _: self.state(),
+            "load": self.load,
             "train": self.stage.train,
             "events": lambda _: list(self.stage.events or []),
             "settle": lambda _: None,
         }
         while True:
-            command, given = commands.next()
+            command, given = following()
             if command == "step":
-                self._step()
+                self.step()
             elif command in answers:
-                commands.reply(answers[command](given))
+                reply(answers[command](given))
             else:
                 return
 
-    def _step(self) -> None:
-        arriving = self._arrived.popleft() if self._arrived else self._left.receive()
+    def step(self) -> None:
+        """Take what has arrived, do a step, and send what comes of it."""
+        ends = self._ends
+        arriving = self._arrived.popleft() if self._arrived else ends.left.receive()
         self.stage.sample = arriving.sample if arriving else -1
-        self._beat(self.stage)
+        self._beat()
         signal = target = None
-        if self._signals is not None:
-            signal = self._signalled.popleft() if self._signalled else self._signals.receive()
-        if self._targets is not None:
-            target = self._targets.receive()
+        if ends.signals:
+            signal = self._signalled.popleft() if self._signalled else ends.signals.receive()
+        if ends.targets:
+            target = ends.targets.receive()
         self.stage.step(arriving, signal, target, self)
-        self._beat(self.stage)
+        self._beat()
 
     def output(self, message: Message | None, loss: Tensor | None) -> None:
         """Send the output to the right, or answer with it."""
         with self._waiting():
-            if self._answer is None:
-                self._right.send(message)
+            if self.stage.place.last:
+                self._answer(message, loss)
             else:
-                self._answer(None if message is None else Reply(message, loss))
+                self._ends.right.send(message)
 
     def gradient(self, message: Message | None) -> None:
         """Send the gradient to the left."""
-        if self._back is not None:
+        if self._ends.back:
             with self._waiting():
-                self._back.send(message)
+                self._ends.back.send(message)
 
     @contextmanager
     def _waiting(self) -> Iterator[None]:
@@ -124,28 +101,174 @@ class Worker:
     def _collect(self) -> None:
         """Take the messages on their way to the stage off the links."""
         if self.stage.learning is not None and self.stage.place.index and not self._arrived:
-            self._arrived.append(self._left.receive())
-        if self._signals is not None and not self._signalled:
-            self._signalled.append(self._signals.receive())
+            self._arrived.append(self._ends.left.receive())
+        if self._ends.signals and not self._signalled:
+            self._signalled.append(self._ends.signals.receive())
 
-    def _state(self) -> dict[str, Any]:
+    def state(self) -> dict[str, Any]:
         """Return the stage's state with the messages on their way to it."""
         self._collect()
         held = {"arrived": self._arrived, "signalled": self._signalled}
         copies = {name: [m and cloned(m) for m in queue] for name, queue in held.items()}
         return self.stage.state_dict() | copies
 
-    def _load(self, state: dict[str, Any]) -> None:
+    def load(self, state: dict[str, Any]) -> None:
+        """Go on from `state`."""
         self._collect()  # what is on the links belongs to another stream now
         self.stage.load_state_dict(state)
-        self._beat(self.stage)
+        self._beat()
         self._arrived, self._signalled = deque(state["arrived"]), deque(state["signalled"])
 
 
-COUNTS = ("steps", "samples", "updates", "sample", "busy_seconds", "cpu_seconds")
+class Queue:
+    """A link inside a process; `copies`: the receiver may keep, the sender may change a message."""
+
+    def __init__(self, copies: bool = True) -> None:
+        self.items: SimpleQueue[Any] = SimpleQueue()
+        self._copies = copies
+
+    def send(self, message: Message | None) -> None:
+        """Put in a message."""
+        self.items.put(cloned(message) if message and self._copies else message)
+
+    def receive(self) -> Message | None:
+        """Wait for a message and take it out."""
+        item: Message | None = self.items.get()
+        if item is CLOSED:
+            raise LinkClosedError
+        return item
 
 
-def report_of(stage: Stage) -> dict[str, Any]:
-    """Return what a stage has done, and what it took."""
-    counts = {name: getattr(stage, name) for name in COUNTS}
-    return {**counts, "events": list(stage.events or [])}
+class SequentialExecutor(Runs):
+    """Runs the stages one after the other, each on what its neighbours sent a step ago.
+
+    They run in the calling thread: the order of work that every other executor must equal.
+    """
+
+    def __init__(self, parts: Sequence[Part], options: Options) -> None:
+        self.stages = [Stage(part, options) for part in parts]
+        self._threads = options.threads
+        self._replies: deque[Answer | None] = deque()
+        ends, self._host = joined(len(parts), parts[0].learning is not None, self._link)
+        self._workers = [
+            Worker(stage, own, self._answer) for stage, own in zip(self.stages, ends, strict=True)
+        ]
+
+    def _link(self, source: int | None, to: int | None) -> tuple[Queue, Queue]:
+        # A stage may return what it goes on to change; a gradient is nobody else's.
+        link = Queue(copies=source is not None and to is not None and source < to)
+        return link, link
+
+    def _answer(self, message: Message | None, loss: Tensor | None) -> None:
+        self._replies.append(message and Answer(cloned(message), loss))
+
+    def feed(self, arriving: Message | None, target: Message | None) -> None:
+        self._host.samples.send(arriving)
+        if self._host.targets:
+            self._host.targets.send(target)
+        before = torch.get_num_threads()
+        try:
+            if before != self._threads:
+                torch.set_num_threads(self._threads)
+            for worker in self._workers:
+                try:
+                    worker.step()
+                except Exception as error:
+                    raise error_of(worker.stage, error) from error
+        finally:
+            if before != self._threads:
+                torch.set_num_threads(before)
+
+    def reply(self) -> Answer | None:
+        return self._replies.popleft()
+
+    def ready(self, timeout: float) -> bool:
+        return bool(self._replies)
+
+    def states(self) -> list[dict[str, Any]]:
+        return [worker.state() for worker in self._workers]
+
+    def load(self, states: list[dict[str, Any]]) -> None:
+        for worker, state in zip(self._workers, states, strict=True):
+            worker.load(state)
+        self._replies.clear()
+
+    def settle(self) -> None:
+        """All steps begun are done."""
+
+    def close(self, *, failed: bool = False) -> None:
+        """There is nothing to end."""
+
+
+class WorkerExecutor(Runs):
+    """Runs each stage by a worker, which it tells what to do and asks what it knows."""
+
+    def __init__(self, parts: Sequence[Part], options: Options) -> None:
+        self._count, self._learning = len(parts), parts[0].learning is not None
+        self._deadline = Deadline(options.stall_seconds)
+        self._failure: StageError | None = None
+        self._replies: deque[Answer | None] = deque()  # of the last stage
+        self._answers: list[deque[Any]] = [deque() for _ in parts]
+
+    @abstractmethod
+    def _tell(self, stage: int, command: str, given: Any = None) -> None:
+        """Give a worker a command."""
+
+    @abstractmethod
+    def _receive(self, timeout: float) -> None:
+        """Wait for whatever comes first, and take it in: a reply, an answer or a failure."""
+
+    @abstractmethod
+    def _rows(self) -> list[list[float]]:
+        """Return the `COUNTS` of each stage."""
+
+    def reply(self) -> Answer | None:
+        reply: Answer | None = self._next(self._replies)
+        return reply
+
+    def ready(self, timeout: float) -> bool:
+        until = time.monotonic() + timeout
+        while not self._replies:
+            left = until - time.monotonic()
+            self._receive(max(0.0, left))
+            if not self._replies and left <= 0:
+                self._left()
+                return False
+        return True
+
+    def states(self) -> list[dict[str, Any]]:
+        return self._ask_all("state")
+
+    def settle(self) -> None:
+        self._ask_all("settle")
+
+    def _ask(self, stage: int, command: str, given: Any = None) -> Any:
+        self._tell(stage, command, given)
+        return self._next(self._answers[stage])
+
+    def _ask_all(self, command: str) -> list[Any]:
+        for index in range(self._count):
+            self._tell(index, command)
+        return list(map(self._next, self._answers))
+
+    def _next(self, queue: deque[Any]) -> Any:
+        """Wait until a queue has an item, as long as stages are alive, and take it."""
+        while not queue:
+            self._receive(min(1.0, self._left()))
+        return queue.popleft()
+
+    def _left(self) -> float:
+        """Return the seconds until the deadline; raise StallError once it has passed."""
+        rows = self._rows()
+        left = self._deadline.left(rows)
+        if left == 0:
+            steps = [row[0] for row in rows]
+            what = f"no sign of life for {self._deadline.seconds:g} s"
+            raise self._error(StallError, steps.index(min(steps)), what)
+        return left
+
+    def _error(self, kind: type[StageError], stage: int, what: str) -> StageError:
+        """Return an error of a stage and of the sample that it holds, or held last."""
+        sample = int(self._rows()[stage][COUNTS.index("sample")])
+        self._failure = kind(stage, self._count, sample, what)
+        return self._failure
