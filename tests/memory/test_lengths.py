@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from actionspan.memory.counting import allocated_bytes
+from actionspan.memory.counting import AllocatedBytes
 from actionspan.memory.probe import light_copies, probe
 from actionspan.memory.rehearsal import Choice, Rehearsal
 from actionspan.memory.ways import make_way
@@ -41,7 +41,7 @@ def step_bytes(network, way, execution, ratio, piece, count, sampler, seed):
     for parameter in module.parameters():
         parameter.grad = torch.zeros_like(parameter)
     frames, head = torch.empty(count, 6, device="meta"), Head()
-    with allocated_bytes() as counted:
+    with AllocatedBytes() as counted:
         features = module(frames, generator=seeded(seed), key="a")
         loss = head(features)
         if loss.requires_grad:

@@ -158,11 +158,7 @@ def test_tensors_changed_before_backward_are_an_error(what):
     if what == "learning frames":
         frames.requires_grad_()
     features = StochasticBackward(encoder, 0.5)(frames)
-    changed = {
-        "learning": encoder[0].weight,
-        "frozen": encoder[2].weight,
-        "buffer": encoder.mean,
-    }
+    changed = {"learning": encoder[0].weight, "frozen": encoder[2].weight, "buffer": encoder.mean}
     with torch.no_grad():
         changed.get(what, frames).add_(1)
     with pytest.raises(RuntimeError, match="modified by an inplace operation"):

@@ -210,9 +210,6 @@ def test_equal_magnitudes_stay_in_their_order():
     """Sorting is stable, so that the chunks are those of the rows."""
     plain, diverse = (
         sample_rows(sampler, 5000, 0.25, torch.Generator().manual_seed(1), magnitudes=magnitudes)
-        for sampler, magnitudes in (
-            ("uniform_random", None),
-            ("diverse_feature", torch.ones(5000)),
-        )
+        for sampler, magnitudes in (("uniform_random", None), ("diverse_feature", torch.ones(5000)))
     )
     assert torch.equal(plain.rows, diverse.rows)

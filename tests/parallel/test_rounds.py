@@ -6,12 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actionspan.parallel.parameter_server import pull_rounds, push_rounds
-from actionspan.parallel.ring import (
-    Round,
-    block_bounds,
-    gather_rounds,
-    scatter_rounds,
-)
+from actionspan.parallel.ring import Round, block_bounds, gather_rounds, scatter_rounds
 
 SCHEDULES = (scatter_rounds, gather_rounds, push_rounds, pull_rounds)
 RANKS = st.integers(1, 40)

@@ -26,8 +26,7 @@ class SavedBytes:
     """
 
     def __init__(self, *modules: nn.Module) -> None:
-        self.total = 0
-        self.live = 0
+        self.total = self.live = 0
         self._holders: dict[int, int] = {}  # saved tensors of a storage, by its identity
         tensors = [t for module in modules for t in (*module.parameters(), *module.buffers())]
         self._excluded = {identity(tensor) for tensor in tensors}
@@ -180,14 +179,18 @@ def identity(tensor: Tensor) -> int:
 # These hand out the tensor they are given as a new one: Python made it outside the dispatcher.
 _NEW = (torch.ops.aten.lift_fresh.default, torch.ops.aten.lift.default)
 
-_CONVOLUTIONS = (
-    torch.ops.aten.convolution.default,
-    torch.ops.aten.convolution_backward.default,
-)
+_CONVOLUTIONS = (torch.ops.aten.convolution.default, torch.ops.aten.convolution_backward.default)
 
 
 class AllocatedBytes(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """The bytes of the tensors made in a block of `allocated_bytes`.
+    """Counts the bytes of all tensors made in a block (`with`) while they are alive.
+
+    Where `saved_bytes` asks what autograd keeps, this asks what a step needs in all: gradients,
+    results that live for one layer only, copies. It sees every tensor that PyTorch's dispatcher
+    hands out, also on `meta`, but not what a kernel allocates inside itself.
+
+    Each storage counts once and whole; views and writes in place add nothing. The backward pass is
+    seen if it is called in the block.
 
     Attributes:
         peak: The most bytes that were alive at one time.
@@ -199,19 +202,10 @@ class AllocatedBytes(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self.peak = 0
-        self.live = 0
-        self.largest = 0
-        self.peak_with_copies = 0
+        self.peak = self.live = self.largest = self.peak_with_copies = 0
         self._sizes: dict[int, int] = {}
 
-    def __torch_dispatch__(
-        self,
-        func: Any,
-        types: Any,
-        args: tuple[Any, ...] = (),
-        kwargs: dict[str, Any] | None = None,
-    ) -> Any:
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Run an operator and note the storages that it made."""
         result = func(*args, **(kwargs or {}))
         given = {} if func in _NEW else _storages((args, kwargs))
@@ -231,24 +225,6 @@ class AllocatedBytes(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     def _freed(self, key: int) -> None:
         self.live -= self._sizes.pop(key)
-
-
-@contextmanager
-def allocated_bytes() -> Iterator[AllocatedBytes]:
-    """Count the bytes of all tensors made in the block while they are alive.
-
-    Where `saved_bytes` asks what autograd keeps, this asks what a step needs in all: gradients,
-    results that live for one layer only, copies. It sees every tensor that PyTorch's dispatcher
-    hands out, also on `meta`, but not what a kernel allocates inside itself.
-
-    Each storage counts once and whole; views and writes in place add nothing. The backward pass is
-    seen if it is called in the block.
-
-    Yields:
-        The count: `counted.peak` is the most bytes alive at one time.
-    """
-    with AllocatedBytes() as counted:
-        yield counted
 
 
 def _storages(tree: Any) -> dict[int, torch.UntypedStorage]:

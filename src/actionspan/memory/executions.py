@@ -25,18 +25,8 @@ from torch import Generator, Tensor, nn
 from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 
-from actionspan.memory.encoding import (
-    Encode,
-    Frames,
-    all_rows,
-    balanced,
-    encode_all,
-    encode_kept,
-    join,
-    others,
-    parts_of,
-    without_graph,
-)
+from actionspan.memory import encoding
+from actionspan.memory.encoding import Encode, Frames
 from actionspan.memory.estimator import Estimator, Level, weigh, weighted
 from actionspan.memory.randomness import Surroundings, draw_seeds, drawing
 
@@ -65,25 +55,25 @@ def split(
         known: Returns the features of dropped rows, like the features of kept ones that it is given
             too; by default dropped rows are run.
     """
-    rows = all_rows(frames)
-    first = without_graph(encoder, frames, rows, piece) if estimator.by_feature else []
+    rows = encoding.all_rows(frames)
+    first = encoding.without_graph(encoder, frames, rows, piece) if estimator.by_feature else []
     levels = estimator.draw(len(rows), generator, torch.cat(first) if first else None)
     if len(levels[0].rows) == len(rows) and with_graph is None:
-        return encode_all(encoder, frames)
-    top, parts = levels[-1], parts_of(encoder, levels)
+        return encoding.encode_all(encoder, frames)
+    top, parts = levels[-1], encoding.parts_of(encoder, levels)
 
     def run(some: Tensor) -> Tensor:
-        return encode_kept(parts, levels, frames, some, piece)
+        return encoding.encode_kept(parts, levels, frames, some, piece)
 
     kept = run(top.rows) if with_graph is None else with_graph(run, top.rows)
-    dropped = others(top.rows, len(rows))
+    dropped = encoding.others(top.rows, len(rows))
     if known is not None:
         rest = [known(dropped, kept)] if len(dropped) else []
     elif first:
         rest = [torch.cat(first)[dropped]] if len(dropped) else []
     else:
-        rest = without_graph(encoder, frames, dropped, piece)
-    return join(top.rows, weigh(kept, top.weights), dropped, rest)
+        rest = encoding.without_graph(encoder, frames, dropped, piece)
+    return encoding.join(top.rows, weigh(kept, top.weights), dropped, rest)
 
 
 def replay(
@@ -133,17 +123,17 @@ class _Video:
 
     def forward(self, frames: Frames, generator: Generator | None) -> Tensor:
         """Return the features of all rows, and draw which are kept."""
-        rows, estimator = all_rows(frames), self.estimator
+        rows, estimator = encoding.all_rows(frames), self.estimator
         if estimator.by_gradient:
             (self.draw_seed,) = draw_seeds(1, generator)
         elif not estimator.by_feature:
             self.levels = estimator.draw(len(rows), generator)
-        before = self.surroundings.random()
+        before, pieces = self.surroundings.random(), encoding.balanced(rows, self.piece)
         with drawing(self.encoder) as draws:
-            features = [self._plain(frames, some) for some in balanced(rows, self.piece)[:1]]
+            features = [self._plain(frames, some) for some in pieces[:1]]
         random = draws.random
         if not random or estimator.by_feature:
-            features += [self._plain(frames, some) for some in balanced(rows, self.piece)[1:]]
+            features += [self._plain(frames, some) for some in pieces[1:]]
         if random:
             self.surroundings.set_random(before)
         if random and estimator.by_gradient:
@@ -157,27 +147,27 @@ class _Video:
 
     def _plain(self, frames: Frames, rows: Tensor) -> Tensor:
         """Return the features of one piece, without a graph."""
-        (features,) = without_graph(self.encoder, frames, rows, self.piece)
+        (features,) = encoding.without_graph(self.encoder, frames, rows, self.piece)
         return features
 
     def _seeded(self, frames: Frames, generator: Generator | None) -> Tensor:
         """Return the features of all rows, kept rows in the pieces, with the seeds, of backward."""
         kept = self.levels[-1].rows
-        dropped = others(kept, len(frames))
-        seed, *self.seeds = draw_seeds(1 + len(balanced(kept, self.piece)), generator)
+        dropped = encoding.others(kept, len(frames))
+        seed, *self.seeds = draw_seeds(1 + len(encoding.balanced(kept, self.piece)), generator)
         with torch.no_grad():
             features = torch.cat([each for _, each in self._kept(frames)])
         with self.surroundings.seeded(seed):
-            rest = [self._plain(frames, some) for some in balanced(dropped, self.piece)]
-        return join(kept, features, dropped, rest)
+            rest = [self._plain(frames, some) for some in encoding.balanced(dropped, self.piece)]
+        return encoding.join(kept, features, dropped, rest)
 
     def _kept(self, frames: Frames) -> Iterator[tuple[Tensor, Tensor]]:
         """Yield the kept rows of each piece and their features."""
-        parts = parts_of(self.encoder, self.levels)
-        for place, rows in enumerate(balanced(self.levels[-1].rows, self.piece)):
+        parts = encoding.parts_of(self.encoder, self.levels)
+        for place, rows in enumerate(encoding.balanced(self.levels[-1].rows, self.piece)):
             seed = self.seeds[place] if self.seeds else None
             with self.surroundings.seeded(seed), self.surroundings.autocast():
-                features = encode_kept(parts, self.levels, frames, rows, self.piece)
+                features = encoding.encode_kept(parts, self.levels, frames, rows, self.piece)
             yield rows, features
             del features  # before the next piece has its own
 

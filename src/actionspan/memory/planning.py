@@ -169,21 +169,25 @@ class _Option:
     """The setting that the closed form gives."""
 
     def choose(self, rehearsal: Rehearsal, budget: int) -> Choice | None:
-        """Return the largest setting that fits, if any does."""
+        """Return the largest setting that fits, if any does; start at the guess."""
 
         def fits(setting: int) -> bool:
             return rehearsal.expected_bytes(self.at(setting)) <= budget
 
-        largest = self.most if fits(self.most) else _largest(fits, self.most, self.guess)
-        return self.at(largest) if largest else None
+        low, high = 0, self.most  # 0 fits
+        if fits(high):
+            return self.at(high)
+        for middle in (self.guess, self.guess + 1):
+            if low < middle < high:
+                low, high = (middle, high) if fits(middle) else (low, middle)
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (middle, high) if fits(middle) else (low, middle)
+        return self.at(low) if low else None
 
 
 def _options(
-    probed: Probe,
-    free: int,
-    keep_ratio: Ratio | None,
-    way: Way,
-    execution: str,
+    probed: Probe, free: int, keep_ratio: Ratio | None, way: Way, execution: str
 ) -> list[_Option]:
     """Return what may be tried, the best first.
 
@@ -209,15 +213,3 @@ def _options(
     if way == "sbp":
         return {"auto": [whole, pieces], "split": [whole], "replay": [pieces]}[execution]
     return [whole] if grows or way == "full" else [pieces]
-
-
-def _largest(fits: Callable[[int], bool], most: int, guess: int) -> int:
-    """Return the largest setting below `most` that fits, 0 if none does; start at a guess."""
-    low, high = 0, most
-    for middle in (guess, guess + 1):
-        if low < middle < high:
-            low, high = (middle, high) if fits(middle) else (low, middle)
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if fits(middle) else (low, middle)
-    return low

@@ -3,13 +3,14 @@
 import copy
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
-from actionspan.memory.counting import allocated_bytes, identity, saved_bytes
+from actionspan.memory.counting import AllocatedBytes, identity, saved_bytes
 from actionspan.memory.encoding import Frames, inputs_of
 
 Head = nn.Module | Callable[[Tensor], Tensor]
@@ -42,35 +43,32 @@ class Probe:
     """The most that one operator reads and makes of a row."""
     feature_bytes: int
     """A row of features."""
-    feature_shape: tuple[int, ...]
-    """Of a row."""
 
 
 class _LightFrames:
     """Rows like those of another video, on `meta`."""
 
-    def __init__(self, rows: tuple[Tensor, ...], alone: bool, count: int) -> None:
-        self._rows, self._alone, self._count = rows, alone, count
+    def __init__(self, row: Tensor | tuple[Tensor, ...], count: int) -> None:
+        self._row, self._count = row, count
 
     def __len__(self) -> int:
         return self._count
 
     def __getitem__(self, rows: Tensor, /) -> Tensor | tuple[Tensor, ...]:
         """Return `len(rows)` rows; making numbers of pictures needs them twice for a moment."""
-        made = tuple(
-            torch.empty((len(rows), *row.shape[1:]), dtype=row.dtype, device="meta").clone()
-            for row in self._rows
-        )
-        return made[0] if self._alone else made
+
+        def made(row: Tensor) -> Tensor:
+            size = (len(rows), *row.shape[1:])
+            return torch.empty(size, dtype=row.dtype, device="meta").clone()
+
+        return made(self._row) if isinstance(self._row, Tensor) else tuple(map(made, self._row))
 
 
 def light_frames(frames: Frames, count: int) -> Frames:
     """Return a video like another, of `count` rows and without memory."""
     if isinstance(frames, Tensor):
         return torch.empty((count, *frames.shape[1:]), dtype=frames.dtype, device="meta")
-    row = frames[torch.zeros(1, dtype=torch.int64)]
-    alone = isinstance(row, Tensor)
-    return _LightFrames((row,) if isinstance(row, Tensor) else tuple(row), alone, count)
+    return _LightFrames(frames[torch.zeros(1, dtype=torch.int64)], count)
 
 
 def probe(encoder: nn.Module, head: Head, frames: Frames) -> Probe:
@@ -80,28 +78,25 @@ def probe(encoder: nn.Module, head: Head, frames: Frames) -> Probe:
     few, more = (_encoder_saves(light_encoder, video, count) for count in (_FEW, _MORE))
     row_bytes = (more - few) // (_MORE - _FEW)
     rows = inputs_of(video, torch.arange(_FEW))
-    with torch.no_grad(), allocated_bytes() as counted:
+    with torch.no_grad(), AllocatedBytes() as counted:
         features = light_encoder(*rows)
     features = features.new_empty((len(frames), *features.shape[1:])).requires_grad_()
     with torch.enable_grad(), saved_bytes(*modules_of(light_encoder, light_head)) as saved:
         scalar(light_head, features)
     modules = modules_of(encoder, head)
-    parameters = [p for module in modules for p in module.parameters()]
-    buffers = [b for module in modules for b in module.buffers()]
+    values = [t for module in modules for t in (*module.parameters(), *module.buffers())]
+    learned = [[p for p in module.parameters() if p.requires_grad] for module in modules]
     return Probe(
         longest=len(frames),
         row_bytes=row_bytes,
         fixed_bytes=max(0, few - _FEW * row_bytes),
         head_bytes=saved.total,
-        value_bytes=_bytes([*parameters, *buffers]),
-        trained_bytes=_bytes(p for p in parameters if p.requires_grad),
-        trained_head_bytes=_bytes(
-            p for module in modules[1:] for p in module.parameters() if p.requires_grad
-        ),
-        picture_bytes=picture_bytes(frames),
+        value_bytes=_bytes(values),
+        trained_bytes=_bytes(chain(*learned)),
+        trained_head_bytes=_bytes(chain(*learned[1:])),
+        picture_bytes=_picture_bytes(frames),
         transient_bytes=counted.largest // _FEW,
         feature_bytes=features[0].numel() * features.element_size(),
-        feature_shape=tuple(features.shape[1:]),
     )
 
 
@@ -119,30 +114,15 @@ def light_copies(encoder: nn.Module, head: Head) -> tuple[nn.Module, Head]:
         if isinstance(head, nn.Module):
             return light, copy.deepcopy(head, memo)
     first = next((t for t in (*encoder.parameters(), *encoder.buffers())), torch.empty(0))
-    return light, _OnDevice(head, torch.empty(0).device if first.is_meta else first.device)
-
-
-@dataclass(frozen=True)
-class _OnDevice:
-    """A head that is a function, and the device of its features."""
-
-    head: Callable[[Tensor], Tensor]
-    device: torch.device
-
-    def __call__(self, features: Tensor) -> Tensor:
-        return self.head(features)
+    device = torch.empty(0).device if first.is_meta else first.device
+    # Elsewhere than its features, which are on `meta`.
+    return light, lambda features: _Elsewhere.apply(features, head, device)  # type: ignore[no-untyped-call]
 
 
 class _LightCopies(TorchFunctionMode):
     """Copy tensors to `meta`, wherever in an object they are: buffers, labels, fixed matrices."""
 
-    def __torch_function__(
-        self,
-        func: Any,
-        types: Any,
-        args: tuple[Any, ...] = (),
-        kwargs: dict[str, Any] | None = None,
-    ) -> Any:
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if func is Tensor.__deepcopy__:
             tensor, memo = args
             return memo.setdefault(id(tensor), _light(tensor))
@@ -150,19 +130,18 @@ class _LightCopies(TorchFunctionMode):
 
 
 def scalar(head: Head, features: Tensor) -> Tensor:
-    """Return the loss of features on `meta`, joined to them by autograd."""
-    if isinstance(head, nn.Module):
-        output: Tensor = head(features)
-        return output if output.ndim == 0 else output.sum()
-    return _Elsewhere.apply(features, head)  # type: ignore[no-any-return, no-untyped-call]
+    """Return the loss of features on `meta` by a light copy of a head, joined by autograd."""
+    output: Tensor = head(features)
+    return output if output.ndim == 0 else output.sum()
 
 
 class _Elsewhere(torch.autograd.Function):
     """A head that is a function, on real zeros; its own weights get no gradient."""
 
     @staticmethod
-    def forward(ctx: Any, features: Tensor, head: Callable[[Tensor], Tensor]) -> Tensor:
-        device = head.device if isinstance(head, _OnDevice) else None
+    def forward(
+        ctx: Any, features: Tensor, head: Callable[[Tensor], Tensor], device: torch.device
+    ) -> Tensor:
         zeros = torch.zeros(features.shape, dtype=features.dtype, device=device, requires_grad=True)
         with torch.enable_grad():
             loss = head(zeros)
@@ -170,13 +149,13 @@ class _Elsewhere(torch.autograd.Function):
         return features.new_empty(())
 
     @staticmethod
-    def backward(ctx: Any, *_: Tensor) -> tuple[Tensor, None]:
+    def backward(ctx: Any, *_: Tensor) -> tuple[Tensor, None, None]:
         loss, zeros = ctx.loss, ctx.zeros
         ctx.loss = ctx.zeros = None
         if loss.requires_grad:
             (gradient,) = torch.autograd.grad(loss, zeros, allow_unused=True)
             if gradient is not None:
-                return gradient.to("meta"), None
+                return gradient.to("meta"), None, None
         raise ValueError("the head's loss does not depend on the features")
 
 
@@ -185,13 +164,12 @@ def modules_of(encoder: nn.Module, head: Head) -> list[nn.Module]:
     return [part for part in (encoder, head) if isinstance(part, nn.Module)]
 
 
-def picture_bytes(frames: Frames) -> int:
+def _picture_bytes(frames: Frames) -> int:
     """Return the bytes of a video as it is held: by its `nbytes`, or a byte a number."""
     held = getattr(frames, "nbytes", None)
     if held is not None:
         return int(held)
-    numbers = sum(row.numel() for row in inputs_of(frames, torch.arange(1)))
-    return len(frames) * numbers
+    return len(frames) * sum(row.numel() for row in inputs_of(frames, torch.arange(1)))
 
 
 def _encoder_saves(encoder: nn.Module, video: Frames, count: int) -> int:

@@ -92,14 +92,8 @@ _Settings = tuple[bool | int | float, ...]
 _known: WeakKeyDictionary[nn.Module, tuple[_Settings, bool]] = WeakKeyDictionary()
 
 
-class Draws:
-    """Whether a block of `drawing` drew random numbers."""
-
-    random = False
-
-
 @contextmanager
-def drawing(encoder: nn.Module) -> Iterator[Draws]:
+def drawing(encoder: nn.Module) -> Iterator["Draws"]:
     """Find out whether a run of an encoder in the block draws from torch's global generators.
 
     The operators are only watched if the encoder was not run yet, or a number or flag of its
@@ -114,35 +108,27 @@ def drawing(encoder: nn.Module) -> Iterator[Draws]:
         for value in vars(module).values()
         if type(value) in (bool, int, float)
     )
-    before, random = _known.get(encoder, ((), False))
-    draws = Draws()
+    draws = Draws()  # type: ignore[no-untyped-call]
+    before, known = _known.get(encoder, ((), False))
     if before == settings:
+        draws.random = known
         yield draws
-        draws.random = random
         return
-    with _Watch(draws):
+    with draws:
         yield draws
     _known[encoder] = settings, draws.random
 
 
-class _Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Notes operators that draw, of this thread alone."""
+class Draws(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Whether any operator of a block drew random numbers (`random`), in this thread alone."""
 
-    def __init__(self, draws: Draws) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
-        self._draws = draws
+    random = False
 
-    def __torch_dispatch__(
-        self,
-        func: Any,
-        types: Any,
-        args: tuple[Any, ...] = (),
-        kwargs: dict[str, Any] | None = None,
-    ) -> Any:
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Run an operator, and look whether it draws."""
         kwargs = kwargs or {}
         if torch.Tag.nondeterministic_seeded in func.tags and _draws(func, args, kwargs):
-            self._draws.random = True
+            self.random = True
         return func(*args, **kwargs)
 
 

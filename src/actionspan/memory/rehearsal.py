@@ -7,12 +7,13 @@ of the longest video, or as many full ones as a video up to that length can have
 """
 
 from collections.abc import Iterator
+from functools import partial
 from typing import NamedTuple
 
 import torch
 from torch import nn
 
-from actionspan.memory.counting import AllocatedBytes, allocated_bytes
+from actionspan.memory.counting import AllocatedBytes
 from actionspan.memory.encoding import Frames
 from actionspan.memory.probe import Head, Probe, light_copies, light_frames, modules_of, scalar
 from actionspan.memory.sampling import BY_GRADIENT, BY_MAGNITUDE, Sampler, kept_count
@@ -20,6 +21,14 @@ from actionspan.memory.ways import Execution, Way, make_way
 
 _PIECES = 3  # of a kind; more of them need no more memory
 Ratio = float | tuple[float, ...]
+
+
+class Choice(NamedTuple):
+    """How a step is run."""
+
+    execution: Execution
+    keep_ratio: Ratio
+    piece: int
 
 
 class Video(NamedTuple):
@@ -30,30 +39,35 @@ class Video(NamedTuple):
     keep_ratio: Ratio
 
 
-def worst_videos(
-    way: Way, execution: str, ratio: Ratio, piece: int, longest: int, *, by_feature: bool
-) -> list[Video]:
+def worst_videos(way: Way, choice: Choice, longest: int, *, by_feature: bool) -> list[Video]:
     """Return videos of which one needs the most of all videos of 1 to `longest` rows.
 
     They may have fewer rows than the longest: of many pieces that need the same, a few suffice.
 
-    `by_feature` says whether all rows are run to draw by their features; for the other arguments
-    see `make_way`.
+    `by_feature` says whether all rows are run to draw by their features.
     """
-    again = way == "sbp_checkpoint" or (way == "sbp" and execution == "replay")
+    execution, ratio, piece = choice
+    replays = way == "sbp" and execution == "replay"  # all rows are run first
+    again = replays or way == "sbp_checkpoint"  # kept rows are run in pieces too
+    videos: list[tuple[int, Ratio]] = []
     if way in ("full", "frame_dropout"):
-        videos = [Video(way, longest, ratio)]
+        videos = [(longest, ratio)]
     elif way in ("checkpoint", "frozen"):
-        videos = [Video(way, part(longest, piece), 1.0) for part in (_few, _full)]
+        videos = [(part(longest, piece), 1.0) for part in (_few, _full)]
     elif isinstance(ratio, tuple):
-        kept = [kept_count(longest, each) for each in ratio]
-        make = _nested_again if again else _nested_split
-        videos = [Video(way, longest, ratio), *make(way, execution, kept, piece, longest)]
+        counts = [kept_count(longest, each) for each in ratio]
+        make = partial(_nested_again, replays) if again else _nested_split
+        videos = [(longest, ratio), *make(counts, piece, longest)]
     else:
-        videos = list(_by_kept(way, execution, kept_count(longest, ratio), piece, longest, again))
+        kept = kept_count(longest, ratio)
+        for part in (_few, _full):
+            run = part(kept, piece) if again else kept
+            rows = part(longest, piece) if replays else run + part(longest - kept, piece)
+            videos.append((rows, run / rows))
+    worst = [Video(way, *video) for video in videos]
     if by_feature and not again and way in ("sbp", "bank"):
-        videos.append(Video("frozen", _full(longest, piece), 1.0))
-    return list(dict.fromkeys(videos))
+        worst.append(Video("frozen", _full(longest, piece), 1.0))
+    return list(dict.fromkeys(worst))
 
 
 def _few(rows: int, piece: int) -> int:
@@ -66,34 +80,18 @@ def _full(rows: int, piece: int) -> int:
     return min(rows // piece, _PIECES) * piece or rows
 
 
-def _by_kept(
-    way: Way, execution: str, kept: int, piece: int, longest: int, again: bool
-) -> Iterator[Video]:
-    """Yield the videos for one ratio; `again`: kept rows are run in pieces too."""
-    for part in (_few, _full):
-        run = part(kept, piece) if again else kept
-        if way == "sbp" and execution == "replay":
-            count = part(longest, piece)  # all rows are run first
-        else:
-            count = run + part(longest - kept, piece)
-        yield Video(way, count, run / count)
-
-
-def _nested_split(
-    way: Way, execution: str, kept: list[int], piece: int, longest: int
-) -> Iterator[Video]:
+def _nested_split(kept: list[int], piece: int, longest: int) -> Iterator[tuple[int, Ratio]]:
     """Yield a video whose rows without a graph are in full pieces, in each part of the encoder."""
-    assert execution == "split" or way != "sbp"
     counts = kept[:1]
     for below, here in zip(kept, [*kept[1:], longest], strict=True):
         dropped = here - below
         counts.append(counts[-1] + (-(-dropped // piece) * piece if dropped > piece else dropped))
-    yield Video(way, counts[-1], tuple(each / counts[-1] for each in counts[:-1]))
+    yield counts[-1], tuple(each / counts[-1] for each in counts[:-1])
 
 
 def _nested_again(
-    way: Way, execution: str, kept: list[int], piece: int, longest: int
-) -> Iterator[Video]:
+    replays: bool, kept: list[int], piece: int, longest: int
+) -> Iterator[tuple[int, Ratio]]:
     """Yield videos with the most rows with a graph in the pieces of lower parts that chance allows.
 
     Where only some rows have a graph, they are joined with the others, which takes copies.
@@ -105,13 +103,11 @@ def _nested_again(
     for number, size in (balanced, full):
         if not number:
             continue
-        if way == "sbp" and execution == "replay":
-            count = max(number * size, _full(longest, piece))
-        else:
-            count = number * size + _full(longest - top, piece)
+        run = number * size
+        rows = max(run, _full(longest, piece)) if replays else run + _full(longest - top, piece)
         for most in (size, size - 1, 1):
             counts = [number * max(1, min(most, each)) for each in lower]
-            yield Video(way, count, tuple(each / count for each in (*counts, number * size)))
+            yield rows, tuple(each / rows for each in (*counts, run))
 
 
 _TOGETHER = 4  # more copies of all features, besides two, while they are put together
@@ -123,14 +119,6 @@ _DRAWN = 64  # bytes of a row: its number, its weight, and copies of these
 # 0.76 to 1.08 times what comes out with these.
 _SPREAD = 1.15  # holes between the blocks of the allocator
 _LIBRARIES = 48 * 2**20  # kernels made for shapes, and what libraries keep
-
-
-class Choice(NamedTuple):
-    """How a step is run."""
-
-    execution: Execution
-    keep_ratio: float | tuple[float, ...]
-    piece: int
 
 
 class Rehearsal:
@@ -175,7 +163,7 @@ class Rehearsal:
         """Return the most bytes at one time, without and with the copies of libraries."""
         if choice not in self._steps:
             by_feature = self._sampler in BY_MAGNITUDE and self._sampler not in BY_GRADIENT
-            cases = worst_videos(self._way, *choice, len(self._frames), by_feature=by_feature)
+            cases = worst_videos(self._way, choice, len(self._frames), by_feature=by_feature)
             counts = [self._run(case, choice) for case in cases]
             peaks = max(count.peak for count in counts)
             self._steps[choice] = peaks, max(count.peak_with_copies for count in counts)
@@ -200,8 +188,8 @@ class Rehearsal:
         frames = light_frames(self._frames, case.rows)
         generator = torch.Generator().manual_seed(0)
         missing = max(0, rows - case.rows)
-
-        def step() -> None:
+        counted = AllocatedBytes()
+        with torch.random.fork_rng(devices=[]), torch.enable_grad(), counted:
             # what rows that are not run would hold: their features, and what is drawn
             size = missing * (self._found.feature_bytes + _DRAWN)
             held = torch.empty(size, dtype=torch.uint8, device="meta")
@@ -214,7 +202,4 @@ class Rehearsal:
             if loss.requires_grad:
                 torch.autograd.backward((loss,))
             del held
-
-        with torch.random.fork_rng(devices=[]), torch.enable_grad(), allocated_bytes() as counted:
-            step()
         return counted

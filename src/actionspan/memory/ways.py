@@ -11,16 +11,8 @@ import torch
 from torch import Generator, Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from actionspan.memory.encoding import (
-    Encode,
-    Frames,
-    all_rows,
-    balanced,
-    encode,
-    encode_all,
-    encode_plain,
-    refuse_batch_statistics,
-)
+from actionspan.memory import encoding
+from actionspan.memory.encoding import Encode, Frames
 from actionspan.memory.estimator import Estimator, GradientWeight, estimator_of
 from actionspan.memory.executions import replay, split
 from actionspan.memory.sampling import Sampler
@@ -104,12 +96,12 @@ class StochasticBackward(nn.Module):
             ValueError: There are no rows, or a norm uses batch statistics, or the encoder draws
                 random numbers where rows are drawn by their gradients.
         """
-        refuse_batch_statistics(self.encoder)
-        rows = all_rows(frames)
+        encoding.refuse_batch_statistics(self.encoder)
+        rows = encoding.all_rows(frames)
         if not needs_gradient(self.encoder, frames):
             if min(self.estimator.ratios) == 1 and self.execution == "split":
-                return encode_all(self.encoder, frames)
-            return encode_plain(self.encoder, frames, rows, self.piece)
+                return encoding.encode_all(self.encoder, frames)
+            return encoding.encode_plain(self.encoder, frames, rows, self.piece)
         run = split if self.execution == "split" else replay
         return run(self.encoder, frames, self.estimator, self.piece, generator)
 
@@ -198,10 +190,10 @@ class _Way(nn.Module):
     def forward(
         self, frames: Frames, *, generator: Generator | None = None, key: str = ""
     ) -> Tensor:
-        refuse_batch_statistics(self.encoder)
+        encoding.refuse_batch_statistics(self.encoder)
         if self._learns(frames):
             return self._features(frames, generator, key)
-        return encode_plain(self.encoder, frames, all_rows(frames), self.piece)
+        return encoding.encode_plain(self.encoder, frames, encoding.all_rows(frames), self.piece)
 
     def _learns(self, frames: Frames) -> bool:
         return needs_gradient(self.encoder, frames)
@@ -216,8 +208,8 @@ class _Full(_Way):
     def forward(
         self, frames: Frames, *, generator: Generator | None = None, key: str = ""
     ) -> Tensor:
-        all_rows(frames)
-        return encode_all(self.encoder, frames)
+        encoding.all_rows(frames)
+        return encoding.encode_all(self.encoder, frames)
 
 
 class _Frozen(_Way):
@@ -234,8 +226,8 @@ class _Checkpoint(_Way):
         return True
 
     def _features(self, frames: Frames, generator: Generator | None, key: str) -> Tensor:
-        run = partial(encode, self.encoder, frames)
-        return _checkpointed(self.encoder, run, all_rows(frames), self.piece)
+        run = partial(encoding.encode, self.encoder, frames)
+        return _checkpointed(self.encoder, run, encoding.all_rows(frames), self.piece)
 
 
 class _Sampled(_Way):
@@ -265,11 +257,11 @@ class _FrameDropout(_Sampled):
         return torch.is_grad_enabled()
 
     def _features(self, frames: Frames, generator: Generator | None, key: str) -> Tensor:
-        count = len(all_rows(frames))
+        count = len(encoding.all_rows(frames))
         (level,) = self.estimator.draw(count, generator)
         if len(level.rows) == count:
-            return encode_all(self.encoder, frames)
-        kept = encode(self.encoder, frames, level.rows)  # (k, …)
+            return encoding.encode_all(self.encoder, frames)
+        kept = encoding.encode(self.encoder, frames, level.rows)  # (k, …)
         return _interpolated(kept, level.rows, count)
 
 
@@ -287,7 +279,7 @@ class FeatureBank(_Sampled):
         self._stored: dict[str, Tensor] = {}
 
     def _features(self, frames: Frames, generator: Generator | None, key: str) -> Tensor:
-        count = len(all_rows(frames))
+        count = len(encoding.all_rows(frames))
         stored = self._stored.get(key)
         if stored is not None and len(stored) != count:
             raise ValueError(
@@ -296,7 +288,7 @@ class FeatureBank(_Sampled):
 
         def known(dropped: Tensor, kept: Tensor) -> Tensor:
             if stored is None:
-                return encode_plain(self.encoder, frames, dropped, self.piece)
+                return encoding.encode_plain(self.encoder, frames, dropped, self.piece)
             return stored[dropped].to(kept)  # under autocast the type may be another one
 
         features = split(self.encoder, frames, self.estimator, self.piece, generator, known=known)
@@ -326,7 +318,7 @@ def _checkpointed(encoder: nn.Module, run: Encode, rows: Tensor, piece: int) -> 
     return torch.cat(
         [
             checkpoint(lambda some, _: run(some), each, there, use_reentrant=False)
-            for each in balanced(rows, piece)
+            for each in encoding.balanced(rows, piece)
         ]
     )
 

@@ -179,7 +179,9 @@ class AsyncReplica(Member):
                 gradients = [parameter.grad for parameter in self._parameters]
                 self._pack(gradients)
                 self._send(self._version, any(gradient is not None for gradient in gradients))
-                self._receive_parameters()
+                wait(*self._move(self.comm.Irecv, 0, "pull"))
+                self._version = int(self._header[0])
+                self._unpack()
 
     def synchronise(self) -> None:
         """Apply all gradients under way; give every rank the same parameters and buffers."""
@@ -215,11 +217,6 @@ class AsyncReplica(Member):
     def _send(self, version: int, gradients: int) -> None:
         self._header[0], self._header[1] = version, gradients
         wait(*self._move(self.comm.Isend, 0, "push", 1 if version == AT_REST else 2))
-
-    def _receive_parameters(self) -> None:
-        wait(*self._move(self.comm.Irecv, 0, "pull"))
-        self._version = int(self._header[0])
-        self._unpack()
 
     def _move(self, move: Callable[..., Any], rank: int, phase: str, parts: int = 2) -> list[Any]:
         """Start to send or receive the header and, with 2 parts, the values."""

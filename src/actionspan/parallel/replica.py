@@ -121,7 +121,7 @@ class SynchronousReplica(Member):
         ready: set[int] = set()
         following = 0
         buckets = self._gradients.buckets
-        if buckets and buckets[0].flat.is_cuda:  # each thread begins with the first GPU
+        if buckets[0].flat.is_cuda:  # each thread begins with the first GPU
             torch.cuda.set_device(buckets[0].flat.device)
         try:
             while (number := self._queue.get()) is not None:
@@ -130,7 +130,7 @@ class SynchronousReplica(Member):
                     ready.discard(following)
                     self._exchange(following)
                     following += 1
-                if following == len(self._gradients.buckets):
+                if following == len(buckets):
                     following = 0
                     self._done.set()
         except BaseException as error:  # of any kind: the training thread raises it

@@ -13,6 +13,7 @@ from actionspan.running.launcher import orphaned
 
 STALLED = 75  # exit status: a failure that may be over when the job is started again
 STOPPED_PERIODS = 5  # a watchdog that wakes up so late was not running
+_TAG = tag_of(0, "control")
 GRACE_SECONDS = 8.0  # the lowest waiting rank speaks first; others end the job if it cannot
 
 
@@ -68,7 +69,8 @@ class Watchdog:
             before, looked = looked, time.monotonic()
             if looked - before > STOPPED_PERIODS * self.period:
                 since = looked
-            self._listen(heard)
+            for rank in told_by(self.comm, _TAG):
+                heard[rank] = time.monotonic()
             current = self._waiting
             if current is None:
                 continue
@@ -85,17 +87,13 @@ class Watchdog:
                 waiting = {rank for rank in others if now - heard.get(rank, -1e9) < self._recent}
                 self._end(current[1], waited, sorted(others - waiting), sorted(waiting))
 
-    def _listen(self, heard: dict[int, float]) -> None:
-        for rank in told_by(self.comm, tag_of(0, "control")):
-            heard[rank] = time.monotonic()
-
     def _tell(self) -> None:
         self._sends = [request for request in self._sends if not request.Test()]
         if len(self._sends) > 8 * self.comm.Get_size():
             return  # some rank no longer listens
         for rank in range(self.comm.Get_size()):
             if rank != self.comm.Get_rank():
-                self._sends.append(self.comm.Isend(b"w", rank, tag_of(0, "control")))
+                self._sends.append(self.comm.Isend(b"w", rank, _TAG))
 
     def _leave(self) -> None:
         try:
@@ -108,19 +106,16 @@ class Watchdog:
         rank = self.comm.Get_rank()
         if waiting and min(waiting) < rank:
             time.sleep(GRACE_SECONDS)  # a lower rank says it
-        who = (
-            f"rank{'s' * (len(missing) > 1)} {', '.join(map(str, missing))} "
-            f"did not come to the exchange of {what}"
-            if missing
-            else f"all ranks wait in exchanges that do not match; rank {rank} in {what}"
+        who = f"all ranks wait in exchanges that do not match; rank {rank} in {what}"
+        if missing:
+            ranks = f"rank{'s' * (len(missing) > 1)} {', '.join(map(str, missing))}"
+            who = f"{ranks} did not come to the exchange of {what}"
+        line = (
+            f"actionspan: stalled: {who}; waited {waited:.0f} s. The job ends; "
+            "run it again to go on from the last checkpoint"
         )
         try:
-            print(
-                f"actionspan: stalled: {who}; waited {waited:.0f} s. The job ends; "
-                "run it again to go on from the last checkpoint",
-                file=sys.stderr,
-                flush=True,
-            )
+            print(line, file=sys.stderr, flush=True)
         finally:
             self.comm.Abort(STALLED)
 

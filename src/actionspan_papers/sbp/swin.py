@@ -15,7 +15,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils.checkpoint import checkpoint
 from torch.utils.flop_counter import FlopCounterMode
 
-from actionspan.memory.counting import allocated_bytes, saved_bytes
+from actionspan.memory.counting import AllocatedBytes, saved_bytes
 from actionspan.memory.sampling import kept_count
 from actionspan_papers.sbp.transformer import (
     NodeRows,
@@ -96,7 +96,7 @@ def count_step(way: Way, shape: Shape, grid: tuple[int, int, int] = GRID, *, fus
         if way.keep_ratio < 1 and not way.frames_dropped:
             count = kept_count(WINDOW[0], way.keep_ratio)
             kept = torch.arange(count) * (WINDOW[0] // count)
-        with saved_bytes(network) as saved, allocated_bytes() as allocated:
+        with saved_bytes(network) as saved, AllocatedBytes() as allocated:
             network(nodes, kept).sum().backward()
         # A run of its own: the counter keeps the graphs of layers that are run again. PyTorch
         # counts no products of the CPU's fused attention.
