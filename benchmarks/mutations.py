@@ -294,10 +294,7 @@ TABLE: Sequence[tuple[str, tuple[str, ...], Sequence[tuple[str, str]]]] = (
             "tests/temporal/test_instances.py",
         ),
         (
-            (
-                "negative_weight = positive_weight / (ratio - 1)",
-                "negative_weight = positive_weight",
-            ),
+            ("return ratio / 2, ratio / 2 / (ratio - 1)", "return ratio / 2, ratio / 2"),
             (
                 "labels = (overlaps > 0.5 + _ROUNDING).astype(np.float32)",
                 "labels = (overlaps > 0.5 - _ROUNDING).astype(np.float32)",
