@@ -2,23 +2,14 @@
 
 import argparse
 from collections.abc import Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
-from torch import Tensor, nn
 
 from actionspan.arrays import Float64
-from actionspan.running.determinism import deterministic, seed_torch
-from actionspan.video.optical_flow import estimator
-from actionspan.video.settings import FlowSettings
 from actionspan_papers.estimates import over_seeds
 from actionspan_papers.experiments import Experiment, Row, Table, over_rows, values, where
-from actionspan_papers.partime.frames import Footage, Pairs, pairs_of, photometric, roughness
-from actionspan_papers.partime.networks import flow_network, learner
 from actionspan_papers.partime.settings import (
-    SEQUENTIAL,
     FlowLearningSettings,
     PartimeSettings,
     Variant,
@@ -30,107 +21,20 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 _LOOKS = {"paper": "-", "inputs": "--"}
-_UNKNOWN = ("seconds", "loss", "difference_to_dis", "dis_length", "loss_without_flow")
-
-
-def _ways(stages: Sequence[int]) -> list[Variant]:
-    """Return the ways that are compared: `stash` is left to the experiment on gradients."""
-    return [way for way in variants(stages, last_only=False) if way.mode != "stash"]
 
 
 def _rows(
     arguments: argparse.Namespace, own: PartimeSettings, settings: FlowLearningSettings
 ) -> list[Row]:
-    """Return a row a way of learning, rate, seed and window of time."""
-    footage = Footage(arguments.frames)
-    # rates are chosen on the first quarter of the videos, which no score is of
-    first = max(1, len(footage.videos) // 4)
-    places = np.arange(first, len(footage.videos))
-    rows: list[Row] = []
-    with deterministic(threads=1):
-        choosing = pairs_of(footage, range(first), settings.choosing_pairs, settings.apart)
-        for variant in _ways(own.stages):
-            tried = {}
-            for rate in settings.learning_rates:
-                losses, _ = _learned(choosing, variant, rate, settings, seed=0)
-                tried[rate] = float(losses[len(losses) // 2 :].mean())
-                rows.append(_row(variant, rate, "choosing", 0, loss=tried[rate]))
-            best = min(tried, key=lambda rate: tried[rate])
-            for seed in range(1, own.seeds + 1):
-                order = np.random.default_rng([seed, 5]).permutation(places)
-                scored = pairs_of(footage, order.tolist(), settings.pairs, settings.apart)
-                losses, network = _learned(scored, variant, best, settings, seed=seed)
-                windows = _windows(scored, losses, settings.window_seconds)
-                rows += [_row(variant, best, "scored", seed, **window) for window in windows]
-                late = _compared(scored, losses, network)
-                rows.append(_row(variant, best, "late", seed, **late))
-    return rows
+    from actionspan_papers.partime.flow_rows import flow_rows
+    from actionspan_papers.partime.footage import Footage
+
+    return flow_rows(Footage(arguments.frames), own, settings)
 
 
-def _row(variant: Variant, rate: float, part: str, seed: int, **known: float) -> Row:
-    named = {**variant.cells, "learning_rate": rate, "part": part, "seed": seed}
-    return {**named, **dict.fromkeys(_UNKNOWN, np.nan), **known}
-
-
-def _learned(
-    pairs: Pairs, variant: Variant, rate: float, settings: FlowLearningSettings, *, seed: int
-) -> tuple[Float64, nn.Module]:
-    """Return the photometric loss of each pair before it was learned, and the network after all."""
-    seed_torch(seed, 6)
-    network = flow_network(settings.maps)
-    losses = []
-    with learner(network, variant, rate, partial(_loss, settings.smoothness)) as pipeline:
-        given = zip(pairs.cues[:, None], pairs.frames[:, None], strict=True)
-        for answer in pipeline.run(given):
-            flow: Any = answer.output
-            losses.append(float(photometric(flow, pairs.frames[answer.index][None])))
-    return np.array(losses), network
-
-
-def _loss(smoothness: float, flow: Any, pair: Any) -> Tensor:
-    """Return brightness constancy and regularity of the flow."""
-    return photometric(flow, pair) + smoothness * roughness(flow)
-
-
-def _windows(pairs: Pairs, losses: Float64, seconds: float) -> list[dict[str, float]]:
-    """Return the losses of each whole window of time."""
-    numbers = np.floor(pairs.seconds / seconds).astype(int)
-    still = _without_flow(pairs)
-    whole = range(max(1, int(numbers[-1])))
-    return [
-        {
-            "seconds": (window + 1) * seconds,
-            "loss": float(losses[numbers == window].mean()),
-            "loss_without_flow": float(still[numbers == window].mean()),
-        }
-        for window in whole
-        if (numbers == window).any()
-    ]
-
-
-def _without_flow(pairs: Pairs) -> Float64:
-    rest = torch.zeros(1, *pairs.frames.shape[1:])
-    return np.array([float(photometric(rest, pair[None])) for pair in pairs.frames])
-
-
-def _compared(pairs: Pairs, losses: Float64, network: nn.Module) -> dict[str, float]:
-    """Return the loss of the last quarter, and how far its flow is from that of DIS, in pixels."""
-    begin = 3 * len(losses) // 4
-    solve = estimator(FlowSettings())
-    differences, lengths = [], []
-    with torch.no_grad():
-        for index in range(begin, len(losses), 4):
-            codes = (255 * pairs.frames[index]).round().to(torch.uint8).numpy()
-            classic = solve(codes)[0]  # (h, w, 2)
-            found = network(pairs.cues[index : index + 1])[0].permute(1, 2, 0).numpy()
-            differences.append(np.linalg.norm(found - classic, axis=-1).mean())
-            lengths.append(np.linalg.norm(classic, axis=-1).mean())
-    return {
-        "loss": float(losses[begin:].mean()),
-        "loss_without_flow": float(_without_flow(pairs)[begin:].mean()),
-        "difference_to_dis": float(np.mean(differences)),
-        "dis_length": float(np.mean(lengths)),
-    }
+def ways(stages: Sequence[int]) -> list[Variant]:
+    """Return the ways that are compared: `stash` is left to the experiment on gradients."""
+    return [way for way in variants(stages, last_only=False) if way.mode != "stash"]
 
 
 def _table(
@@ -141,48 +45,64 @@ def _table(
         f"Unsupervised optical flow from a stream of {settings.pairs} pairs of frames, "
         f"{settings.apart} frames apart (figures 4 and 5): brightness constancy, before a pair is "
         f"learned, in the last quarter of the stream; {own.seeds} seeds, each with another order "
-        f"of the videos; means and {100 * own.confidence:g} % intervals over seeds.",
+        f"of the videos; means and "
+        f"{100 * own.confidence:g} % intervals over seeds.",
         f"Adam; the rates {tried} are tried for every number of stages on videos set aside (their "
         "losses in the columns), and the best of each is scored. The paper's rates were 1e-5 at 1 "
         "and 2 stages and 1e-6 at 4: its curve of 4 stages shows the rate and the stages together.",
         "Difference to DIS: mean distance of the flow to that of OpenCV's DIS, in pixels of the "
         "small frames; a flow of 0 has the mean length of DIS.",
+    ]
+    titles = {"way": "way", "learning_rate": "rate"}
+    titles |= {f"at_{rate:g}": f"loss at {rate:g}" for rate in settings.learning_rates}
+    titles |= {"loss": "late loss", "still": "without flow", "ratio": "÷ sequential"}
+    titles |= {"likeness": "pattern", "learned": "pattern of what is learned"}
+    titles |= {"difference": "difference to DIS", "length": "length of DIS"}
+    caption.append(
         "Pattern: correlation with the loss of sequential learning over windows of "
         f"{settings.window_seconds:g} s. The frames alone give every curve much of it; of what is "
-        "learned: the same of the loss as a share of that without flow.",
-    ]
-    at_rates = {f"at_{rate:g}": f"loss at {rate:g}" for rate in settings.learning_rates}
-    titles = {"way": "way", "learning_rate": "rate", **at_rates}
-    titles |= {"loss": "late loss", "loss_without_flow": "without flow", "ratio": "÷ sequential"}
-    titles |= {"likeness": "pattern", "learned": "pattern of what is learned"}
-    titles |= {"difference_to_dis": "difference to DIS", "dis_length": "length of DIS"}
-    shown = [_shown(rows, way, own.confidence) for way in _ways(own.stages)]
-    return Table(caption=caption, titles=titles, rows=shown, forms=dict.fromkeys(at_rates, ".4f"))
+        "learned: the same of the loss as a share of that without flow."
+    )
+    forms = {f"at_{rate:g}": ".4f" for rate in settings.learning_rates}
+    return Table(caption=caption, titles=titles, rows=_shown(rows, own), forms=forms)
 
 
-def _shown(rows: "DataFrame", way: Variant, level: float) -> Row:
-    late, chosen = (where(rows, **way.cells, part=part) for part in ("late", "choosing"))
-    tried = zip(chosen["learning_rate"], chosen["loss"], strict=True)
-    of_seeds = {
-        "ratio": ratios(rows, way),
-        "likeness": patterns(rows, way),
-        "learned": patterns(rows, way, learned=True),
-    }
-    forms = {"loss": ".4f", "loss_without_flow": ".4f"}
-    forms |= {"difference_to_dis": ".2f", "dis_length": ".2f"}
-    return {
-        "way": way.name,
-        "learning_rate": late["learning_rate"].iloc[0],
-        **{f"at_{rate:g}": loss for rate, loss in tried},
-        **{name: over_seeds([own], level, form=".3f") for name, own in of_seeds.items()},
-        **{name: over_rows(late, name, level, form) for name, form in forms.items()},
-    }
+def _shown(rows: "DataFrame", own: PartimeSettings) -> list[Row]:
+    """Return a row a way of learning."""
+    shown: list[Row] = []
+    level = own.confidence
+    for variant in ways(own.stages):
+        of_way = _runs(rows, variant)
+        late, chosen = where(of_way, part="late"), where(of_way, part="choosing")
+        tried = zip(chosen["learning_rate"], chosen["loss"], strict=True)
+        of_seeds = {
+            "ratio": ratios(rows, variant),
+            "likeness": patterns(rows, variant),
+            "learned": patterns(rows, variant, learned=True),
+        }
+        shown.append(
+            {
+                "way": variant.name,
+                "learning_rate": late["learning_rate"].iloc[0],
+                **{f"at_{rate:g}": loss for rate, loss in tried},
+                "loss": over_rows(late, "loss", level, ".4f"),
+                "still": over_rows(late, "loss_without_flow", level, ".4f"),
+                **{name: over_seeds([own], level, form=".3f") for name, own in of_seeds.items()},
+                "difference": over_rows(late, "difference_to_dis", level, ".2f"),
+                "length": over_rows(late, "dis_length", level, ".2f"),
+            }
+        )
+    return shown
 
 
-def ratios(rows: "DataFrame", way: Variant) -> Float64:
+def _runs(rows: "DataFrame", way: Variant) -> "DataFrame":
+    return where(rows, stages=way.stages, gradients=way.mode)
+
+
+def ratios(rows: "DataFrame", variant: Variant) -> Float64:
     """Return the late loss of each seed as a multiple of that of sequential learning."""
     alone = values(rows, "loss", part="late", stages=1)
-    return values(rows, "loss", **way.cells, part="late") / alone
+    return values(_runs(rows, variant), "loss", part="late") / alone
 
 
 def patterns(rows: "DataFrame", variant: Variant, *, learned: bool = False) -> Float64:
@@ -195,8 +115,8 @@ def patterns(rows: "DataFrame", variant: Variant, *, learned: bool = False) -> F
     found = []
     for seed in sorted(scored["seed"].unique()):
         curves = []
-        for way in (SEQUENTIAL, variant):
-            windows = where(scored, **way.cells, seed=seed)
+        for way in (Variant(1, "paper"), variant):
+            windows = where(_runs(scored, way), seed=seed)
             curve, still = values(windows, "loss"), values(windows, "loss_without_flow")
             curves.append(curve / still if learned else curve)
         alone, own = curves
@@ -217,21 +137,21 @@ def _draw(
 
     left, right = figure.subplots(1, 2, width_ratios=[1.4, 1])
     colours = dict(zip((1, *own.stages), (INK, *COLOURS), strict=False))
-    for way in _ways(own.stages):
-        curve = where(rows, **way.cells, part="scored", seed=1)
-        tried = where(rows, **way.cells, part="choosing")
-        look: dict[str, Any] = {"linestyle": _LOOKS[way.mode], "color": colours[way.stages]}
+    for variant in ways(own.stages):
+        runs = _runs(rows, variant)
+        curve, tried = where(runs, part="scored", seed=1), where(runs, part="choosing")
+        look: dict[str, Any] = {"linestyle": _LOOKS[variant.mode], "color": colours[variant.stages]}
         look |= {"linewidth": 1.4}
-        left.plot(curve["seconds"], curve["loss"], label=way.name, **look)
+        left.plot(curve["seconds"], curve["loss"], label=variant.name, **look)
         right.plot(tried["learning_rate"], tried["loss"], marker="o", markersize=3, **look)
     title = f"loss over windows of {settings.window_seconds:g} s (seed 1)"
     left.set(title=title, xlabel="seconds of the stream", ylabel="brightness constancy")
     right.set(title="one sweep for all", xlabel="step size", xscale="log")
-    rates = list(settings.learning_rates)
-    right.set_xticks(rates, [f"{rate:g}" for rate in rates])
+    tried = list(settings.learning_rates)
+    right.set_xticks(tried, [f"{rate:g}" for rate in tried])
     right.minorticks_off()
-    legend = left.get_legend_handles_labels()
-    figure.legend(*legend, loc="outside right center", frameon=False, fontsize=7.5)
+    handles, labels = left.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside right center", frameon=False, fontsize=7.5)
 
 
 EXPERIMENT = Experiment(

@@ -1,62 +1,24 @@
 """Draw which stage works on which sample when, as in figures 1 and 2 of paper 002."""
 
 import argparse
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-import torch
-from torch import Tensor, nn
-
-from actionspan.networks.division import division
-from actionspan.running.determinism import deterministic
-from actionspan.streaming.balance import balance_stages
-from actionspan.streaming.pipeline import Pipeline
 from actionspan_papers.experiments import Experiment, Row, Table, where
-from actionspan_papers.partime.networks import Case
-from actionspan_papers.partime.published import PLAIN
 from actionspan_papers.partime.settings import SpeedSettings
-from actionspan_papers.partime.speedup import LEARN, Wait
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from pandas import DataFrame
 
-_MEASURED, _EMULATED = "measured", "emulated"
-_SAMPLES = 14
-_WAIT = 0.03  # seconds of a stage that waits
+MEASURED, EMULATED = "measured", "emulated"
 
 
 def _rows(_: argparse.Namespace, settings: SpeedSettings) -> list[Row]:
-    """Return a row an event."""
-    with deterministic(threads=1):
-        case = Case(PLAIN, settings.sides[-1], settings.outputs[0])
-        network, sample = case.network(settings), case.sample()
-        stages = balance_stages(network, sample, 2, learning=True, divide=division, repetitions=3)
-        waits, value = [Wait(_WAIT, learning=True) for _ in range(4)], torch.zeros(1, 4)
-        measured = _events(_MEASURED, stages, sample, case.target(network))
-        return measured + _events(_EMULATED, waits, value, value)
+    from actionspan_papers.partime.timeline_rows import timeline_rows
 
-
-def _events(kind: str, stages: Sequence[nn.Module], sample: Tensor, target: Tensor) -> list[Row]:
-    with Pipeline(stages, "thread", record=True, **LEARN) as pipeline:
-        list(pipeline.run((sample, target) for _ in range(_SAMPLES)))
-        reports = pipeline.report()
-    first = min(event.begin for report in reports for event in report["events"])
-    return [
-        {
-            "kind": kind,
-            "stages": len(reports),
-            "stage": stage,
-            "step": event.step,
-            "sample": event.sample,
-            "work": event.work,
-            "begin_ms": 1000 * (event.begin - first),
-            "end_ms": 1000 * (event.end - first),
-        }
-        for stage, report in enumerate(reports, start=1)
-        for event in report["events"]
-    ]
+    return timeline_rows(settings)
 
 
 def _table(rows: "DataFrame", *_: object) -> Table:
@@ -99,7 +61,7 @@ def delays(events: "DataFrame") -> list[int]:
 
 def _draw(figure: "Figure", rows: "DataFrame", *_: object) -> None:
     panels = figure.subplots(2, 1, height_ratios=[2, 4])
-    for axes, kind in zip(panels, (_MEASURED, _EMULATED), strict=True):
+    for axes, kind in zip(panels, (MEASURED, EMULATED), strict=True):
         own = where(rows, kind=kind)
         # enough steps to read their numbers
         draw_events(axes, own, 0.55 * own["end_ms"].max())
@@ -112,12 +74,12 @@ def draw_events(axes: "Axes", events: "DataFrame", last: float) -> None:
     from actionspan.files.figures import COLOURS
 
     colours = dict(zip(("forward", "backward", "update"), COLOURS, strict=False))
-    look: dict[str, Any] = {"ha": "center", "va": "center", "color": "w", "fontsize": 7}
     for event in events[events["begin_ms"] <= last].itertuples():
         begin, length = event.begin_ms, event.end_ms - event.begin_ms
         axes.barh(event.stage, length, 0.75, begin, color=colours[event.work], linewidth=0)
         if length > last / 60:
             place = (begin + event.end_ms) / 2, event.stage
+            look: dict[str, Any] = {"ha": "center", "va": "center", "color": "w", "fontsize": 7}
             axes.annotate(str(event.sample), place, **look)
     stages = sorted(events["stage"].unique())
     axes.set_yticks(stages, [f"stage {stage}" for stage in stages])

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from actionspan_papers.partime.frames import motion_cues, photometric, roughness
+from actionspan_papers.partime.footage import motion_cues, photometric, roughness
 
 
 @pytest.fixture

@@ -8,9 +8,9 @@ from torch import nn
 from torch.nn import functional
 
 from actionspan.streaming import Pipeline
-from actionspan_papers.partime.memory import footprints, kept_bytes
+from actionspan_papers.partime.bytes_rows import footprints, kept_bytes
+from actionspan_papers.partime.gradients_rows import Probe
 from actionspan_papers.partime.networks import in_stages, perceptron
-from actionspan_papers.partime.probe import Probe
 from actionspan_papers.partime.settings import MODES
 
 STEPS = 24

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import torch
 
-from actionspan_papers.partime.frames import Footage, frame_stream, random_stream, speed
+from actionspan_papers.partime.footage import Footage, frame_stream, random_stream, speed
 
 
 @pytest.fixture

@@ -1,0 +1,228 @@
+"""The bytes of the stages of a pipeline that learns: by the closed form, and counted in a run."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, fields
+
+import torch
+from torch import Tensor, nn
+
+from actionspan.running.determinism import deterministic
+from actionspan.streaming.balance import StageBytes, layers_of, stage_bytes
+from actionspan.streaming.learning import Gradients, Loss, MakeOptimiser
+from actionspan.streaming.messages import Value, bytes_of, message_of
+from actionspan.streaming.pipeline import Pipeline
+from actionspan_papers.experiments import Cell, Row
+from actionspan_papers.partime.networks import (
+    Case,
+    counted_cases,
+    inside,
+    squared,
+    stages_by_counting,
+)
+from actionspan_papers.partime.published import KINDS, PLAIN
+from actionspan_papers.partime.settings import MODES, SpeedSettings
+from actionspan_papers.partime.speed_rows import sgd
+
+
+def footprints(
+    stages: Sequence[nn.Module],
+    sample: Tensor,
+    target: Tensor,
+    loss: Loss,
+    mode: Gradients,
+    moments: int = 0,
+) -> list[StageBytes]:
+    """Return the bytes of each stage by the closed form; what autograd saves is counted.
+
+    Args:
+        stages: In order.
+        sample: As the first takes it.
+        target: Of the sample.
+        loss: Of the last output and the target.
+        mode: Where Jacobians are taken.
+        moments: Numbers that the optimiser keeps of each parameter: 0 of SGD, 2 of Adam.
+    """
+    found = []
+    value: Value = sample
+    for index, stage in enumerate(stages):
+        arriving = bytes_of(message_of(index, value, "the input").tensors)
+        last = index == len(stages) - 1
+        saved, value = _saved(stage, value, (lambda out: loss(out, target)) if last else None)
+        learned = bytes_of(tuple(p for p in stage.parameters() if p.requires_grad))
+        buffers = bytes_of(tuple(stage.buffers()))
+        found.append(
+            stage_bytes(
+                index,
+                len(stages),
+                gradients=mode,
+                weights=bytes_of(tuple(stage.parameters())) + buffers,
+                learned=learned,
+                optimiser=moments * learned,
+                saved=saved,
+                message=arriving,
+                signal=bytes_of(message_of(index, value, "the output").tensors),
+                target=bytes_of((target,)),
+                buffers=buffers,
+            )
+        )
+    return found
+
+
+def kept_bytes(
+    stages: Sequence[nn.Module],
+    sample: Tensor,
+    target: Tensor,
+    loss: Loss,
+    optimiser: MakeOptimiser,
+    mode: Gradients,
+) -> list[int]:
+    """Return the bytes of inputs, buffers and weights that each stage keeps of the past."""
+    with Pipeline(stages, loss=loss, optimiser=optimiser, gradients=mode) as pipeline:
+        for _ in range(4 * len(stages) + 1):  # the weights of the fill are gone
+            pipeline.step(sample, target)
+        states = pipeline.state_dict()["stages"]
+    counted = []
+    for state in states:
+        history = state["history"] or {"kept": []}
+        held: dict[int, Tensor] = {}
+        for _, message, _, buffers, weights in history["kept"]:
+            tensors = [*message[1], *buffers.values(), *(weights or {}).values()]
+            held |= {tensor.data_ptr(): tensor for tensor in tensors}
+        counted.append(bytes_of(tuple(held.values())))
+    return counted
+
+
+def _saved(
+    stage: nn.Module, value: Value, loss: Callable[[Value], Tensor] | None
+) -> tuple[int, Value]:
+    """Return the bytes that autograd saves of a sample beside weights and input, and the output."""
+    given = message_of(0, value, "the input")
+    inputs = [tensor.requires_grad_() for tensor in given.tensors]
+    known = {t.untyped_storage().data_ptr() for t in [*inputs, *stage.parameters()]}
+    held: dict[int, int] = {}
+
+    def keep(tensor: Tensor) -> Tensor:
+        storage = tensor.untyped_storage()
+        if storage.data_ptr() not in known:
+            held[storage.data_ptr()] = storage.nbytes()
+        return tensor
+
+    with torch.enable_grad(), torch.autograd.graph.saved_tensors_hooks(keep, lambda t: t):
+        output: Value = stage(inputs[0] if given.alone else tuple(inputs))
+        if loss is not None:
+            loss(output)
+    plain = message_of(0, output, "the output").value
+    return sum(held.values()), plain
+
+
+PARTS = [field.name for field in fields(StageBytes)]
+"""What a stage needs bytes for."""
+
+
+def memory_rows(settings: SpeedSettings) -> list[Row]:
+    """Return a row a network, number of stages, mode and stage."""
+    chosen = [
+        Case(PLAIN, settings.sides[0], settings.outputs[-1]),
+        Case("resnet18", settings.encoder_side, settings.outputs[-1]),
+    ]
+    rows: list[Row] = []
+    with deterministic(threads=1):
+        for case in chosen:
+            rows += _of_stages(case, settings)
+    return rows
+
+
+def _of_stages(case: Case, settings: SpeedSettings) -> list[Row]:
+    found: list[Row] = []
+    for depth in settings.depths:
+        for mode in MODES:
+            network, sample = case.network(settings), case.sample()
+            target = case.target(network)
+            stages, _ = stages_by_counting(layers_of(network, inside), sample, depth)
+            sizes = footprints(stages, sample, target, squared, mode)
+            counted = kept_bytes(stages, sample, target, squared, sgd, mode)
+            found += [
+                {
+                    **case.named,
+                    "stages": depth,
+                    "mode": mode,
+                    "stage": stage + 1,
+                    **asdict(size),
+                    "total": size.total,
+                    "counted": kept,
+                }
+                for stage, (size, kept) in enumerate(zip(sizes, counted, strict=True))
+            ]
+    return found
+
+
+def message_rows(settings: SpeedSettings) -> list[Row]:
+    """Return a row a network and number of stages."""
+    with deterministic(threads=1):
+        return [row for case in counted_cases(settings) for row in _of_cuts(case, settings)]
+
+
+def _of_cuts(case: Case, settings: SpeedSettings) -> list[Row]:
+    network, sample = case.network(settings).eval(), case.sample()
+    layers = layers_of(network, inside)
+    blocks = _blocks(network) if KINDS[case.name] == "resnet" else []
+    found: list[Row] = []
+    for depth in settings.depths:
+        stages, bound = stages_by_counting(layers, sample, depth)
+        sent = cut_bytes(stages, sample)
+        row: dict[str, Cell] = {
+            **case.named,
+            "stages": depth,
+            "crossed": sum(both > main for both, main in sent),
+            "bytes_with_skips": sum(both for both, _ in sent),
+            "bytes_without_skips": sum(main for _, main in sent),
+            "bound": bound,
+            "bytes_whole_blocks": "",
+            "bound_whole_blocks": "",
+        }
+        if len(blocks) >= depth:
+            whole, bound = stages_by_counting(blocks, sample, depth)
+            row["bytes_whole_blocks"] = sum(both for both, _ in cut_bytes(whole, sample))
+            row["bound_whole_blocks"] = bound
+        found.append(row)
+    return found
+
+
+def cut_bytes(stages: Sequence[nn.Module], sample: Value) -> list[tuple[int, int]]:
+    """Return for each cut the bytes of the message, and of its first tensor alone."""
+    sent, value = [], sample
+    for stage in stages[:-1]:
+        value = stage(value)
+        tensors = message_of(0, value, "the output").tensors
+        sent.append((bytes_of(tensors), bytes_of(tensors[:1])))
+    return sent
+
+
+class _Block(nn.Module):
+    """The links of a residual block, as one layer."""
+
+    def __init__(self, links: list[nn.Module]) -> None:
+        super().__init__()
+        self.links = nn.ModuleList(links)
+
+    def forward(self, value: Value) -> Value:
+        for link in self.links:
+            value = link(value)
+        return value
+
+
+def _blocks(network: nn.Module) -> list[nn.Module]:
+    """Return the chain of a network with residual blocks left whole."""
+    from actionspan.networks.division import Fork, Join
+
+    blocks: list[nn.Module] = []
+    open_links: list[nn.Module] = []
+    for link in inside(network) or []:
+        if isinstance(link, Fork) or open_links:
+            open_links.append(link)
+            if isinstance(link, Join):
+                blocks.append(_Block(open_links))
+                open_links = []
+        else:
+            blocks.append(_Block([link]))
+    return blocks
