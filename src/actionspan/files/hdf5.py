@@ -6,6 +6,7 @@ the file is closed. Each block is checked before it is read.
 """
 
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -18,7 +19,7 @@ from actionspan.errors import InputError, JobError, printable
 from actionspan.files.checksums import CheckedFile
 
 
-class _Bytes:
+class _Bytes(ABC):
     """What HDF5 needs of a file: a position, and bytes from there."""
 
     def __init__(self, path: Path) -> None:
@@ -27,8 +28,9 @@ class _Bytes:
     def __repr__(self) -> str:
         return ascii(str(self.path))[1:-1]  # h5py makes it the name of the file
 
+    @abstractmethod
     def size(self) -> int:
-        raise NotImplementedError
+        """Return how many bytes the file has."""
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
         before = {os.SEEK_SET: 0, os.SEEK_CUR: self.position}
@@ -43,11 +45,13 @@ class _Bytes:
         self.readinto(data)
         return data
 
+    @abstractmethod
     def readinto(self, buffer: Any) -> int:
-        raise NotImplementedError
+        """Fill the buffer from the position; return how many bytes."""
 
-    def flush(self) -> None:
-        """There is nothing to flush."""
+    def flush(self) -> bool:
+        """Return True: there is nothing to flush."""
+        return True
 
 
 class _OldFile(_Bytes):
