@@ -34,12 +34,10 @@ def _small_frames(video: Video, settings: StreamSettings) -> UInt8:
     """Return (T, h, w) grey frames."""
     size = settings.width, settings.height
     most = max(2, round(settings.most_seconds * video.fps))
-    frames = [
-        cv2.resize(
-            cv2.cvtColor(frame.picture(), cv2.COLOR_RGB2GRAY), size, interpolation=cv2.INTER_AREA
-        )
-        for frame in islice(read_frames(video.path), most)
-    ]
+    frames = []
+    for frame in islice(read_frames(video.path), most):
+        grey = cv2.cvtColor(frame.picture(), cv2.COLOR_RGB2GRAY)
+        frames.append(cv2.resize(grey, size, interpolation=cv2.INTER_AREA))
     return np.stack(frames).astype(np.uint8)
 
 
@@ -149,11 +147,8 @@ def motion_cues(pairs: Tensor) -> Tensor:
 def photometric(flow: Tensor, pair: Tensor) -> Tensor:
     """Return the mean difference of the first frame and the second, moved back by the flow."""
     height, width = pair.shape[-2:]
-    rows, columns = torch.meshgrid(
-        torch.arange(height, dtype=flow.dtype),
-        torch.arange(width, dtype=flow.dtype),
-        indexing="ij",
-    )
+    down, across = (torch.arange(size, dtype=flow.dtype) for size in (height, width))
+    rows, columns = torch.meshgrid(down, across, indexing="ij")
     x = 2 * (columns + flow[:, 0]) / (width - 1) - 1
     y = 2 * (rows + flow[:, 1]) / (height - 1) - 1
     moved = functional.grid_sample(

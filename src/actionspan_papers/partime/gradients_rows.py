@@ -3,6 +3,7 @@
 import copy
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -11,92 +12,78 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from actionspan.running.determinism import deterministic
-from actionspan.streaming.learning import Gradients, Loss
-from actionspan.streaming.messages import Value
+from actionspan.streaming.learning import Loss
 from actionspan.streaming.pipeline import Pipeline
 from actionspan_papers.experiments import Row
+from actionspan_papers.partime import networks
 from actionspan_papers.partime.bytes_rows import footprints
 from actionspan_papers.partime.footage import Footage, frame_stream, random_stream, speed
-from actionspan_papers.partime.networks import (
-    RANDOM_INPUTS,
-    RANDOM_OUTPUTS,
-    RANDOM_UNITS,
-    autoencoder,
-    in_stages,
-    perceptron,
-    teacher,
+from actionspan_papers.partime.settings import (
+    GradientSettings,
+    PartimeSettings,
+    Variant,
+    variants,
 )
-from actionspan_papers.partime.settings import MODES, GradientSettings, PartimeSettings
 
 _MEASURED = 30  # steps of a stream in which gradients are compared
 
 
 class _Stream(NamedTuple):
-    """Samples with their targets, and the network that learns them."""
+    """Samples with their targets, the network that learns them, and its step size."""
 
     kind: str
     setting: str
     inputs: Tensor
     targets: Tensor
     network: nn.Sequential
+    rate: float
 
 
-def gradient_rows(footage: Footage, own: PartimeSettings, settings: GradientSettings) -> list[Row]:
+def gradient_rows(frames: Path, own: PartimeSettings, settings: GradientSettings) -> list[Row]:
     """Return a row a stream, number of stages, mode, stage and seed."""
+    footage = Footage(frames)
     with deterministic(threads=1):
         return [
             row
-            for stream, seed in _streams(footage, own, settings)
-            for stages, mode in [
-                (1, MODES[0]),
-                *((count, mode) for count in own.stages for mode in MODES),
-            ]
-            for row in _measured(stream, seed, stages, mode, settings)
+            for seed in range(1, own.seeds + 1)
+            for stream in _streams(footage, seed, settings)
+            for variant in variants(own.stages, last_only=False)
+            for row in _measured(stream, seed, variant)
         ]
 
 
-def _streams(
-    footage: Footage, own: PartimeSettings, settings: GradientSettings
-) -> Iterator[tuple[_Stream, int]]:
-    """Yield every stream with its seed; a network of the seed begins each the same."""
-    for seed in range(1, own.seeds + 1):
-        generator = torch.Generator().manual_seed(seed)
-        wanted = teacher(generator)
-        for correlation in settings.correlations:
-            inputs = random_stream(correlation, settings.samples, seed)
-            torch.manual_seed(seed)
-            network = perceptron(RANDOM_INPUTS, RANDOM_UNITS, RANDOM_OUTPUTS, nn.Tanh)
-            name = f"correlation {correlation:g}"
-            yield _Stream("random", name, inputs, wanted(inputs), network), seed
-        for every in settings.subsampling:
-            frames = frame_stream(footage, every, settings.samples, seed)
-            torch.manual_seed(seed)
-            name = "every frame" if every == 1 else f"every {every} frames"
-            yield _Stream("frames", name, frames, frames, autoencoder()), seed
+def _streams(footage: Footage, seed: int, settings: GradientSettings) -> Iterator[_Stream]:
+    """Yield every stream of a seed; a network of the seed begins each the same."""
+    wanted = networks.teacher(torch.Generator().manual_seed(seed))
+    for correlation in settings.correlations:
+        inputs = random_stream(correlation, settings.samples, seed)
+        torch.manual_seed(seed)
+        sizes = networks.RANDOM_INPUTS, networks.RANDOM_UNITS, networks.RANDOM_OUTPUTS
+        network = networks.perceptron(*sizes, nn.Tanh)
+        name, rate = f"correlation {correlation:g}", settings.learning_rate
+        yield _Stream("random", name, inputs, wanted(inputs), network, rate)
+    for every in settings.subsampling:
+        frames = frame_stream(footage, every, settings.samples, seed)
+        torch.manual_seed(seed)
+        name = "every frame" if every == 1 else f"every {every} frames"
+        rate = settings.frames_learning_rate
+        yield _Stream("frames", name, frames, frames, networks.autoencoder(), rate)
 
 
-def _measured(
-    stream: _Stream, seed: int, stages: int, mode: Gradients, settings: GradientSettings
-) -> list[Row]:
+def _measured(stream: _Stream, seed: int, variant: Variant) -> list[Row]:
     """Return a row for each stage of a pipeline that learns a stream."""
-    rates = {"random": settings.learning_rate, "frames": settings.frames_learning_rate}
-    rate = rates[stream.kind]
-    network = copy.deepcopy(stream.network)
-    parts = in_stages(list(network), stages)
-    probe, count = Probe(parts, _loss), len(stream.inputs)
-    first = max(2 * stages, count // 4)
+    parts = networks.in_stages(list(copy.deepcopy(stream.network)), variant.stages)
+    probe, count, loss = Probe(parts, networks.squared), len(stream.inputs), networks.squared
+    first = max(2 * variant.stages, count // 4)
     chosen = set(np.linspace(first, count - 1, min(_MEASURED, count - first)).astype(int).tolist())
     cosines, losses = [], []
 
     def sample(index: int) -> tuple[Tensor, Tensor]:
         return stream.inputs[index : index + 1], stream.targets[index : index + 1]
 
+    optimiser, mode = partial(torch.optim.SGD, lr=stream.rate), variant.gradients
     with Pipeline(
-        parts,
-        loss=_loss,
-        optimiser=lambda parameters: torch.optim.SGD(parameters, lr=rate),
-        clip=probe.clips,
-        gradients=mode,
+        parts, loss=loss, optimiser=optimiser, clip=probe.clips, gradients=mode
     ) as pipeline:
         for step in range(count):
             if step in chosen:
@@ -107,35 +94,23 @@ def _measured(
             if answer is not None and answer.loss is not None:
                 losses.append(answer.loss)
         used = sum(report["cpu_seconds"] for report in pipeline.report())
-    late = float(np.mean(losses[3 * len(losses) // 4 :]))
-    sizes = footprints(parts, *sample(0), _loss, mode)
+    named = {"stream": stream.kind, "setting": stream.setting, **variant.cells}
     means = np.nanmean(np.array(cosines), axis=0)
-    shared = {"speed": speed(stream.inputs), "late_loss": late}
+    sizes = footprints(parts, *sample(0), loss, mode)
     return [
         {
-            "stream": stream.kind,
-            "setting": stream.setting,
-            "stages": stages,
-            "gradients": mode,
-            "stage": stage + 1,
+            **named,
+            "stage": stage,
             "seed": seed,
-            "cosine": float(means[stage]),
-            **shared,
+            "cosine": float(mean),
+            "speed": speed(stream.inputs),
+            "late_loss": float(np.mean(losses[3 * len(losses) // 4 :])),
             "cpu_ms_a_step": 1000 * used / count,
             "bytes": size.total,
             "kept_bytes": size.kept,
         }
-        for stage, size in enumerate(sizes)
+        for stage, (mean, size) in enumerate(zip(means, sizes, strict=True), start=1)
     ]
-
-
-def _loss(output: Value, target: Value) -> Tensor:
-    assert isinstance(output, Tensor)
-    assert isinstance(target, Tensor)
-    return functional.mse_loss(output, target)
-
-
-Target = Callable[[int], tuple[Tensor, Tensor]]
 
 
 class Probe:
@@ -161,17 +136,16 @@ class Probe:
         for stage, twin in zip(self._stages, self._twin, strict=True):
             twin.load_state_dict(stage.state_dict())
 
-    def cosines(self, step: int, sample: Target) -> list[float]:
+    def cosines(self, step: int, sample: Callable[[int], tuple[Tensor, Tensor]]) -> list[float]:
         """Return the cosine of each stage, after a step; NaN where it learned nothing.
 
         Args:
             step: Which, from 0.
             sample: Returns a sample and its target by their index.
         """
-        count = len(self._stages)
         found = []
         for index, used in enumerate(self._used):
-            carried = step + index - 2 * count + 2
+            carried = step + index - 2 * len(self._stages) + 2
             if used is None or carried < 0:
                 found.append(float("nan"))
                 continue

@@ -53,4 +53,6 @@ def _draw(figure: "Figure", rows: "DataFrame", *_: object) -> None:
 EXPERIMENT = Experiment(
     rows=_rows, table=_table, figure=_draw, size=(8.4, 3.4), settings=(SpeedSettings,)
 )
+
+
 add_arguments, run = EXPERIMENT.add_arguments, EXPERIMENT.run

@@ -33,4 +33,6 @@ EXPERIMENT = Experiment(
     settings=(SpeedSettings,),
     forms=dict.fromkeys(["bound", "bound_whole_blocks"], ".3f"),
 )
+
+
 add_arguments, run = EXPERIMENT.add_arguments, EXPERIMENT.run

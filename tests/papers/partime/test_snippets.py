@@ -4,7 +4,12 @@ import numpy as np
 import pytest
 import torch
 
-from actionspan_papers.partime.snippets import Snippets, changed_share, split_videos, windows
+from actionspan_papers.partime.classification_rows import (
+    Snippets,
+    changed_share,
+    split_videos,
+    windows,
+)
 
 
 @pytest.fixture
