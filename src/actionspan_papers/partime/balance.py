@@ -1,6 +1,5 @@
 """Divide networks into stages: bounds by measured time and by counted multiplications."""
 
-import argparse
 from typing import TYPE_CHECKING
 
 from actionspan_papers.experiments import Experiment, Row, Table, values
@@ -12,7 +11,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 
-def _rows(_: argparse.Namespace, settings: SpeedSettings) -> list[Row]:
+def _rows(_: object, settings: SpeedSettings) -> list[Row]:
     from actionspan_papers.partime.balance_rows import balance_rows
 
     return balance_rows(settings)
@@ -57,6 +56,4 @@ EXPERIMENT = Experiment(
     settings=(SpeedSettings,),
     forms=dict.fromkeys(["bound", "bound_by_operations", "even_bound"], ".4f"),
 )
-
-
 add_arguments, run = EXPERIMENT.add_arguments, EXPERIMENT.run

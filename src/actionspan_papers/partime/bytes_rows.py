@@ -1,6 +1,6 @@
 """The bytes of the stages of a pipeline that learns: by the closed form, and counted in a run."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, fields
 
 import torch
@@ -9,12 +9,12 @@ from torch import Tensor, nn
 from actionspan.networks.division import Fork, Join, division
 from actionspan.running.determinism import deterministic
 from actionspan.streaming.balance import StageBytes, layers_of, stage_bytes
-from actionspan.streaming.learning import Gradients, Loss, MakeOptimiser
+from actionspan.streaming.learning import Gradients
 from actionspan.streaming.messages import Value, bytes_of, message_of
 from actionspan.streaming.pipeline import Pipeline
 from actionspan_papers.experiments import Cell, Row
 from actionspan_papers.partime.balance_rows import stages_by_counting
-from actionspan_papers.partime.networks import Case, Whole, counted_cases, sgd, squared
+from actionspan_papers.partime.networks import LEARN, Case, Whole, counted_cases, squared
 from actionspan_papers.partime.published import ENCODERS, PLAIN
 from actionspan_papers.partime.settings import MODES, SpeedSettings
 
@@ -22,18 +22,18 @@ PARTS = [field.name for field in fields(StageBytes)]  # what a stage needs bytes
 
 
 def footprints(
-    stages: Sequence[nn.Module], sample: Tensor, target: Tensor, loss: Loss, mode: Gradients
+    stages: Sequence[nn.Module], sample: Tensor, target: Tensor, mode: Gradients
 ) -> list[StageBytes]:
     """Return the bytes of each stage that learns with SGD, by the closed form.
 
-    What autograd saves of the sample is counted, with the loss of the last output and the target.
+    What autograd saves of the sample is counted, with `squared` of the last output and the target.
     """
     found = []
     value: Value = sample
     for index, stage in enumerate(stages):
         arriving = bytes_of(message_of(index, value, "the input").tensors)
         last = index == len(stages) - 1
-        saved, value = _saved(stage, value, (lambda out: loss(out, target)) if last else None)
+        saved, value = _saved(stage, value, target if last else None)
         buffers = bytes_of(tuple(stage.buffers()))
         size = stage_bytes(
             index,
@@ -51,9 +51,7 @@ def footprints(
     return found
 
 
-def _saved(
-    stage: nn.Module, value: Value, loss: Callable[[Value], Tensor] | None
-) -> tuple[int, Value]:
+def _saved(stage: nn.Module, value: Value, target: Tensor | None) -> tuple[int, Value]:
     """Return the bytes that autograd saves of a sample beside weights and input, and the output."""
     given = message_of(0, value, "the input")
     inputs = [tensor.requires_grad_() for tensor in given.tensors]
@@ -68,21 +66,16 @@ def _saved(
 
     with torch.enable_grad(), torch.autograd.graph.saved_tensors_hooks(keep, lambda t: t):
         output: Value = stage(inputs[0] if given.alone else tuple(inputs))
-        if loss is not None:
-            loss(output)
+        if target is not None:
+            squared(output, target)
     return sum(held.values()), message_of(0, output, "the output").value
 
 
 def kept_bytes(
-    stages: Sequence[nn.Module],
-    sample: Tensor,
-    target: Tensor,
-    loss: Loss,
-    optimiser: MakeOptimiser,
-    mode: Gradients,
+    stages: Sequence[nn.Module], sample: Tensor, target: Tensor, mode: Gradients
 ) -> list[int]:
     """Return the bytes of inputs, buffers and weights that each stage keeps of the past."""
-    with Pipeline(stages, loss=loss, optimiser=optimiser, gradients=mode) as pipeline:
+    with Pipeline(stages, gradients=mode, **LEARN) as pipeline:
         for _ in range(4 * len(stages) + 1):  # the weights of the fill are gone
             pipeline.step(sample, target)
         states = pipeline.state_dict()["stages"]
@@ -99,18 +92,14 @@ def kept_bytes(
 
 def memory_rows(settings: SpeedSettings) -> list[Row]:
     """Return a row a network, number of stages, mode and stage."""
-    outputs = settings.outputs[-1]
-    cases = [
-        Case(PLAIN, settings.sides[0], outputs),
-        Case("resnet18", settings.encoder_side, outputs),
-    ]
+    chosen = (PLAIN, settings.sides[0]), ("resnet18", settings.encoder_side)
     with deterministic(threads=1):
         return [
             row
-            for case in cases
+            for name, side in chosen
             for depth in settings.depths
             for mode in MODES
-            for row in _of_stages(case, depth, mode, settings)
+            for row in _of_stages(Case(name, side, settings.outputs[-1]), depth, mode, settings)
         ]
 
 
@@ -118,8 +107,8 @@ def _of_stages(case: Case, depth: int, mode: Gradients, settings: SpeedSettings)
     network, sample = case.network(settings), case.sample()
     target = case.target(network)
     stages, _ = stages_by_counting(layers_of(network, division), sample, depth)
-    sizes = footprints(stages, sample, target, squared, mode)
-    counted = kept_bytes(stages, sample, target, squared, sgd, mode)
+    sizes = footprints(stages, sample, target, mode)
+    counted = kept_bytes(stages, sample, target, mode)
     named = {**case.named, "stages": depth, "mode": mode}
     return [
         {**named, "stage": stage, **asdict(size), "total": size.total, "counted": kept}

@@ -120,8 +120,8 @@ def speed_findings(rows: "DataFrame", confidence: float, cores: int) -> list[Fin
     if not len(measured):
         busy = "Two stages were not measured: there are fewer than two cores."
     elif (load := measured["load"].median()) > cores + 1:
-        busy = f"The machine was busy (load {load:.1f} on {cores} cores): run it again when it is "
-        busy += "free."
+        on = f"load {load:.1f} on {cores} cores"
+        busy = f"The machine was busy ({on}): run it again when it is free."
     sides = sorted(measured["R"].unique()) or [""]
     smallest, largest = sides[0], sides[-1]
     goal, two = 2 * _BOLD, partial(_printed, stages=2)
@@ -173,8 +173,8 @@ def balance_findings(rows: "DataFrame") -> list[Finding]:
         plain, pooled = (float(bound(network=network).mean()) for network in (PLAIN, POOLED))
         published = None
         if stages in (2, 4, 8):
-            both = (_printed(name, work="inference", stages=stages) for name in ("plain", "pooled"))
-            published = next(both) - next(both)
+            inference = partial(_printed, work="inference", stages=stages)
+            published = inference("plain") - inference("pooled")
         words = ("pooling leaves stages unbalanced", "002, tables I and II")
         sides = f"{PLAIN}, D = {stages}", f"{POOLED}, D = {stages}"
         measure = "bound of the speed-up, by counting"

@@ -125,6 +125,4 @@ EXPERIMENT = Experiment(
     settings=(PartimeSettings, ClassificationSettings),
     forms={"accuracy": ".4f"},
 )
-
-
 add_arguments, run = EXPERIMENT.add_arguments, EXPERIMENT.run

@@ -1,7 +1,6 @@
 """Classes learned from streams of labelled snippets, run by run."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import product
 from pathlib import Path
@@ -31,30 +30,28 @@ ORDERS: tuple[Order, ...] = get_args(Order)
 _BACKGROUND = "background"
 
 
-@dataclass(frozen=True, kw_only=True)
-class Snippets:
-    """The snippets of some videos in their order: (T, C) features and (T,) classes of each."""
+Snippets = Sequence[tuple[Float32, Int64]]
+"""The snippets of each video in their order: (T, C) features and (T,) classes."""
 
-    features: list[Float32]
-    labels: list[Int64]
 
-    def stream(self, order: Order, samples: int, seed: int) -> tuple[Tensor, Tensor]:
-        """Return at most so many snippets, from all videos alike, and their classes.
+def stream_of(videos: Snippets, order: Order, samples: int, seed: int) -> tuple[Tensor, Tensor]:
+    """Return at most so many snippets, from all videos alike, and their classes.
 
-        Args:
-            order: `played`: video after video, the videos shuffled; or every snippet shuffled.
-            samples: How many; every so many snippets of a video are taken.
-            seed: Of the order.
-        """
-        generator = np.random.default_rng([seed, 3])
-        videos = generator.permutation(len(self.features))
-        step = max(1, sum(map(len, self.labels)) // samples)
-        x = np.concatenate([self.features[video][::step] for video in videos])
-        y = np.concatenate([self.labels[video][::step] for video in videos])
-        if order == "shuffled":
-            places = generator.permutation(len(y))
-            x, y = x[places], y[places]
-        return torch.from_numpy(x[:samples]), torch.from_numpy(y[:samples])
+    Args:
+        videos: Their snippets.
+        order: `played`: video after video, the videos shuffled; or every snippet shuffled.
+        samples: How many; every so many snippets of a video are taken.
+        seed: Of the order.
+    """
+    generator = np.random.default_rng([seed, 3])
+    shuffled = [videos[place] for place in generator.permutation(len(videos))]
+    step = max(1, sum(len(labels) for _, labels in videos) // samples)
+    x = np.concatenate([features[::step] for features, _ in shuffled])
+    y = np.concatenate([labels[::step] for _, labels in shuffled])
+    if order == "shuffled":
+        places = generator.permutation(len(y))
+        x, y = x[places], y[places]
+    return torch.from_numpy(x[:samples]), torch.from_numpy(y[:samples])
 
 
 def read_snippets(features: Path, annotations: Path, subset: str) -> tuple[list[str], Snippets]:
@@ -67,7 +64,7 @@ def read_snippets(features: Path, annotations: Path, subset: str) -> tuple[list[
     """
     opened, instances = open_features(features), read_instances(annotations)
     classes = [_BACKGROUND, *sorted({i.label for own in instances.values() for i in own})]
-    found, labelled = [], []
+    videos = []
     for rows in opened.videos():
         if opened.subset[rows.start] != subset:
             continue
@@ -78,24 +75,17 @@ def read_snippets(features: Path, annotations: Path, subset: str) -> tuple[list[
         for action in sorted(actions, key=lambda own: own.start):
             inside = (middles >= action.start) & (middles < action.end)
             labels[inside] = classes.index(action.label, 1)
-        found.append(steps)
-        labelled.append(labels)
-    if len(found) < 2:
-        raise InputError(f"{features}: {len(found)} videos of the subset {subset}: 2 at least")
-    return classes, Snippets(features=found, labels=labelled)
+        videos.append((steps, labels))
+    if len(videos) < 2:
+        raise InputError(f"{features}: {len(videos)} videos of the subset {subset}: 2 at least")
+    return classes, videos
 
 
-def split_videos(snippets: Snippets) -> tuple[Snippets, Snippets]:
+def split_videos(videos: Snippets) -> tuple[Snippets, Snippets]:
     """Return the videos without every fourth, and every fourth: to choose a rate on."""
-    count = len(snippets.labels)
-    every = min(4, count)
-    parts = []
-    for held in (False, True):
-        places = [place for place in range(count) if (place % every == every - 1) == held]
-        features = [snippets.features[place] for place in places]
-        labels = [snippets.labels[place] for place in places]
-        parts.append(Snippets(features=features, labels=labels))
-    return parts[0], parts[1]
+    last = min(4, len(videos)) - 1
+    kept = [video for place, video in enumerate(videos) if place % 4 != last]
+    return kept, videos[last::4]
 
 
 def windows(x: Tensor, y: Tensor, size: int) -> Iterator[tuple[Tensor, Tensor]]:
@@ -135,7 +125,7 @@ def classification_rows(
     """
     classes, learned = read_snippets(features, annotations, "training")
     _, scored = read_snippets(features, annotations, subset)
-    counts = np.bincount(np.concatenate(learned.labels), minlength=len(classes))
+    counts = np.bincount(np.concatenate([labels for _, labels in learned]), minlength=len(classes))
     present = counts > 0
     weights = np.where(present, counts.sum() / np.maximum(counts, 1) / present.sum(), 0.0)
     accuracy = partial(_accuracy, torch.from_numpy(weights.astype(np.float32)), settings)
@@ -169,16 +159,16 @@ def _accuracy(
     seed: int,
 ) -> float:
     """Return the accuracy, mean over classes, of a network after one pass over a stream."""
-    x, y = learned.stream(way.order, settings.samples, seed)
+    x, y = stream_of(learned, way.order, settings.samples, seed)
     seed_torch(seed, 4)
     network = perceptron(x.shape[1], settings.hidden, len(weights), nn.ReLU)
     with learner(network, way.variant, rate, partial(_loss, weights)) as pipeline:
         for sample, target in windows(x, y, way.window):
             pipeline.step(sample, target)
         pipeline.drain()
-    labels = np.concatenate(scored.labels)
+    features, labels = (np.concatenate(each) for each in zip(*scored, strict=True))
     with torch.no_grad():
-        found = network(torch.from_numpy(np.concatenate(scored.features))).argmax(dim=1).numpy()
+        found = network(torch.from_numpy(features)).argmax(dim=1).numpy()
     right = [float((found[labels == label] == label).mean()) for label in np.unique(labels)]
     return float(np.mean(right))
 

@@ -147,6 +147,4 @@ EXPERIMENT = Experiment(
     settings=(PartimeSettings, FlowLearningSettings),
     forms={"difference_to_dis": ".4f", "dis_length": ".4f"},
 )
-
-
 add_arguments, run = EXPERIMENT.add_arguments, EXPERIMENT.run

@@ -232,6 +232,4 @@ EXPERIMENT = Experiment(
     settings=(PartimeSettings, GradientSettings),
     forms={"cosine": ".4f", "cpu_ms_a_step": ".4f"},
 )
-
-
 add_arguments, run = EXPERIMENT.add_arguments, EXPERIMENT.run

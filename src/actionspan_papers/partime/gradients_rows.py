@@ -12,7 +12,6 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from actionspan.running.determinism import deterministic
-from actionspan.streaming.learning import Loss
 from actionspan.streaming.pipeline import Pipeline
 from actionspan_papers.experiments import Row
 from actionspan_papers.partime import networks
@@ -73,7 +72,7 @@ def _streams(footage: Footage, seed: int, settings: GradientSettings) -> Iterato
 def _measured(stream: _Stream, seed: int, variant: Variant) -> list[Row]:
     """Return a row for each stage of a pipeline that learns a stream."""
     parts = networks.in_stages(list(copy.deepcopy(stream.network)), variant.stages)
-    probe, count, loss = Probe(parts, networks.squared), len(stream.inputs), networks.squared
+    probe, count = Probe(parts), len(stream.inputs)
     first = max(2 * variant.stages, count // 4)
     chosen = set(np.linspace(first, count - 1, min(_MEASURED, count - first)).astype(int).tolist())
     cosines, losses = [], []
@@ -81,10 +80,8 @@ def _measured(stream: _Stream, seed: int, variant: Variant) -> list[Row]:
     def sample(index: int) -> tuple[Tensor, Tensor]:
         return stream.inputs[index : index + 1], stream.targets[index : index + 1]
 
-    optimiser, mode = partial(torch.optim.SGD, lr=stream.rate), variant.gradients
-    with Pipeline(
-        parts, loss=loss, optimiser=optimiser, clip=probe.clips, gradients=mode
-    ) as pipeline:
+    how = {"optimiser": partial(torch.optim.SGD, lr=stream.rate), "gradients": variant.gradients}
+    with Pipeline(parts, loss=networks.squared, clip=probe.clips, **how) as pipeline:
         for step in range(count):
             if step in chosen:
                 probe.before()
@@ -96,7 +93,7 @@ def _measured(stream: _Stream, seed: int, variant: Variant) -> list[Row]:
         used = sum(report["cpu_seconds"] for report in pipeline.report())
     named = {"stream": stream.kind, "setting": stream.setting, **variant.cells}
     means = np.nanmean(np.array(cosines), axis=0)
-    sizes = footprints(parts, *sample(0), loss, mode)
+    sizes = footprints(parts, *sample(0), variant.gradients)
     return [
         {
             **named,
@@ -114,15 +111,15 @@ def _measured(stream: _Stream, seed: int, variant: Variant) -> list[Row]:
 
 
 class Probe:
-    """Compares the gradient of each stage with that of the sample whose loss it carries.
+    """Compares the gradient of each stage with that of the sample whose `squared` it carries.
 
     The true one is that of the whole network with the weights from before the step. Give `clips`
     to the pipeline, which has the `sequential` executor, and call `before` and `cosines` round a
     step.
     """
 
-    def __init__(self, stages: Sequence[nn.Module], loss: Loss) -> None:
-        self._stages, self._loss = list(stages), loss
+    def __init__(self, stages: Sequence[nn.Module]) -> None:
+        self._stages = list(stages)
         self._twin = [copy.deepcopy(stage) for stage in stages]
         self._used: list[Tensor | None] = [None] * len(stages)
         self.clips = [partial(self._keep, index) for index in range(len(stages))]
@@ -159,7 +156,7 @@ class Probe:
             for stage in self._twin:
                 stage.zero_grad(set_to_none=True)
                 out = stage(out)
-            torch.autograd.backward((self._loss(out, y),))
+            torch.autograd.backward((networks.squared(out, y),))
         return [_flat(stage.parameters()) for stage in self._twin]
 
 

@@ -53,7 +53,8 @@ def gradient_findings(rows: "DataFrame", own: PartimeSettings, good: float) -> l
     """Judge the claims that gradients are good on slow streams, and bad on others."""
     findings = []
     for kind in rows["stream"].unique():
-        (slow, _), *_, (fast, _) = by_speed(rows, kind) * 2  # there may be one alone
+        settings = [setting for setting, _ in by_speed(rows, kind)]
+        slow, fast = settings[0], settings[-1]
         for stages in own.stages:
             cosines = partial(values, rows, "cosine", stream=kind, stages=stages, stage=1)
             case: dict[str, Any] = {

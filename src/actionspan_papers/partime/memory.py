@@ -1,6 +1,5 @@
 """Count the bytes that the stages of a pipeline need in each gradient mode."""
 
-import argparse
 from typing import TYPE_CHECKING
 
 from actionspan_papers.experiments import Experiment, Row, Table, values
@@ -11,7 +10,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 
-def _rows(_: argparse.Namespace, settings: SpeedSettings) -> list[Row]:
+def _rows(_: object, settings: SpeedSettings) -> list[Row]:
     from actionspan_papers.partime.bytes_rows import memory_rows
 
     return memory_rows(settings)
@@ -53,6 +52,4 @@ def _draw(figure: "Figure", rows: "DataFrame", *_: object) -> None:
 EXPERIMENT = Experiment(
     rows=_rows, table=_table, figure=_draw, size=(8.4, 3.4), settings=(SpeedSettings,)
 )
-
-
 add_arguments, run = EXPERIMENT.add_arguments, EXPERIMENT.run

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import pairwise
+from itertools import pairwise, product
 from typing import Any
 
 import numpy as np
@@ -152,12 +152,8 @@ class Case:
 
 def cases(settings: SpeedSettings) -> list[Case]:
     """Return the networks of both tables."""
-    plain = [
-        Case(name, side, outputs)
-        for name in (PLAIN, POOLED)
-        for side in settings.sides
-        for outputs in settings.outputs
-    ]
+    sizes = product((PLAIN, POOLED), settings.sides, settings.outputs)
+    plain = [Case(*each) for each in sizes]
     return plain + [Case(name, settings.encoder_side, settings.outputs[-1]) for name in ENCODERS]
 
 
@@ -181,3 +177,7 @@ def squared(output: Value, target: Value) -> Tensor:
 def sgd(parameters: Iterable[nn.Parameter]) -> torch.optim.Optimizer:
     """Return the optimiser of all networks of which speed or bytes are measured."""
     return torch.optim.SGD(parameters, lr=1e-4)
+
+
+LEARN: dict[str, Any] = {"loss": squared, "optimiser": sgd}
+"""What a pipeline needs to learn where only time or bytes count."""

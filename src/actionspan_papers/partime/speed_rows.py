@@ -16,14 +16,12 @@ from actionspan.streaming.balance import balance_stages
 from actionspan.streaming.pipeline import Pipeline
 from actionspan_papers.experiments import Row
 from actionspan_papers.partime.balance_rows import WORKS, balanced
-from actionspan_papers.partime.networks import Case, cases, sgd, squared
+from actionspan_papers.partime.networks import LEARN, Case, cases, sgd, squared
 from actionspan_papers.partime.published import KINDS, PLAIN, printed_range
 from actionspan_papers.partime.settings import SpeedSettings
 from actionspan_papers.partime.speedup import EXECUTORS
 from actionspan_papers.partime.timeline import EMULATED, MEASURED
 
-LEARN: dict[str, Any] = {"loss": squared, "optimiser": sgd}
-"""What a pipeline needs to learn where only time or bytes count."""
 _FEWEST, _MOST = 6, 400  # samples of a measurement
 _MEASURED_STAGES = 2  # the stages that have a core each where there are two
 _SAMPLES = 14

@@ -108,6 +108,4 @@ EXPERIMENT = Experiment(
     settings=(SpeedSettings,),
     forms={**dict.fromkeys(_MEASURED, ".4f"), "load": ".2f"},
 )
-
-
 add_arguments, run = EXPERIMENT.add_arguments, EXPERIMENT.run

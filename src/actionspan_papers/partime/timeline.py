@@ -1,6 +1,5 @@
 """Draw which stage works on which sample when, as in figures 1 and 2 of paper 002."""
 
-import argparse
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +14,7 @@ if TYPE_CHECKING:
 MEASURED, EMULATED = "measured", "emulated"
 
 
-def _rows(_: argparse.Namespace, settings: SpeedSettings) -> list[Row]:
+def _rows(_: object, settings: SpeedSettings) -> list[Row]:
     from actionspan_papers.partime.speed_rows import timeline_rows
 
     return timeline_rows(settings)
@@ -98,6 +97,4 @@ EXPERIMENT = Experiment(
     settings=(SpeedSettings,),
     forms=dict.fromkeys(["begin_ms", "end_ms"], ".3f"),
 )
-
-
 add_arguments, run = EXPERIMENT.add_arguments, EXPERIMENT.run
