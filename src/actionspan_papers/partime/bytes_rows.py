@@ -106,7 +106,7 @@ def memory_rows(settings: SpeedSettings) -> list[Row]:
 def _of_stages(case: Case, depth: int, mode: Gradients, settings: SpeedSettings) -> list[Row]:
     network, sample = case.network(settings), case.sample()
     target = case.target(network)
-    stages, _ = stages_by_counting(layers_of(network, division), sample, depth)
+    stages = stages_by_counting(layers_of(network, division), sample, depth)
     sizes = footprints(stages, sample, target, mode)
     counted = kept_bytes(stages, sample, target, mode)
     named = {**case.named, "stages": depth, "mode": mode}
@@ -128,7 +128,7 @@ def _of_cuts(case: Case, settings: SpeedSettings) -> list[Row]:
     blocks = _blocks(layers) if case.name in ENCODERS else []
     found: list[Row] = []
     for depth in settings.depths:
-        stages, bound = stages_by_counting(layers, sample, depth)
+        stages = stages_by_counting(layers, sample, depth)
         sent = cut_bytes(stages, sample)
         row: dict[str, Cell] = {
             **case.named,
@@ -136,14 +136,14 @@ def _of_cuts(case: Case, settings: SpeedSettings) -> list[Row]:
             "crossed": sum(both > main for both, main in sent),
             "bytes_with_skips": sum(both for both, _ in sent),
             "bytes_without_skips": sum(main for _, main in sent),
-            "bound": bound,
+            "bound": stages.bound,
             "bytes_whole_blocks": "",
             "bound_whole_blocks": "",
         }
         if len(blocks) >= depth:
-            whole, bound = stages_by_counting(blocks, sample, depth)
+            whole = stages_by_counting(blocks, sample, depth)
             row["bytes_whole_blocks"] = sum(both for both, _ in cut_bytes(whole, sample))
-            row["bound_whole_blocks"] = bound
+            row["bound_whole_blocks"] = whole.bound
         found.append(row)
     return found
 

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 import cv2
-import h5py
 import numpy as np
 import torch
 from torch import Tensor
@@ -50,16 +49,13 @@ class Footage:
 
     def __init__(self, path: Path) -> None:
         with open_h5(path) as file:
-            self.videos: list[Float32] = [_scaled(file[name]) for name in file]
+            codes = [np.asarray(file[name]["gray"][:], np.float32) for name in file]
             self.rates = [float(file[name].attrs["fps"]) for name in file]
+        self.videos: list[Float32] = [video / np.float32(255) for video in codes]
         means = np.stack([video.mean(axis=0) for video in self.videos])
         self.mean: Float32 = means.mean(axis=0)
         left = [np.square(video - self.mean).mean() for video in self.videos]
         self.spread = max(float(np.sqrt(np.mean(left))), 1e-6)
-
-
-def _scaled(group: h5py.Group) -> Float32:
-    return np.asarray(group["gray"][:], np.float32) / np.float32(255)
 
 
 def random_stream(correlation: float, samples: int, seed: int) -> Tensor:

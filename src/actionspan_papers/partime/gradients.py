@@ -98,12 +98,11 @@ def by_speed(rows: "DataFrame", kind: str) -> list[tuple[str, float]]:
 
 def _costs(rows: "DataFrame", kind: str, stages: int) -> Mapping[str, tuple[float, float]]:
     """Return bytes of all stages and CPU milliseconds of a step, by mode; medians of the runs."""
-    found: dict[str, tuple[float, float]] = {}
+    found = {}
     for mode in MODES:
         runs = where(rows, stream=kind, stages=stages, gradients=mode)
-        sizes = [values(runs, "bytes", stage=stage) for stage in range(1, stages + 1)]
-        memory = sum(float(np.median(size)) for size in sizes)
-        found[mode] = memory, float(np.median(values(runs, "cpu_ms_a_step", stage=1)))
+        medians = runs.groupby("stage")[["bytes", "cpu_ms_a_step"]].median()
+        found[mode] = float(medians["bytes"].sum()), float(medians.at[1, "cpu_ms_a_step"])
     return found
 
 

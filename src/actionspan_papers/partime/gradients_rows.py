@@ -71,7 +71,7 @@ def _streams(footage: Footage, seed: int, settings: GradientSettings) -> Iterato
 
 def _measured(stream: _Stream, seed: int, variant: Variant) -> list[Row]:
     """Return a row for each stage of a pipeline that learns a stream."""
-    parts = networks.in_stages(list(copy.deepcopy(stream.network)), variant.stages)
+    parts = networks.in_stages(copy.deepcopy(stream.network), variant.stages)
     probe, count = Probe(parts), len(stream.inputs)
     first = max(2 * variant.stages, count // 4)
     chosen = set(np.linspace(first, count - 1, min(_MEASURED, count - first)).astype(int).tolist())

@@ -1,12 +1,11 @@
 """The small networks of the experiments, each a list of parts that stages are made of."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise, product
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
@@ -22,15 +21,20 @@ FLOW_CUES = 5
 _SEED = 1
 
 
-def in_stages(parts: Sequence[nn.Module], stages: int) -> list[nn.Module]:
-    """Split parts into `stages` stages of similar length."""
-    ends = np.linspace(0, len(parts), stages + 1).round().astype(int)
-    return [nn.Sequential(*parts[a:b]) for a, b in pairwise(ends)]
+def even_cuts(layers: int, stages: int) -> list[int]:
+    """Return the cuts into stages of similar length, whatever the layers cost."""
+    return [round(stage * layers / stages) for stage in range(stages + 1)]
+
+
+def in_stages(network: nn.Sequential, stages: int) -> list[nn.Module]:
+    """Split the parts of a network into `stages` stages of similar length."""
+    cuts = even_cuts(len(network), stages)
+    return [nn.Sequential(*network[a:b]) for a, b in pairwise(cuts)]
 
 
 def learner(network: nn.Sequential, variant: Variant, rate: float, loss: Any) -> Pipeline:
     """Return a pipeline in which a network learns with Adam in a variant's way."""
-    stages = in_stages(list(network), variant.stages)
+    stages = in_stages(network, variant.stages)
     variant.freeze(stages)
     adam = partial(torch.optim.Adam, lr=rate)
     return Pipeline(stages, loss=loss, optimiser=adam, gradients=variant.gradients)

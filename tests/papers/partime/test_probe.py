@@ -19,7 +19,7 @@ STEPS = 24
 def cosines(stages, mode, rate, samples):
     torch.manual_seed(0)
     network = perceptron(6, 8, 3, nn.Tanh)
-    parts = in_stages(list(network), stages)
+    parts = in_stages(network, stages)
     probe = Probe(parts)
     targets = samples[:, :3].flip(1)
 
@@ -71,7 +71,7 @@ def test_a_stage_that_has_not_learned_yet_has_no_cosine(shuffled):
 @pytest.mark.parametrize("stages", [1, 2, 4])
 def test_what_stages_keep_is_what_the_closed_form_says(stages, mode):
     network = perceptron(6, 8, 3, nn.Tanh)
-    parts = in_stages(list(network), stages)
+    parts = in_stages(network, stages)
     x, y = torch.randn(1, 6), torch.randn(1, 3)
     counted = kept_bytes(parts, x, y, mode)
     formed = [size.kept for size in footprints(parts, x, y, mode)]
