@@ -5,7 +5,7 @@ import math
 import os
 import time
 from collections.abc import Sequence
-from typing import Any
+from itertools import repeat
 
 import torch
 from torch import Tensor, nn
@@ -32,9 +32,8 @@ def measure(
     network: nn.Module,
     stages: Sequence[nn.Module],
     sample: Tensor,
-    target: Tensor,
+    target: Tensor | None,
     *,
-    learning: bool,
     executor: str,
     pairs: int,
     samples: int,
@@ -42,29 +41,26 @@ def measure(
     """Return how much faster than a plain loop a pipeline is in its steady state, pair by pair.
 
     The stages are those of `network`; the loop has a copy. Which of both comes first alternates.
-    The second value is the load of the machine around the pairs.
+    Both learn where there is a target. The second value is the load of the machine around the
+    pairs. Call it with torch on one thread.
     """
+    learning = target is not None
     alone = copy.deepcopy(network).train(learning)
     for stage in stages:
         stage.train(learning)
     optimiser = sgd(alone.parameters()) if learning else None
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
     speedups = []
     begun = os.getloadavg()[0]
-    try:
-        with Pipeline(stages, executor, **(LEARN if learning else {})) as pipeline:
-            _steady(pipeline, sample, target, _FEWEST, learning=learning)
-            _loop(alone, optimiser, sample, target, 2)
-            for pair in range(pairs):
-                if pair % 2:
-                    piped = _steady(pipeline, sample, target, samples, learning=learning)
-                looped = _loop(alone, optimiser, sample, target, samples)
-                if not pair % 2:
-                    piped = _steady(pipeline, sample, target, samples, learning=learning)
-                speedups.append(looped / piped)
-    finally:
-        torch.set_num_threads(threads)
+    with Pipeline(stages, executor, **(LEARN if learning else {})) as pipeline:
+        _steady(pipeline, sample, target, _FEWEST)
+        _loop(alone, optimiser, sample, target, 2)
+        for pair in range(pairs):
+            if pair % 2:
+                piped = _steady(pipeline, sample, target, samples)
+            looped = _loop(alone, optimiser, sample, target, samples)
+            if not pair % 2:
+                piped = _steady(pipeline, sample, target, samples)
+            speedups.append(looped / piped)
     return speedups, max(begun, os.getloadavg()[0])
 
 
@@ -77,7 +73,7 @@ def _loop(
     network: nn.Module,
     optimiser: torch.optim.Optimizer | None,
     sample: Tensor,
-    target: Tensor,
+    target: Tensor | None,
     samples: int,
 ) -> float:
     """Return the seconds a sample of a plain loop."""
@@ -85,20 +81,19 @@ def _loop(
     for _ in range(samples):
         with torch.set_grad_enabled(optimiser is not None):
             output = network(sample)
-            if optimiser is not None:
+            if optimiser is not None and target is not None:
                 torch.autograd.backward((squared(output, target),))
                 optimiser.step()
                 optimiser.zero_grad(set_to_none=True)
     return (time.perf_counter() - begun) / samples
 
 
-def _steady(
-    pipeline: Pipeline, sample: Tensor, target: Tensor, samples: int, *, learning: bool
-) -> float:
+def _steady(pipeline: Pipeline, sample: Tensor, target: Tensor | None, samples: int) -> float:
     """Return the seconds from answer to answer, between filling and draining."""
     margin = 2 * len(pipeline.report()) + 2
-    given = (((sample, target) if learning else sample) for _ in range(samples + 2 * margin))
-    times = [time.perf_counter() for _ in pipeline.run(given)]
+    given = sample if target is None else (sample, target)
+    answers = pipeline.run(repeat(given, samples + 2 * margin))
+    times = [time.perf_counter() for _ in answers]
     return (times[margin + samples - 1] - times[margin - 1]) / samples
 
 
@@ -132,7 +127,7 @@ def emulate(
     value = torch.zeros(1, 16)
     stages = [Wait(own, learning=learning) for own in seconds]
     with Pipeline(stages, "thread", **(LEARN if learning else {})) as pipeline:
-        return loop_seconds / _steady(pipeline, value, value, samples, learning=learning)
+        return loop_seconds / _steady(pipeline, value, value if learning else None, samples)
 
 
 def speedup_rows(settings: SpeedSettings, cores: int) -> list[Row]:
@@ -148,7 +143,7 @@ def speedup_rows(settings: SpeedSettings, cores: int) -> list[Row]:
 
 def _of_work(case: Case, work: str, settings: SpeedSettings, cores: int) -> list[Row]:
     network, sample, learning = case.network(settings), case.sample(), WORKS[work]
-    target = case.target(network)
+    target = case.target(network) if learning else None
     rows: list[Row] = []
     for depth, stages in balanced(network, sample, settings.depths, learning=learning):
         total = sum(stages.costs.seconds)
@@ -168,7 +163,7 @@ def _of_work(case: Case, work: str, settings: SpeedSettings, cores: int) -> list
             unknown: Row = {"executor": "", "pair": "", "measured": math.nan, "load": math.nan}
             rows.append({**common, **unknown})
             continue
-        how: dict[str, Any] = {"learning": learning, "pairs": settings.pairs, "samples": count}
+        how = {"pairs": settings.pairs, "samples": count}
         for executor in EXECUTORS:
             speedups, load = measure(network, stages, sample, target, executor=executor, **how)
             rows += [
@@ -191,7 +186,7 @@ def timeline_rows(settings: SpeedSettings) -> list[Row]:
 
 def _events(kind: str, stages: Sequence[nn.Module], sample: Tensor, target: Tensor) -> list[Row]:
     with Pipeline(stages, "thread", record=True, **LEARN) as pipeline:
-        list(pipeline.run((sample, target) for _ in range(_SAMPLES)))
+        list(pipeline.run(repeat((sample, target), _SAMPLES)))
         reports = pipeline.report()
     first = min(event.begin for report in reports for event in report["events"])
     return [
