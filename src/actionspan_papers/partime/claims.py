@@ -213,22 +213,13 @@ def untestable_findings() -> list[Finding]:
 
 
 _NOT_BUILT = (
-    (
-        "stages balanced with the times of copies are faster",
-        "section IV",
-        "balance_stages weighs the times of layers alone; messages.md has the bytes of copies.",
-    ),
-    (
-        "the flow of two stages looks like that of one; with four it is a little worse",
-        "figure 4",
-        "pictures of flow. flow.md has losses, and the distance to the flow of DIS.",
-    ),
-    (
-        "a larger window brings a pipeline that learns from pixels nearer to sequential learning",
-        "figure 3",
-        "learning from pixels. classification.md has the same of snippets' features.",
-    ),
-)
+    ("stages balanced with the times of copies are faster", "section IV",
+     "balance_stages weighs the times of layers alone; messages.md has the bytes of copies."),
+    ("the flow of two stages looks like that of one; with four it is a little worse", "figure 4",
+     "pictures of flow. flow.md has losses, and the distance to the flow of DIS."),
+    ("a larger window brings a pipeline that learns from pixels nearer to sequential learning",
+     "figure 3", "learning from pixels. classification.md has the same of snippets' features."),
+)  # fmt: skip
 
 
 def baseline_findings(rows: "DataFrame") -> list[Finding]:
@@ -277,19 +268,13 @@ def baseline_findings(rows: "DataFrame") -> list[Finding]:
     ]
 
 
-_GOOD = GradientSettings.good_cosine
+_CORES = {"type": int, "default": 2, "help": "that speed-ups were measured on"}
+_COSINE = GradientSettings.good_cosine
+_GOOD = {"type": float, "default": _COSINE, "help": f"of a good gradient (default: {_COSINE})"}
 EXPERIMENT = claims_experiment(
     "002",
     _judged,
-    inputs={
-        **{name: f"{name}.tsv" for name in _TABLES},
-        "cores": {"type": int, "default": 2, "help": "that speed-ups were measured on"},
-        "good-cosine": {
-            "type": float,
-            "default": _GOOD,
-            "help": f"of a good gradient (default: {_GOOD})",
-        },
-    },
+    inputs={name: f"{name}.tsv" for name in _TABLES} | {"cores": _CORES, "good-cosine": _GOOD},
     settings=(PartimeSettings,),
 )
 add_arguments, run = EXPERIMENT.add_arguments, EXPERIMENT.run

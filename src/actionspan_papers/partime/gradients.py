@@ -8,13 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from actionspan_papers.experiments import Cell, Experiment, Row, Table, over_rows, values, where
-from actionspan_papers.partime.settings import (
-    MODES,
-    GradientSettings,
-    PartimeSettings,
-    Variant,
-    variants,
-)
+from actionspan_papers.partime.settings import MODES, GradientSettings, PartimeSettings, variants
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -38,12 +32,13 @@ def _rows(
 def _table(
     rows: "DataFrame", _: argparse.Namespace, own: PartimeSettings, settings: GradientSettings
 ) -> Table:
+    kinds = list(rows.groupby("stream", sort=False))
     caption = [
         "Cosine of the gradient that a stage uses with the true one: that of the sample whose loss "
         "it carries, with the weights of now. Speed is 1 less the correlation of successive "
         f"samples. {own.seeds} seeds; means and {100 * own.confidence:g} % intervals over seeds.",
-        *(_verdict(rows, kind, own, settings.good_cosine) for kind in rows["stream"].unique()),
-        *(_cost_line(rows, kind, own) for kind in rows["stream"].unique()),
+        *(_verdict(kind, runs, own, settings.good_cosine) for kind, runs in kinds),
+        *(_cost_line(kind, runs, own) for kind, runs in kinds),
         f"SGD, step size {settings.learning_rate:g} on random streams and "
         f"{settings.frames_learning_rate:g} on frames, {settings.samples} samples a stream. Random "
         "streams: AR(1) inputs, a fixed network gives the targets, four linear layers learn them. "
@@ -54,19 +49,19 @@ def _table(
     titles |= {"stages": "D", "gradients": "gradients", "late_loss": "late loss"}
     titles |= {f"stage{stage}": f"stage {stage}" for stage in range(1, own.stages[-1] + 1)}
     shown = [
-        _shown(rows, {"stream": kind, "setting": setting}, speed, variant, own)
-        for kind in rows["stream"].unique()
-        for setting, speed in by_speed(rows, kind)
+        _shown(where(runs, setting=setting, **variant.cells), speed, own)
+        for _, runs in kinds
+        for setting, speed in by_speed(runs)
         for variant in variants(own.stages, last_only=False)
     ]
     return Table(caption=caption, titles=titles, rows=shown, forms={"speed": ".2g"})
 
 
-def _verdict(rows: "DataFrame", kind: str, own: PartimeSettings, good: float) -> str:
+def _verdict(kind: str, runs: "DataFrame", own: PartimeSettings, good: float) -> str:
     """Return where the paper's gradients stop being good enough on a kind of stream."""
     parts = []
     for stages in own.stages:
-        last, first = _limits(rows, kind, stages, good)
+        last, first = _limits(runs, stages, good)
         some = f"up to {last}, no longer at {first}" if last else "on none"
         parts.append(f"at {stages} stages {some if first else 'on every one'}")
     return (
@@ -75,42 +70,39 @@ def _verdict(rows: "DataFrame", kind: str, own: PartimeSettings, good: float) ->
     )
 
 
-def _limits(rows: "DataFrame", kind: str, stages: int, good: float) -> tuple[str, str]:
+def _limits(runs: "DataFrame", stages: int, good: float) -> tuple[str, str]:
     """Return the fastest setting with good gradients of the first stage, and the next; or empty."""
     last = ""
-    cosine = partial(values, rows, "cosine", stream=kind, stages=stages, gradients="paper", stage=1)
-    for setting, _ in by_speed(rows, kind):
+    cosine = partial(values, runs, "cosine", stages=stages, gradients="paper", stage=1)
+    for setting, _ in by_speed(runs):
         if not cosine(setting=setting).mean() >= good:
             return last, setting
         last = setting
     return last, ""
 
 
-def by_speed(rows: "DataFrame", kind: str) -> list[tuple[str, float]]:
+def by_speed(runs: "DataFrame") -> list[tuple[str, float]]:
     """Return the settings of a kind of stream with their mean speeds, slowest first."""
-    of_kind = where(rows, stream=kind)
-    speeds = {
-        setting: float(values(of_kind, "speed", setting=setting).mean())
-        for setting in of_kind["setting"].unique()
-    }
-    return sorted(speeds.items(), key=lambda pair: pair[1])
+    settings = runs.groupby("setting", sort=False)["speed"]
+    speeds = [(setting, float(each.to_numpy().mean())) for setting, each in settings]
+    return sorted(speeds, key=lambda pair: pair[1])
 
 
-def _costs(rows: "DataFrame", kind: str, stages: int) -> Mapping[str, tuple[float, float]]:
+def _costs(runs: "DataFrame", stages: int) -> Mapping[str, tuple[float, float]]:
     """Return bytes of all stages and CPU milliseconds of a step, by mode; medians of the runs."""
     found = {}
     for mode in MODES:
-        runs = where(rows, stream=kind, stages=stages, gradients=mode)
-        medians = runs.groupby("stage")[["bytes", "cpu_ms_a_step"]].median()
+        by_stage = where(runs, stages=stages, gradients=mode).groupby("stage")
+        medians = by_stage[["bytes", "cpu_ms_a_step"]].median()
         found[mode] = float(medians["bytes"].sum()), float(medians.at[1, "cpu_ms_a_step"])
     return found
 
 
-def _cost_line(rows: "DataFrame", kind: str, own: PartimeSettings) -> str:
+def _cost_line(kind: str, runs: "DataFrame", own: PartimeSettings) -> str:
     """Return what `inputs` costs beside the paper's mode."""
     parts = []
     for stages in own.stages:
-        cost = _costs(rows, kind, stages)
+        cost = _costs(runs, stages)
         (memory, time), (more, longer) = cost["paper"], cost["inputs"]
         parts.append(
             f"at {stages} stages {(more - memory) / 1024:.1f} KiB "
@@ -120,19 +112,13 @@ def _cost_line(rows: "DataFrame", kind: str, own: PartimeSettings) -> str:
     return f"`inputs` costs on {_TITLES[kind]} {'; '.join(parts)} more than `paper`."
 
 
-def _shown(
-    rows: "DataFrame",
-    stream: Mapping[str, str],
-    speed: float,
-    variant: Variant,
-    own: PartimeSettings,
-) -> Row:
+def _shown(runs: "DataFrame", speed: float, own: PartimeSettings) -> Row:
     """Return the row of a stream, number of stages and mode, a column a stage."""
-    runs = where(rows, **stream, **variant.cells)
     late = over_rows(runs, "late_loss", own.confidence, ".4f", stage=1)
-    row: dict[str, Cell] = {**stream, "speed": speed, **variant.cells, "late_loss": late}
+    named = runs.iloc[0][["stream", "setting", "stages", "gradients"]]
+    row: dict[str, Cell] = {**named, "speed": speed, "late_loss": late}
     for stage in range(1, own.stages[-1] + 1):
-        there = stage <= variant.stages
+        there = stage <= named["stages"]
         cosine = over_rows(runs, "cosine", own.confidence, stage=stage) if there else ""
         row[f"stage{stage}"] = cosine
     return row
@@ -146,47 +132,45 @@ def _draw(
     settings: GradientSettings,
 ) -> None:
     """Draw cosines and late losses over speed, a column a kind of stream, and costs below."""
-    kinds, good = rows["stream"].unique(), settings.good_cosine
+    kinds, good = list(rows.groupby("stream", sort=False)), settings.good_cosine
     panels = figure.subplots(3, len(kinds), squeeze=False, height_ratios=[1.6, 1, 0.9])
-    for column, kind in enumerate(kinds):
+    for column, (kind, runs) in enumerate(kinds):
         top, middle, bottom = panels[:, column]
-        _draw_lines(top, rows, kind, own, "cosine")
+        _draw_lines(top, runs, own, "cosine")
         top.axhline(good, color="#6b7078", linewidth=0.8, linestyle=(0, (1, 2)))
         top.set_title(_TITLES[kind], pad=30)
         top.set(ylim=(min(-0.05, top.get_ylim()[0]), 1.04))
         # the last stream on which the paper's gradients are good enough, for each D
-        reached = [f"D = {d}: {_limits(rows, kind, d, good)[0] or 'on none'}" for d in own.stages]
+        reached = [f"D = {d}: {_limits(runs, d, good)[0] or 'on none'}" for d in own.stages]
         top.set_xlabel(f"`paper` is ≥ {good:g} up to\n{'; '.join(reached)}", fontsize=8)
-        for setting, place in by_speed(rows, kind):
+        for setting, place in by_speed(runs):
             name = setting.removeprefix("correlation ").removesuffix(" frames")
             look: dict[str, Any] = {"fontsize": 6.5, "ha": "left", "rotation": 35}
             top.annotate(
                 name, (max(place, _SLOWEST), 1.02), xycoords=("data", "axes fraction"), **look
             )
-        _draw_lines(middle, rows, kind, own, "late_loss")
+        _draw_lines(middle, runs, own, "late_loss")
         middle.set_xlabel("speed: 1 − correlation of successive samples")
-        _draw_costs(bottom, rows, kind, own, named=column == 0)
+        _draw_costs(bottom, runs, own, named=column == 0)
     panels[0, 0].set_ylabel("cosine of stage 1's gradient\nwith the true one")
     panels[1, 0].set_ylabel("late loss ÷\nthat of D = 1")
     panels[0, 0].legend(frameon=False, fontsize=7.5, loc="lower left")
 
 
-def _draw_lines(
-    axes: "Axes", rows: "DataFrame", kind: str, own: PartimeSettings, column: str
-) -> None:
-    from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter
+def _draw_lines(axes: "Axes", runs: "DataFrame", own: PartimeSettings, column: str) -> None:
+    from matplotlib.ticker import FixedLocator, NullFormatter
 
     from actionspan.files.figures import COLOURS
 
-    settings = by_speed(rows, kind)
+    settings = by_speed(runs)
     places = [max(speed, _SLOWEST) for _, speed in settings]
-    of_stage = where(rows, stream=kind, stage=1)
+    first = where(runs, stage=1)
     for colour, stages in zip(COLOURS, own.stages, strict=False):
         for mode in MODES:
-            runs = where(of_stage, stages=stages, gradients=mode)
-            seeds = np.array([values(runs, column, setting=setting) for setting, _ in settings])
+            way = where(first, stages=stages, gradients=mode)
+            seeds = np.array([values(way, column, setting=name) for name, _ in settings])
             if column == "late_loss":
-                alone = where(of_stage, stages=1)
+                alone = where(first, stages=1)
                 seeds /= np.array([values(alone, column, setting=name) for name, _ in settings])
             look: dict[str, Any] = {"color": colour, "linestyle": _LINES[mode], "linewidth": 1.4}
             look |= {"label": f"D = {stages}, {mode}", "marker": "o", "markersize": 3}
@@ -195,19 +179,17 @@ def _draw_lines(
             axes.fill_between(places, *ends, color=colour, alpha=0.08, linewidth=0)
     axes.set_xscale("log")
     axes.xaxis.set_major_locator(FixedLocator(_TICKS))
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
     axes.xaxis.set_minor_formatter(NullFormatter())
 
 
-def _draw_costs(
-    axes: "Axes", rows: "DataFrame", kind: str, own: PartimeSettings, *, named: bool
-) -> None:
+def _draw_costs(axes: "Axes", runs: "DataFrame", own: PartimeSettings, *, named: bool) -> None:
     """Draw what `inputs` and `stash` cost beside `paper`, in percent."""
     from actionspan.files.figures import COLOURS
 
     names, heights, colours = [], [], []
     for colour, stages in zip(COLOURS, own.stages, strict=False):
-        found = _costs(rows, kind, stages)
+        found = _costs(runs, stages)
         for mode in MODES[1:]:
             for what, place in (("memory", 0), ("CPU time", 1)):
                 names.append(f"D = {stages}, {mode}: {what}")

@@ -52,11 +52,11 @@ _GRADIENTS: Sequence[Question] = (
 def gradient_findings(rows: "DataFrame", own: PartimeSettings, good: float) -> list[Finding]:
     """Judge the claims that gradients are good on slow streams, and bad on others."""
     findings = []
-    for kind in rows["stream"].unique():
-        settings = [setting for setting, _ in by_speed(rows, kind)]
+    for kind, runs in rows.groupby("stream", sort=False):
+        settings = [setting for setting, _ in by_speed(runs)]
         slow, fast = settings[0], settings[-1]
         for stages in own.stages:
-            cosines = partial(values, rows, "cosine", stream=kind, stages=stages, stage=1)
+            cosines = partial(values, runs, "cosine", stages=stages, stage=1)
             case: dict[str, Any] = {
                 **{"stream": _STREAMS[kind], "stages": stages, "good": good},
                 **{"slow": slow, "of_slow": cosines(setting=slow, gradients="paper")},
