@@ -56,38 +56,29 @@ def _table(
     titles |= {"changed_share": "changed share", "learning_rate": "rate"}
     titles |= {"accuracy": "accuracy", "gap": "less than sequential"}
     shown = [
-        _shown(rows, order, window, way, own.confidence)
-        for order in rows["stream"].unique()
-        for window in rows["window"].unique()
+        _shown(runs, way, own.confidence)
+        for _, runs in rows.groupby(["stream", "window"], sort=False)
         for way in variants(own.stages, last_only=True)
     ]
     return Table(caption=caption, titles=titles, rows=shown, forms={"changed_share": ".2f"})
 
 
-def _shown(rows: "DataFrame", order: str, window: int, way: Variant, confidence: float) -> Row:
-    runs, gap = _runs(rows, order, window, way), gaps(rows, order, window, way)
+def _shown(runs: "DataFrame", way: Variant, confidence: float) -> Row:
+    scored = where(runs, **way.cells, part="scored")
     return {
-        "stream": order,
-        "window": window,
+        **scored.iloc[0][["stream", "window", "changed_share", "learning_rate"]],
         "way": way.name,
-        "changed_share": runs["changed_share"].iloc[0],
-        "learning_rate": runs["learning_rate"].iloc[0],
-        "accuracy": over_rows(runs, "accuracy", confidence),
-        "gap": over_seeds([gap], confidence, form="+.3f"),
+        "accuracy": over_rows(scored, "accuracy", confidence),
+        "gap": over_seeds([gaps(runs, way)], confidence, form="+.3f"),
     }
 
 
-def gaps(rows: "DataFrame", order: str, window: int, variant: Variant) -> Float64:
-    """Return how far a way is below sequential learning, of the same seeds."""
-    ways = SEQUENTIAL, variant
-    alone, found = (values(_runs(rows, order, window, way), "accuracy") for way in ways)
-    difference: Float64 = alone - found
+def gaps(runs: "DataFrame", way: Variant) -> Float64:
+    """Return how far a way is below sequential learning: of one stream and window, by seed."""
+    ways = SEQUENTIAL, way
+    alone, own = (values(runs, "accuracy", **each.cells, part="scored") for each in ways)
+    difference: Float64 = alone - own
     return difference
-
-
-def _runs(rows: "DataFrame", order: str, window: int, way: Variant) -> "DataFrame":
-    """Return the runs of a way that were scored."""
-    return where(rows, stream=order, window=window, **way.cells, part="scored")
 
 
 def _draw(
@@ -101,7 +92,8 @@ def _draw(
     colours = dict(zip((1, *own.stages), (INK, *COLOURS), strict=False))
     for axes, order in zip(panels, orders, strict=True):
         for way in variants(own.stages, last_only=True):
-            found = [values(_runs(rows, order, size, way), "accuracy").mean() for size in sizes]
+            scored = where(rows, stream=order, **way.cells, part="scored")
+            found = [values(scored, "accuracy", window=size).mean() for size in sizes]
             look: dict[str, Any] = {"color": colours[way.stages], "label": way.name}
             look |= {"marker": "o", "markersize": 3, "linewidth": 1.4}
             axes.plot(list(map(str, sizes)), found, _LOOKS[way.mode], **look)

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import product
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 import torch
@@ -106,12 +106,6 @@ def changed_share(stages: int, window: int) -> float:
     return min(1.0, 2 * (stages - 1) / window)
 
 
-class _Way(NamedTuple):
-    order: Order
-    window: int
-    variant: Variant
-
-
 def classification_rows(
     features: Path,
     annotations: Path,
@@ -132,38 +126,38 @@ def classification_rows(
     kept, held = split_videos(learned)
     rows: list[Row] = []
     with deterministic(threads=1):
-        for each in product(ORDERS, settings.windows, variants(own.stages, last_only=True)):
-            way = _Way(*each)
-            tried = {rate: accuracy(way, rate, kept, held, 0) for rate in settings.learning_rates}
+        ways = product(ORDERS, settings.windows, variants(own.stages, last_only=True))
+        for order, window, variant in ways:
+            learn = partial(accuracy, order, window, variant)
+            tried = {rate: learn(rate, kept, held, 0) for rate in settings.learning_rates}
             best = max(tried, key=lambda rate: tried[rate])
-            rows += [_row(way, rate, "choosing", 0, reached) for rate, reached in tried.items()]
+            runs = [(rate, "choosing", 0, reached) for rate, reached in tried.items()]
             for seed in range(1, own.seeds + 1):
-                reached = accuracy(way, best, learned, scored, seed)
-                rows.append(_row(way, best, "scored", seed, reached))
+                runs.append((best, "scored", seed, learn(best, learned, scored, seed)))
+            share = changed_share(variant.stages, window)
+            named = {"stream": order, "window": window, **variant.cells, "changed_share": share}
+            columns = ("learning_rate", "part", "seed", "accuracy")
+            rows += [{**named, **dict(zip(columns, run, strict=True))} for run in runs]
     return classes, rows
-
-
-def _row(way: _Way, rate: float, part: str, seed: int, accuracy: float) -> Row:
-    share = changed_share(way.variant.stages, way.window)
-    named = {"stream": way.order, "window": way.window, **way.variant.cells, "changed_share": share}
-    return {**named, "learning_rate": rate, "part": part, "seed": seed, "accuracy": accuracy}
 
 
 def _accuracy(
     weights: Tensor,
     settings: ClassificationSettings,
-    way: _Way,
+    order: Order,
+    window: int,
+    variant: Variant,
     rate: float,
     learned: Snippets,
     scored: Snippets,
     seed: int,
 ) -> float:
     """Return the accuracy, mean over classes, of a network after one pass over a stream."""
-    x, y = stream_of(learned, way.order, settings.samples, seed)
+    x, y = stream_of(learned, order, settings.samples, seed)
     seed_torch(seed, 4)
     network = perceptron(x.shape[1], settings.hidden, len(weights), nn.ReLU)
-    with learner(network, way.variant, rate, partial(_loss, weights)) as pipeline:
-        for sample, target in windows(x, y, way.window):
+    with learner(network, variant, rate, partial(_loss, weights)) as pipeline:
+        for sample, target in windows(x, y, window):
             pipeline.step(sample, target)
         pipeline.drain()
     features, labels = (np.concatenate(each) for each in zip(*scored, strict=True))

@@ -9,7 +9,7 @@ import numpy as np
 from actionspan.arrays import Float64
 from actionspan_papers.claims import Finding, Question, findings_on
 from actionspan_papers.estimates import Estimate, over_seeds
-from actionspan_papers.experiments import values
+from actionspan_papers.experiments import values, where
 from actionspan_papers.partime.classification import gaps
 from actionspan_papers.partime.flow import patterns, ratios
 from actionspan_papers.partime.gradients import by_speed
@@ -91,16 +91,15 @@ def classification_findings(rows: "DataFrame", own: PartimeSettings) -> list[Fin
     few, many = own.stages[0], own.stages[-1]
     judge = partial(mean_of, confidence=own.confidence, form="+.3f")
     findings = []
-    for order in rows["stream"].unique():
+    for order, runs in rows.groupby("stream", sort=False):
+        of_narrow, of_wide = where(runs, window=narrow), where(runs, window=wide)
         named = {"stream": order, "narrow": narrow, "wide": wide, "few": few, "many": many}
-        narrows = {
-            stages: gaps(rows, order, narrow, Variant(stages, "paper")) for stages in own.stages
-        }
+        narrows = {stages: gaps(of_narrow, Variant(stages, "paper")) for stages in own.stages}
         for stages in own.stages:
             case = {
                 **{**named, "stages": stages, "of_narrow": narrows[stages]},
-                "of_wide": gaps(rows, order, wide, Variant(stages, "paper")),
-                "alone": gaps(rows, order, wide, Variant(stages, LAST_ONLY)),
+                "of_wide": gaps(of_wide, Variant(stages, "paper")),
+                "alone": gaps(of_wide, Variant(stages, LAST_ONLY)),
             }
             findings += findings_on(case, _CLASSIFICATION, judge, form="+.3f")
         if few != many:
