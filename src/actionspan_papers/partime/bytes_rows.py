@@ -52,7 +52,7 @@ def footprints(
 
 
 def _saved(stage: nn.Module, value: Value, target: Tensor | None) -> tuple[int, Value]:
-    """Return the bytes that autograd saves of a sample beside weights and input, and the output."""
+    """Return the bytes that autograd saves except weights and input, and the output."""
     given = message_of(0, value, "the input")
     inputs = [tensor.requires_grad_() for tensor in given.tensors]
     known = {t.untyped_storage().data_ptr() for t in [*inputs, *stage.parameters()]}

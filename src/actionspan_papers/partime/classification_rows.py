@@ -35,12 +35,12 @@ Snippets = Sequence[tuple[Float32, Int64]]
 
 
 def stream_of(videos: Snippets, order: Order, samples: int, seed: int) -> tuple[Tensor, Tensor]:
-    """Return at most so many snippets, from all videos alike, and their classes.
+    """Return at most `samples` snippets, evenly from all videos, and their classes.
 
     Args:
         videos: Their snippets.
         order: `played`: video after video, the videos shuffled; or every snippet shuffled.
-        samples: How many; every so many snippets of a video are taken.
+        samples: The most; of each video every n-th snippet is taken.
         seed: Of the order.
     """
     generator = np.random.default_rng([seed, 3])
@@ -102,7 +102,7 @@ def windows(x: Tensor, y: Tensor, size: int) -> Iterator[tuple[Tensor, Tensor]]:
 
 
 def changed_share(stages: int, window: int) -> float:
-    """Return what part of the window is another when the first stage's gradient comes: 2(D-1)/B."""
+    """Return the part of a window that is new when the first stage's gradient comes: 2(D-1)/B."""
     return min(1.0, 2 * (stages - 1) / window)
 
 

@@ -44,14 +44,14 @@ class Footage:
     """The frames of the videos of a file that `write_footage` wrote.
 
     `videos` are (T, h, w) grey frames of 0 … 1, `rates` their frames a second; `mean` is the (h, w)
-    mean frame of all and `spread` the root mean square of what is left without it.
+    mean frame of all and `spread` the root mean square of the frames without it.
     """
 
     def __init__(self, path: Path) -> None:
         with open_h5(path) as file:
-            codes = [np.asarray(file[name]["gray"][:], np.float32) for name in file]
+            codes = [file[name]["gray"][:] for name in file]
             self.rates = [float(file[name].attrs["fps"]) for name in file]
-        self.videos: list[Float32] = [video / np.float32(255) for video in codes]
+        self.videos: list[Float32] = [np.divide(each, 255, dtype=np.float32) for each in codes]
         means = np.stack([video.mean(axis=0) for video in self.videos])
         self.mean: Float32 = means.mean(axis=0)
         left = [np.square(video - self.mean).mean() for video in self.videos]
@@ -70,10 +70,10 @@ def random_stream(correlation: float, samples: int, seed: int) -> Tensor:
 
 
 def frame_stream(footage: Footage, every: int, samples: int, seed: int) -> Tensor:
-    """Return (T, 1, h, w) frames: video after video, every so many frames.
+    """Return (T, 1, h, w) frames: video after video, of each every `every`-th frame.
 
-    They are less the mean frame of all videos, and their variance over all videos is 1. When all
-    videos are over they begin again, one frame later.
+    The mean frame of all videos is subtracted, and their variance over all videos is 1. After the
+    last video they begin again, one frame later.
     """
     order = np.random.default_rng([seed, 2]).permutation(len(footage.videos))
     taken: list[Float32] = []
@@ -109,7 +109,7 @@ class Pairs(NamedTuple):
 
 
 def pairs_of(footage: Footage, places: Iterable[int], count: int, apart: int) -> Pairs:
-    """Return pairs of frames of videos in their order, none across the end of a video."""
+    """Return pairs of frames `apart` frames apart, video after video, none across an end."""
     frames, steps, taken = [], [], 0
     for place in places:
         video = footage.videos[place]
@@ -123,7 +123,7 @@ def pairs_of(footage: Footage, places: Iterable[int], count: int, apart: int) ->
 
 
 def motion_cues(pairs: Tensor) -> Tensor:
-    """Return (P, 5, h, w) what a network can see of the motion in (P, 2, h, w) pairs.
+    """Return the (P, 5, h, w) cues of motion that a network gets of (P, 2, h, w) pairs.
 
     A network that sees two frames alone needs many thousands of pairs before it leaves the flow 0;
     the flow along the gradient, −I_t ∇I / |∇I|², is where classical methods begin.

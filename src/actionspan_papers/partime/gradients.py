@@ -90,7 +90,7 @@ def by_speed(runs: "DataFrame") -> list[tuple[str, float]]:
 
 def _costs(runs: "DataFrame", stages: int) -> Mapping[str, tuple[float, float]]:
     """Return bytes of all stages and CPU milliseconds of a step, by mode; medians of the runs."""
-    found = {}
+    found: dict[str, tuple[float, float]] = {}
     for mode in MODES:
         by_stage = where(runs, stages=stages, gradients=mode).groupby("stage")
         medians = by_stage[["bytes", "cpu_ms_a_step"]].median()
@@ -99,7 +99,7 @@ def _costs(runs: "DataFrame", stages: int) -> Mapping[str, tuple[float, float]]:
 
 
 def _cost_line(kind: str, runs: "DataFrame", own: PartimeSettings) -> str:
-    """Return what `inputs` costs beside the paper's mode."""
+    """Return what `inputs` costs more than the paper's mode."""
     parts = []
     for stages in own.stages:
         cost = _costs(runs, stages)
@@ -184,7 +184,7 @@ def _draw_lines(axes: "Axes", runs: "DataFrame", own: PartimeSettings, column: s
 
 
 def _draw_costs(axes: "Axes", runs: "DataFrame", own: PartimeSettings, *, named: bool) -> None:
-    """Draw what `inputs` and `stash` cost beside `paper`, in percent."""
+    """Draw what `inputs` and `stash` cost more than `paper`, in percent."""
     from actionspan.files.figures import COLOURS
 
     names, heights, colours = [], [], []

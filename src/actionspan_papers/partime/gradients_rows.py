@@ -1,10 +1,10 @@
-"""Gradients of pipelines beside the true ones, run by run."""
+"""Gradients of pipelines compared with the true ones, run by run."""
 
 import copy
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -80,8 +80,9 @@ def _measured(stream: _Stream, seed: int, variant: Variant) -> list[Row]:
     def sample(index: int) -> tuple[Tensor, Tensor]:
         return stream.inputs[index : index + 1], stream.targets[index : index + 1]
 
-    how = {"optimiser": partial(torch.optim.SGD, lr=stream.rate), "gradients": variant.gradients}
-    with Pipeline(parts, loss=networks.squared, clip=probe.clips, **how) as pipeline:
+    how: dict[str, Any] = {"loss": networks.squared, "gradients": variant.gradients}
+    sgd = partial(torch.optim.SGD, lr=stream.rate)
+    with Pipeline(parts, optimiser=sgd, clip=probe.clips, **how) as pipeline:
         for step in range(count):
             if step in chosen:
                 probe.before()

@@ -28,8 +28,8 @@ def even_cuts(layers: int, stages: int) -> list[int]:
 
 def in_stages(network: nn.Sequential, stages: int) -> list[nn.Module]:
     """Split the parts of a network into `stages` stages of similar length."""
-    cuts = even_cuts(len(network), stages)
-    return [nn.Sequential(*network[a:b]) for a, b in pairwise(cuts)]
+    parts = list(network)
+    return [nn.Sequential(*parts[a:b]) for a, b in pairwise(even_cuts(len(parts), stages))]
 
 
 def learner(network: nn.Sequential, variant: Variant, rate: float, loss: Any) -> Pipeline:
@@ -61,7 +61,7 @@ def teacher(generator: torch.Generator) -> nn.Module:
 
 
 def autoencoder() -> nn.Sequential:
-    """Return four convolutions, (B, 1, h, w) frames to frames by way of a quarter of the size."""
+    """Return four convolutions, (B, 1, h, w) frames to frames through a quarter of the size."""
     return nn.Sequential(
         nn.Sequential(nn.Conv2d(1, 8, 4, 2, 1), nn.Tanh()),
         nn.Sequential(nn.Conv2d(8, 16, 4, 2, 1), nn.Tanh()),
@@ -94,7 +94,7 @@ class Whole(nn.Module):
         self.layers = nn.ModuleList(layers)
 
     def forward(self, value: Value) -> Value:
-        """Return what all layers make of it, one after the other."""
+        """Apply all layers in order."""
         for layer in self.layers:
             value = layer(value)
         return value

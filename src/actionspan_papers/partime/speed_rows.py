@@ -65,7 +65,7 @@ def measure(
 
 
 def samples_for(seconds: float, sample_seconds: float) -> int:
-    """Return how many samples take about so long."""
+    """Return how many samples take about `seconds`."""
     return max(_FEWEST, min(_MOST, round(seconds / max(sample_seconds, 1e-9))))
 
 
@@ -113,8 +113,11 @@ class Wait(nn.Module):
         time.sleep(self.seconds / 3)
         out = value + self.weight
         if out.requires_grad:
-            out.register_hook(lambda _: time.sleep(2 * self.seconds / 3))
+            out.register_hook(self._wait_backward)  # type: ignore[no-untyped-call]
         return out
+
+    def _wait_backward(self, _: Tensor) -> None:
+        time.sleep(2 * self.seconds / 3)
 
 
 def emulate(
