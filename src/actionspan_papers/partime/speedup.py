@@ -94,11 +94,7 @@ def _draw(figure: "Figure", rows: "DataFrame", *_: object) -> None:
 
 
 _MEASURED = ["bound", "emulated", "slowest_stage_ms", "loop_cpu_ms", "measured"]
-
-
 CORES = {"type": int, "default": 2, "help": "that the rule has; more stages are only emulated"}
-
-
 EXPERIMENT = Experiment(
     inputs={"cores": CORES},
     rows=_rows,
