@@ -163,9 +163,8 @@ def _blocks(links: Sequence[nn.Module]) -> list[nn.Module]:
     blocks: list[list[nn.Module]] = []
     inside = False
     for link in links:
-        if inside:
-            blocks[-1].append(link)
-        else:
-            blocks.append([link])
+        if not inside:
+            blocks.append([])
+        blocks[-1].append(link)
         inside = isinstance(link, Fork) or (inside and not isinstance(link, Join))
     return [Whole(block) for block in blocks]

@@ -14,7 +14,7 @@ from actionspan.networks.architecture import architecture
 from actionspan.streaming.messages import Value
 from actionspan.streaming.pipeline import Pipeline
 from actionspan_papers.partime.published import ENCODERS, PLAIN, POOLED
-from actionspan_papers.partime.settings import SpeedSettings, Variant
+from actionspan_papers.partime.settings import LAST_ONLY, SpeedSettings, Variant
 
 RANDOM_INPUTS, RANDOM_UNITS, RANDOM_OUTPUTS = 16, 32, 4
 FLOW_CUES = 5
@@ -35,7 +35,9 @@ def in_stages(network: nn.Sequential, stages: int) -> list[nn.Module]:
 def learner(network: nn.Sequential, variant: Variant, rate: float, loss: Any) -> Pipeline:
     """Return a pipeline in which a network learns with Adam in a variant's way."""
     stages = in_stages(network, variant.stages)
-    variant.freeze(stages)
+    if variant.mode == LAST_ONLY:
+        for stage in stages[:-1]:
+            stage.requires_grad_(False)
     adam = partial(torch.optim.Adam, lr=rate)
     return Pipeline(stages, loss=loss, optimiser=adam, gradients=variant.gradients)
 

@@ -2,12 +2,9 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import Any, Literal, get_args
 
 from actionspan.settings import Checked, option
-
-if TYPE_CHECKING:
-    from torch import nn
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -156,12 +153,6 @@ class Variant:
     def cells(self) -> dict[str, str | int]:
         """The cells that name it in tables."""
         return {"stages": self.stages, "gradients": self.mode}
-
-    def freeze(self, stages: "Sequence[nn.Module]") -> None:
-        """Freeze the stages that do not learn."""
-        if self.mode == LAST_ONLY:
-            for stage in stages[:-1]:
-                stage.requires_grad_(False)
 
 
 SEQUENTIAL = Variant(1, "paper")
