@@ -1,6 +1,5 @@
 """Divide networks into stages: bounds by measured time and by counted multiplications."""
 
-import argparse
 from typing import TYPE_CHECKING
 
 from actionspan_papers.experiments import Experiment, Row, Table, values
@@ -12,8 +11,8 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 
-def _rows(_: argparse.Namespace, settings: SpeedSettings) -> list[Row]:
-    from actionspan_papers.partime.speed_rows import balance_rows
+def _rows(_: object, settings: SpeedSettings) -> list[Row]:
+    from actionspan_papers.partime.balance_rows import balance_rows
 
     return balance_rows(settings)
 
@@ -37,20 +36,16 @@ def _draw(figure: "Figure", rows: "DataFrame", *_: object) -> None:
 
     axes = figure.subplots()
     depths = sorted(rows["stages"].unique())
+    lines = (("bound_by_operations", "balanced", "-"), ("even_bound", "as many layers each", ":"))
     for colour, network in zip(COLOURS, rows["network"].unique(), strict=False):
-        for column, balanced, look in (
-            ("bound_by_operations", "balanced", "-"),
-            ("even_bound", "as many layers each", ":"),
-        ):
-            heights = [
-                values(rows, column, network=network, stages=depth).mean() for depth in depths
-            ]
-            label = f"{network}, {balanced}"
-            axes.plot(depths, heights, look, color=colour, label=label, marker="o", markersize=3)
+        for column, how, look in lines:
+            runs = [values(rows, column, network=network, stages=depth) for depth in depths]
+            means, label = [bounds.mean() for bounds in runs], f"{network}, {how}"
+            axes.plot(depths, means, look, color=colour, label=label, marker="o", markersize=3)
     axes.plot(depths, depths, color=QUIET, linewidth=0.8)
     axes.set(xlabel="stages D", ylabel="bound by counting", xticks=depths)
-    handles, labels = axes.get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside right center", frameon=False, fontsize=7)
+    legend = axes.get_legend_handles_labels()
+    figure.legend(*legend, loc="outside right center", frameon=False, fontsize=7)
 
 
 EXPERIMENT = Experiment(

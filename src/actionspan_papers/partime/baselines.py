@@ -4,9 +4,10 @@ from bisect import bisect_right
 from collections import deque
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
+from itertools import product
 from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
-from actionspan_papers.experiments import Experiment, Row, Table
+from actionspan_papers.experiments import Cell, Experiment, Row, Table
 from actionspan_papers.partime.settings import SpeedSettings
 from actionspan_papers.partime.timeline import draw_events
 
@@ -151,14 +152,13 @@ def _kept(
         return newest(forward[stage, sample].begin)
 
     released = {each.through: each.end for each in own}  # by the last pass through a sample
-    most_versions = most_samples = 0
-    for each in own:
-        now = each.begin
+    versions = samples = 0
+    for now in (each.begin for each in own):
         held = [i for i, end in released.items() if forward[stage, i].begin <= now < end]
-        most_samples = max(most_samples, len(held))
-        most_versions = max(most_versions, len({newest(now), *map(used, held)}))
+        samples = max(samples, len(held))
+        versions = max(versions, len({newest(now), *map(used, held)}))
     delay = max(newest(each.begin) - used(each.sample) for each in losses)
-    return most_versions, most_samples, delay, max(e.through - e.sample for e in losses)
+    return versions, samples, delay, max(each.through - each.sample for each in losses)
 
 
 def baseline_rows(settings: SpeedSettings) -> list[Row]:
@@ -167,16 +167,13 @@ def baseline_rows(settings: SpeedSettings) -> list[Row]:
     Batches are as long as the pipeline, and four times as long.
     """
     rows: list[Row] = []
-    for depth in settings.depths:
-        for schedule in SCHEDULES:
-            for batch in (depth, 4 * depth) if schedule in BATCHED else (1,):
-                named: Row = {"stages": depth, "schedule": schedule, "batch": batch}
-                found = measures(schedule, depth, batch)._asdict()
-                cells = {
-                    name: float(value) if isinstance(value, Fraction) else " ".join(map(str, value))
-                    for name, value in found.items()
-                }
-                rows.append({**named, **cells})
+    for depth, schedule in product(settings.depths, SCHEDULES):
+        for batch in (depth, 4 * depth) if schedule in BATCHED else (1,):
+            row: dict[str, Cell] = {"stages": depth, "schedule": schedule, "batch": batch}
+            for name, value in measures(schedule, depth, batch)._asdict().items():
+                by_stage = isinstance(value, tuple)
+                row[name] = " ".join(map(str, value)) if by_stage else float(value)
+            rows.append(row)
     return rows
 
 

@@ -1,83 +1,81 @@
 """The bytes of the stages of a pipeline that learns: by the closed form, and counted in a run."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, fields
 
 import torch
 from torch import Tensor, nn
 
+from actionspan.networks.division import Fork, Join, division
 from actionspan.running.determinism import deterministic
 from actionspan.streaming.balance import StageBytes, layers_of, stage_bytes
-from actionspan.streaming.learning import Gradients, Loss, MakeOptimiser
+from actionspan.streaming.learning import Gradients
 from actionspan.streaming.messages import Value, bytes_of, message_of
 from actionspan.streaming.pipeline import Pipeline
 from actionspan_papers.experiments import Cell, Row
-from actionspan_papers.partime.networks import (
-    Case,
-    counted_cases,
-    inside,
-    squared,
-    stages_by_counting,
-)
-from actionspan_papers.partime.published import KINDS, PLAIN
+from actionspan_papers.partime.balance_rows import stages_by_counting
+from actionspan_papers.partime.networks import LEARN, Case, Whole, counted_cases, squared
+from actionspan_papers.partime.published import ENCODERS, PLAIN
 from actionspan_papers.partime.settings import MODES, SpeedSettings
-from actionspan_papers.partime.speed_rows import sgd
+
+PARTS = [field.name for field in fields(StageBytes)]  # what a stage needs bytes for
 
 
 def footprints(
-    stages: Sequence[nn.Module],
-    sample: Tensor,
-    target: Tensor,
-    loss: Loss,
-    mode: Gradients,
-    moments: int = 0,
+    stages: Sequence[nn.Module], sample: Tensor, target: Tensor, mode: Gradients
 ) -> list[StageBytes]:
-    """Return the bytes of each stage by the closed form; what autograd saves is counted.
+    """Return the bytes of each stage that learns with SGD, by the closed form.
 
-    Args:
-        stages: In order.
-        sample: As the first takes it.
-        target: Of the sample.
-        loss: Of the last output and the target.
-        mode: Where Jacobians are taken.
-        moments: Numbers that the optimiser keeps of each parameter: 0 of SGD, 2 of Adam.
+    What autograd saves of the sample is counted, with `squared` of the last output and the target.
     """
     found = []
     value: Value = sample
     for index, stage in enumerate(stages):
         arriving = bytes_of(message_of(index, value, "the input").tensors)
         last = index == len(stages) - 1
-        saved, value = _saved(stage, value, (lambda out: loss(out, target)) if last else None)
-        learned = bytes_of(tuple(p for p in stage.parameters() if p.requires_grad))
+        saved, value = _saved(stage, value, target if last else None)
         buffers = bytes_of(tuple(stage.buffers()))
-        found.append(
-            stage_bytes(
-                index,
-                len(stages),
-                gradients=mode,
-                weights=bytes_of(tuple(stage.parameters())) + buffers,
-                learned=learned,
-                optimiser=moments * learned,
-                saved=saved,
-                message=arriving,
-                signal=bytes_of(message_of(index, value, "the output").tensors),
-                target=bytes_of((target,)),
-                buffers=buffers,
-            )
+        size = stage_bytes(
+            index,
+            len(stages),
+            gradients=mode,
+            weights=bytes_of(tuple(stage.parameters())) + buffers,
+            learned=bytes_of(tuple(p for p in stage.parameters() if p.requires_grad)),
+            saved=saved,
+            message=arriving,
+            signal=bytes_of(message_of(index, value, "the output").tensors),
+            target=bytes_of((target,)),
+            buffers=buffers,
         )
+        found.append(size)
     return found
 
 
+def _saved(stage: nn.Module, value: Value, target: Tensor | None) -> tuple[int, Value]:
+    """Return the bytes that autograd saves except weights and input, and the output."""
+    given = message_of(0, value, "the input")
+    inputs = [tensor.requires_grad_() for tensor in given.tensors]
+    known = {t.untyped_storage().data_ptr() for t in [*inputs, *stage.parameters()]}
+    held: dict[int, int] = {}
+
+    def keep(tensor: Tensor) -> Tensor:
+        storage = tensor.untyped_storage()
+        if storage.data_ptr() not in known:
+            held[storage.data_ptr()] = storage.nbytes()
+        return tensor
+
+    with torch.enable_grad(), torch.autograd.graph.saved_tensors_hooks(keep, lambda t: t):
+        output: Value = stage(inputs[0] if given.alone else tuple(inputs))
+        if target is not None:
+            squared(output, target)
+    return sum(held.values()), message_of(0, output, "the output").value
+
+
 def kept_bytes(
-    stages: Sequence[nn.Module],
-    sample: Tensor,
-    target: Tensor,
-    loss: Loss,
-    optimiser: MakeOptimiser,
-    mode: Gradients,
+    stages: Sequence[nn.Module], sample: Tensor, target: Tensor, mode: Gradients
 ) -> list[int]:
     """Return the bytes of inputs, buffers and weights that each stage keeps of the past."""
-    with Pipeline(stages, loss=loss, optimiser=optimiser, gradients=mode) as pipeline:
+    with Pipeline(stages, gradients=mode, **LEARN) as pipeline:
         for _ in range(4 * len(stages) + 1):  # the weights of the fill are gone
             pipeline.step(sample, target)
         states = pipeline.state_dict()["stages"]
@@ -92,68 +90,30 @@ def kept_bytes(
     return counted
 
 
-def _saved(
-    stage: nn.Module, value: Value, loss: Callable[[Value], Tensor] | None
-) -> tuple[int, Value]:
-    """Return the bytes that autograd saves of a sample beside weights and input, and the output."""
-    given = message_of(0, value, "the input")
-    inputs = [tensor.requires_grad_() for tensor in given.tensors]
-    known = {t.untyped_storage().data_ptr() for t in [*inputs, *stage.parameters()]}
-    held: dict[int, int] = {}
-
-    def keep(tensor: Tensor) -> Tensor:
-        storage = tensor.untyped_storage()
-        if storage.data_ptr() not in known:
-            held[storage.data_ptr()] = storage.nbytes()
-        return tensor
-
-    with torch.enable_grad(), torch.autograd.graph.saved_tensors_hooks(keep, lambda t: t):
-        output: Value = stage(inputs[0] if given.alone else tuple(inputs))
-        if loss is not None:
-            loss(output)
-    plain = message_of(0, output, "the output").value
-    return sum(held.values()), plain
-
-
-PARTS = [field.name for field in fields(StageBytes)]
-"""What a stage needs bytes for."""
-
-
 def memory_rows(settings: SpeedSettings) -> list[Row]:
     """Return a row a network, number of stages, mode and stage."""
-    chosen = [
-        Case(PLAIN, settings.sides[0], settings.outputs[-1]),
-        Case("resnet18", settings.encoder_side, settings.outputs[-1]),
-    ]
-    rows: list[Row] = []
+    chosen = (PLAIN, settings.sides[0]), ("resnet18", settings.encoder_side)
     with deterministic(threads=1):
-        for case in chosen:
-            rows += _of_stages(case, settings)
-    return rows
+        return [
+            row
+            for name, side in chosen
+            for depth in settings.depths
+            for mode in MODES
+            for row in _of_stages(Case(name, side, settings.outputs[-1]), depth, mode, settings)
+        ]
 
 
-def _of_stages(case: Case, settings: SpeedSettings) -> list[Row]:
-    found: list[Row] = []
-    for depth in settings.depths:
-        for mode in MODES:
-            network, sample = case.network(settings), case.sample()
-            target = case.target(network)
-            stages, _ = stages_by_counting(layers_of(network, inside), sample, depth)
-            sizes = footprints(stages, sample, target, squared, mode)
-            counted = kept_bytes(stages, sample, target, squared, sgd, mode)
-            found += [
-                {
-                    **case.named,
-                    "stages": depth,
-                    "mode": mode,
-                    "stage": stage + 1,
-                    **asdict(size),
-                    "total": size.total,
-                    "counted": kept,
-                }
-                for stage, (size, kept) in enumerate(zip(sizes, counted, strict=True))
-            ]
-    return found
+def _of_stages(case: Case, depth: int, mode: Gradients, settings: SpeedSettings) -> list[Row]:
+    network, sample = case.network(settings), case.sample()
+    target = case.target(network)
+    stages = stages_by_counting(layers_of(network, division), sample, depth)
+    sizes = footprints(stages, sample, target, mode)
+    counted = kept_bytes(stages, sample, target, mode)
+    named = {**case.named, "stages": depth, "mode": mode}
+    return [
+        {**named, "stage": stage, **asdict(size), "total": size.total, "counted": kept}
+        for stage, (size, kept) in enumerate(zip(sizes, counted, strict=True), start=1)
+    ]
 
 
 def message_rows(settings: SpeedSettings) -> list[Row]:
@@ -164,11 +124,11 @@ def message_rows(settings: SpeedSettings) -> list[Row]:
 
 def _of_cuts(case: Case, settings: SpeedSettings) -> list[Row]:
     network, sample = case.network(settings).eval(), case.sample()
-    layers = layers_of(network, inside)
-    blocks = _blocks(network) if KINDS[case.name] == "resnet" else []
+    layers = layers_of(network, division)
+    blocks = _blocks(layers) if case.name in ENCODERS else []
     found: list[Row] = []
     for depth in settings.depths:
-        stages, bound = stages_by_counting(layers, sample, depth)
+        stages = stages_by_counting(layers, sample, depth)
         sent = cut_bytes(stages, sample)
         row: dict[str, Cell] = {
             **case.named,
@@ -176,14 +136,14 @@ def _of_cuts(case: Case, settings: SpeedSettings) -> list[Row]:
             "crossed": sum(both > main for both, main in sent),
             "bytes_with_skips": sum(both for both, _ in sent),
             "bytes_without_skips": sum(main for _, main in sent),
-            "bound": bound,
+            "bound": stages.bound,
             "bytes_whole_blocks": "",
             "bound_whole_blocks": "",
         }
         if len(blocks) >= depth:
-            whole, bound = stages_by_counting(blocks, sample, depth)
+            whole = stages_by_counting(blocks, sample, depth)
             row["bytes_whole_blocks"] = sum(both for both, _ in cut_bytes(whole, sample))
-            row["bound_whole_blocks"] = bound
+            row["bound_whole_blocks"] = whole.bound
         found.append(row)
     return found
 
@@ -198,31 +158,13 @@ def cut_bytes(stages: Sequence[nn.Module], sample: Value) -> list[tuple[int, int
     return sent
 
 
-class _Block(nn.Module):
-    """The links of a residual block, as one layer."""
-
-    def __init__(self, links: list[nn.Module]) -> None:
-        super().__init__()
-        self.links = nn.ModuleList(links)
-
-    def forward(self, value: Value) -> Value:
-        for link in self.links:
-            value = link(value)
-        return value
-
-
-def _blocks(network: nn.Module) -> list[nn.Module]:
-    """Return the chain of a network with residual blocks left whole."""
-    from actionspan.networks.division import Fork, Join
-
-    blocks: list[nn.Module] = []
-    open_links: list[nn.Module] = []
-    for link in inside(network) or []:
-        if isinstance(link, Fork) or open_links:
-            open_links.append(link)
-            if isinstance(link, Join):
-                blocks.append(_Block(open_links))
-                open_links = []
-        else:
-            blocks.append(_Block([link]))
-    return blocks
+def _blocks(links: Sequence[nn.Module]) -> list[nn.Module]:
+    """Return a chain with its residual blocks left whole: from a `Fork` to its `Join`."""
+    blocks: list[list[nn.Module]] = []
+    inside = False
+    for link in links:
+        if not inside:
+            blocks.append([])
+        blocks[-1].append(link)
+        inside = isinstance(link, Fork) or (inside and not isinstance(link, Join))
+    return [Whole(block) for block in blocks]

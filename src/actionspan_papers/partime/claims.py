@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Sequence
 from functools import partial
 from statistics import mean, median
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from actionspan_papers.claims import (
     NOT_REPRODUCED,
@@ -24,7 +24,7 @@ from actionspan_papers.partime.learning_claims import (
     gradient_findings,
     mean_of,
 )
-from actionspan_papers.partime.published import ENCODERS, PLAIN, POOLED, SPEEDUPS
+from actionspan_papers.partime.published import ENCODERS, PLAIN, POOLED, printed
 from actionspan_papers.partime.settings import GradientSettings, PartimeSettings
 from actionspan_papers.partime.timeline import by_stage, delays
 
@@ -42,9 +42,7 @@ _TABLES = {
     "memory": ("network", "mode", "counted"),
     "gradients": ("stream", "setting", "speed", "cosine"),
 }
-BOLD = 0.8
-"""Share of D from which the paper prints a speed-up in bold."""
-_TWO = 2
+_BOLD = 0.8  # share of D from which the paper prints a speed-up in bold
 
 
 def _judged(arguments: argparse.Namespace, own: PartimeSettings) -> tuple[list[Finding], list[str]]:
@@ -75,6 +73,46 @@ def _judged(arguments: argparse.Namespace, own: PartimeSettings) -> tuple[list[F
     return findings, caption
 
 
+def _none_off(low: float, high: float, _: float | None, __: str) -> tuple[Verdict, str]:
+    """Return the verdict on a number that should be 0 exactly."""
+    if low == high == 0:
+        return REPRODUCED, "Every one agrees."
+    return NOT_REPRODUCED, "Some differ."
+
+
+def delay_finding(rows: "DataFrame") -> Finding:
+    """Judge that gradients come 2(D − h) steps after their inputs."""
+    off = [
+        abs(delay - 2 * (stages - stage))
+        for _, stages, stage, events in by_stage(rows)
+        for delay in delays(events)
+    ]
+    text, place = "a gradient comes 2(D − h) steps after its input", "002, section III, figure 1"
+    sides, measure = ("delay in the recorded events", "2(D − h)"), "steps, largest difference"
+    return found(text, place, *sides, measure, float(max(off)), rule=_none_off, form="+.0f")
+
+
+_KEPT, _STASHED = "KiB kept, {network}, D = {stages}", "002, section II"
+_NOTHING: Sequence[Question] = (
+    ("no activation or weight is stashed", _STASHED, "paper", "0", _KEPT, lambda kib: kib["paper"]),
+)
+_MEMORY: Sequence[Question] = (
+    ("this needs less memory than PipeDream's versions", _STASHED, "paper", "stash", _KEPT,
+     lambda kib: kib["stash"] - kib["paper"]),
+    ("to keep inputs needs less than to keep versions of weights too", OURS, "inputs", "stash",
+     _KEPT, lambda kib: kib["stash"] - kib["inputs"]),
+)  # fmt: skip
+
+
+def memory_findings(rows: "DataFrame") -> list[Finding]:
+    """Judge that nothing is stashed, by bytes that were counted in a run."""
+    case = {"network": rows["network"].iloc[-1], "stages": rows["stages"].max()}
+    counted = where(rows, **case).groupby("mode", sort=False)["counted"].sum() / 1024
+    case |= counted.to_dict()
+    nothing = findings_on(case, _NOTHING, rule=_none_off, form="+.1f")
+    return nothing + findings_on(case, _MEMORY, form="+.1f")
+
+
 def speed_findings(rows: "DataFrame", confidence: float, cores: int) -> list[Finding]:
     """Judge the claims on measured speed-ups of two stages; a busy machine leaves them open."""
     measured = where(rows[rows["measured"].notna()], network=PLAIN)
@@ -82,90 +120,48 @@ def speed_findings(rows: "DataFrame", confidence: float, cores: int) -> list[Fin
     if not len(measured):
         busy = "Two stages were not measured: there are fewer than two cores."
     elif (load := measured["load"].median()) > cores + 1:
-        busy = (
-            f"The machine was busy (load {load:.1f} on {cores} cores): run it again when it is "
-            "free."
-        )
-    sides = sorted(measured["R"].unique())
-    largest, smallest = (f"D = 2, R = {sides[end] if sides else ''}" for end in (-1, 0))
-    best = _best(measured)
-    middle = {key: median(pairs) for key, pairs in best.items()}
-
-    def judged(
-        text: str, place: str, sides: tuple[str, str], measure: str, ours: list[float], paper: float
-    ) -> Finding:
-        return found(text, place, *sides, measure, busy or mean_of(ours, confidence), paper)
-
-    text = f"two stages reach more than {100 * BOLD:g} % of twice the speed"
-    findings = []
-    for work in ("inference", "learning"):
-        reached = [
-            pair - BOLD * _TWO
-            for (side, _, own), pairs in best.items()
-            if (side, own) == (sides[-1], work)
-            for pair in pairs
-        ]
-        against, published = (largest, f"{BOLD * _TWO:g}"), _printed(work=work, side=1024)
-        measure = f"speed-up, {work}"
-        findings.append(
-            judged(text, "002, table I", against, measure, reached, published - BOLD * _TWO)
-        )
+        on = f"load {load:.1f} on {cores} cores"
+        busy = f"The machine was busy ({on}): run it again when it is free."
+    sides = sorted(measured["R"].unique()) or [""]
+    smallest, largest = sides[0], sides[-1]
+    goal, two = 2 * _BOLD, partial(_printed, stages=2)
+    reached: dict[str, list[float]] = {"inference": [], "learning": []}
+    middle = {}
+    for (side, outputs, work), pairs in measured.groupby(["R", "F", "work"], sort=False):
+        each = [values(pairs, "measured", executor=name) for name in pairs["executor"].unique()]
+        best = max(each, key=median).tolist()  # of the faster executor
+        middle[side, outputs, work] = median(best)
+        if side == largest:
+            reached[work] += [pair - goal for pair in best]
     more = [
         middle[side, outputs, "learning"] - value
         for (side, outputs, work), value in middle.items()
         if work == "inference"
     ]
     larger = [
-        middle[sides[-1], outputs, work] - value
+        middle[largest, outputs, work] - value
         for (side, outputs, work), value in middle.items()
-        if side == sides[0]
+        if side == smallest
     ]
+    place, text = "002, table I", f"two stages reach more than {100 * _BOLD:g} % of twice the speed"
+    ends = f"D = 2, R = {largest}", f"D = 2, R = {smallest}"
+    lines: list[tuple[Any, ...]] = [
+        *((text, place, ends[0], f"{goal:g}", f"speed-up, {work}", ours,
+           two(work=work, side=1024) - goal) for work, ours in reached.items()),
+        ("learning speeds up more than inference", place, "learning, D = 2", "inference, D = 2",
+         "speed-up", more, two(work="learning") - two(work="inference")),
+        ("larger images speed up more", f"{place} without graph", *ends, "speed-up", larger,
+         two(side=1024, graph=False) - two(side=256, graph=False)),
+    ]  # fmt: skip
     return [
-        *findings,
-        judged(
-            "learning speeds up more than inference",
-            "002, table I",
-            ("learning, D = 2", "inference, D = 2"),
-            "speed-up",
-            more,
-            _printed(work="learning") - _printed(work="inference"),
-        ),
-        judged(
-            "larger images speed up more",
-            "002, table I without graph",
-            (largest, smallest),
-            "speed-up",
-            larger,
-            _printed(side=1024, graph=False) - _printed(side=256, graph=False),
-        ),
+        found(text, place, better, worse, measure, busy or mean_of(ours, confidence), published)
+        for text, place, better, worse, measure, ours, published in lines
     ]
 
 
-def _best(measured: "DataFrame") -> dict[tuple[int, int, str], list[float]]:
-    """Return the speed-ups of the pairs by R, F and work, of the executor that is faster."""
-    best = {}
-    for key, pairs in measured.groupby(["R", "F", "work"], sort=False):
-        each = [values(pairs, "measured", executor=name) for name in pairs["executor"].unique()]
-        best[key] = max((found.tolist() for found in each), key=median)
-    return best
-
-
-def _printed(
-    network: str = "plain",
-    work: str | None = None,
-    side: int | None = None,
-    stages: int = _TWO,
-    *,
-    graph: bool = True,
-) -> float:
+def _printed(network: str = "plain", *, graph: bool = True, **wanted: object) -> float:
     """Return the mean of the speed-ups that the paper prints for these."""
-    return mean(
-        value
-        for cell, value in SPEEDUPS.items()
-        if (cell.network, cell.stages, cell.graph) == (network, stages, graph)
-        and work in (None, cell.work)
-        and side in (None, cell.side)
-    )
+    return mean(printed(network=network, graph=graph, **wanted))
 
 
 def balance_findings(rows: "DataFrame") -> list[Finding]:
@@ -177,8 +173,8 @@ def balance_findings(rows: "DataFrame") -> list[Finding]:
         plain, pooled = (float(bound(network=network).mean()) for network in (PLAIN, POOLED))
         published = None
         if stages in (2, 4, 8):
-            printed = [_printed(name, "inference", stages=stages) for name in ("plain", "pooled")]
-            published = printed[0] - printed[1]
+            inference = partial(_printed, work="inference", stages=stages)
+            published = inference("plain") - inference("pooled")
         words = ("pooling leaves stages unbalanced", "002, tables I and II")
         sides = f"{PLAIN}, D = {stages}", f"{POOLED}, D = {stages}"
         measure = "bound of the speed-up, by counting"
@@ -200,89 +196,30 @@ def message_findings(rows: "DataFrame") -> list[Finding]:
     return findings
 
 
-def delay_finding(rows: "DataFrame") -> Finding:
-    """Judge that gradients come 2(D − h) steps after their inputs."""
-    off = [
-        abs(delay - 2 * (stages - stage))
-        for _, stages, stage, events in by_stage(rows)
-        for delay in delays(events)
-    ]
-    return found(
-        "a gradient comes 2(D − h) steps after its input",
-        "002, section III, figure 1",
-        "delay in the recorded events",
-        "2(D − h)",
-        "steps, largest difference",
-        float(max(off)),
-        rule=none_off,
-        form="+.0f",
-    )
-
-
-def none_off(low: float, high: float, _: float | None, __: str) -> tuple[Verdict, str]:
-    """Return the verdict on a number that should be 0 exactly."""
-    if low == high == 0:
-        return REPRODUCED, "Every one agrees."
-    return NOT_REPRODUCED, "Some differ."
-
-
-_KEPT, _STASHED = "KiB kept, {network}, D = {stages}", "002, section II"
-_NOTHING: Sequence[Question] = (
-    ("no activation or weight is stashed", _STASHED, "paper", "0", _KEPT, lambda kib: kib["paper"]),
-)
-_MEMORY: Sequence[Question] = (
-    ("this needs less memory than PipeDream's versions", _STASHED, "paper", "stash", _KEPT,
-     lambda kib: kib["stash"] - kib["paper"]),
-    ("to keep inputs needs less than to keep versions of weights too", OURS, "inputs", "stash",
-     _KEPT, lambda kib: kib["stash"] - kib["inputs"]),
-)  # fmt: skip
-
-
-def memory_findings(rows: "DataFrame") -> list[Finding]:
-    """Judge that nothing is stashed, by bytes that were counted in a run."""
-    named = {"network": rows["network"].iloc[-1], "stages": rows["stages"].max()}
-    kib = {
-        mode: float(values(rows, "counted", mode=mode, **named).sum()) / 1024
-        for mode in rows["mode"].unique()
-    }
-    case = {**named, **kib}
-    nothing = findings_on(case, _NOTHING, rule=none_off, form="+.1f")
-    return nothing + findings_on(case, _MEMORY, form="+.1f")
-
-
 def untestable_findings() -> list[Finding]:
-    """Return the claims that need hardware that a test of this size does not have."""
+    """Return the claims that take what a machine of this size does not have."""
     linear = "the speed-up is almost linear in the number of stages"
     device = "It takes a device for each stage; speedup.md has bounds and emulations."
     graph = "CUDA graph speeds up small images more"
     sides = "with CUDA graph, D = 2", "without, D = 2", "speed-up"
     gpus = "It takes GPUs; here stages are threads and processes of a CPU."
-    gained = _printed(side=256) - _printed(side=256, graph=False)
+    gained = _printed(stages=2, side=256) - _printed(stages=2, side=256, graph=False)
     findings = []
     for count in (4, 8):
-        own = f"D = {count}", f"{BOLD * count:g}", "speed-up, wall time"
-        printed = _printed(stages=count) - BOLD * count
-        findings.append(found(linear, "002, table I", *own, device, printed))
+        own = f"D = {count}", f"{_BOLD * count:g}", "speed-up, wall time"
+        published = _printed(stages=count) - _BOLD * count
+        findings.append(found(linear, "002, table I", *own, device, published))
     return [*findings, found(graph, "002, table I", *sides, gpus, gained)]
 
 
 _NOT_BUILT = (
-    (
-        "stages balanced with the times of copies are faster",
-        "section IV",
-        "balance_stages weighs the times of layers alone; messages.md has the bytes of copies.",
-    ),
-    (
-        "the flow of two stages looks like that of one; with four it is a little worse",
-        "figure 4",
-        "pictures of flow. flow.md has losses, and the distance to the flow of DIS.",
-    ),
-    (
-        "a larger window brings a pipeline that learns from pixels nearer to sequential learning",
-        "figure 3",
-        "learning from pixels. classification.md has the same of snippets' features.",
-    ),
-)
+    ("stages balanced with the times of copies are faster", "section IV",
+     "balance_stages weighs the times of layers alone; messages.md has the bytes of copies."),
+    ("the flow of two stages looks like that of one; with four it is a little worse", "figure 4",
+     "pictures of flow. flow.md has losses, and the distance to the flow of DIS."),
+    ("a larger window brings a pipeline that learns from pixels nearer to sequential learning",
+     "figure 3", "learning from pixels. classification.md has the same of snippets' features."),
+)  # fmt: skip
 
 
 def baseline_findings(rows: "DataFrame") -> list[Finding]:
@@ -325,25 +262,19 @@ def baseline_findings(rows: "DataFrame") -> list[Finding]:
     )  # fmt: skip
     place, end = "002, section II", f", computed, D = {count}"
     return [
-        *(found(a, place, b, c, m + end, off_by, rule=none_off) for a, b, c, m, off_by in equal),
+        *(found(a, place, b, c, m + end, off_by, rule=_none_off) for a, b, c, m, off_by in equal),
         *(found(a, place, b, c, m + end, more) for a, b, c, m, more in apart),
         *(found(a, f"002, {at}", "–", "–", "–", f"Not built: {why}") for a, at, why in _NOT_BUILT),
     ]
 
 
-_GOOD = GradientSettings.good_cosine
+_CORES = {"type": int, "default": 2, "help": "that speed-ups were measured on"}
+_COSINE = GradientSettings.good_cosine
+_GOOD = {"type": float, "default": _COSINE, "help": f"of a good gradient (default: {_COSINE})"}
 EXPERIMENT = claims_experiment(
     "002",
     _judged,
-    inputs={
-        **{name: f"{name}.tsv" for name in _TABLES},
-        "cores": {"type": int, "default": 2, "help": "that speed-ups were measured on"},
-        "good-cosine": {
-            "type": float,
-            "default": _GOOD,
-            "help": f"of a good gradient (default: {_GOOD})",
-        },
-    },
+    inputs={name: f"{name}.tsv" for name in _TABLES} | {"cores": _CORES, "good-cosine": _GOOD},
     settings=(PartimeSettings,),
 )
 add_arguments, run = EXPERIMENT.add_arguments, EXPERIMENT.run

@@ -2,15 +2,14 @@
 
 import argparse
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from actionspan.arrays import Float64
 from actionspan_papers.estimates import over_seeds
 from actionspan_papers.experiments import Experiment, Row, Table, over_rows, values, where
 from actionspan_papers.partime.published import SEQUENTIAL_ACCURACY
 from actionspan_papers.partime.settings import (
+    SEQUENTIAL,
     ClassificationSettings,
     PartimeSettings,
     Variant,
@@ -56,45 +55,30 @@ def _table(
     titles = {"stream": "stream", "window": "window B", "way": "way"}
     titles |= {"changed_share": "changed share", "learning_rate": "rate"}
     titles |= {"accuracy": "accuracy", "gap": "less than sequential"}
-    forms = {"changed_share": ".2f"}
-    return Table(caption=caption, titles=titles, rows=_shown(rows, own), forms=forms)
+    shown = [
+        _shown(runs, way, own.confidence)
+        for _, runs in rows.groupby(["stream", "window"], sort=False)
+        for way in variants(own.stages, last_only=True)
+    ]
+    return Table(caption=caption, titles=titles, rows=shown, forms={"changed_share": ".2f"})
 
 
-def _shown(rows: "DataFrame", own: PartimeSettings) -> list[Row]:
-    """Return a row a stream, window and way."""
-    shown: list[Row] = []
-    for order in rows["stream"].unique():
-        for window in rows["window"].unique():
-            for variant in variants(own.stages, last_only=True):
-                runs = _runs(rows, order, window, variant)
-                shown.append(
-                    {
-                        "stream": order,
-                        "window": window,
-                        "way": variant.name,
-                        "changed_share": runs["changed_share"].iloc[0],
-                        "learning_rate": runs["learning_rate"].iloc[0],
-                        "accuracy": over_rows(runs, "accuracy", own.confidence),
-                        "gap": over_seeds(
-                            [gaps(rows, order, window, variant)], own.confidence, form="+.3f"
-                        ),
-                    }
-                )
-    return shown
+def _shown(runs: "DataFrame", way: Variant, confidence: float) -> Row:
+    scored = where(runs, **way.cells, part="scored")
+    return {
+        **scored.iloc[0][["stream", "window", "changed_share", "learning_rate"]],
+        "way": way.name,
+        "accuracy": over_rows(scored, "accuracy", confidence),
+        "gap": over_seeds([gaps(runs, way)], confidence, form="+.3f"),
+    }
 
 
-def gaps(rows: "DataFrame", order: str, window: int, variant: Variant) -> Float64:
-    """Return how far a way is below sequential learning, of the same seeds."""
-    ways = Variant(1, "paper"), variant
-    alone, found = (values(_runs(rows, order, window, way), "accuracy") for way in ways)
-    difference: Float64 = alone - found
+def gaps(runs: "DataFrame", way: Variant) -> Float64:
+    """Return how far a way is below sequential learning: of one stream and window, by seed."""
+    ways = SEQUENTIAL, way
+    alone, own = (values(runs, "accuracy", **each.cells, part="scored") for each in ways)
+    difference: Float64 = alone - own
     return difference
-
-
-def _runs(rows: "DataFrame", order: str, window: int, way: Variant) -> "DataFrame":
-    """Return the runs of a way that were scored."""
-    chosen = {"stages": way.stages, "gradients": way.mode, "part": "scored"}
-    return where(rows, stream=order, window=window, **chosen)
 
 
 def _draw(
@@ -107,24 +91,16 @@ def _draw(
     panels = figure.subplots(1, len(orders), sharey=True, squeeze=False)[0]
     colours = dict(zip((1, *own.stages), (INK, *COLOURS), strict=False))
     for axes, order in zip(panels, orders, strict=True):
-        for variant in variants(own.stages, last_only=True):
-            found = np.array(
-                [values(_runs(rows, order, size, variant), "accuracy") for size in sizes]
-            )
-            axes.plot(
-                list(map(str, sizes)),
-                found.mean(axis=1),
-                _LOOKS[variant.mode],
-                color=colours[variant.stages],
-                label=variant.name,
-                marker="o",
-                markersize=3,
-                linewidth=1.4,
-            )
+        for way in variants(own.stages, last_only=True):
+            scored = where(rows, stream=order, **way.cells, part="scored")
+            found = [values(scored, "accuracy", window=size).mean() for size in sizes]
+            look: dict[str, Any] = {"color": colours[way.stages], "label": way.name}
+            look |= {"marker": "o", "markersize": 3, "linewidth": 1.4}
+            axes.plot(list(map(str, sizes)), found, _LOOKS[way.mode], **look)
         axes.set(title=f"stream {order}", xlabel="window B (samples)")
     panels[0].set_ylabel("accuracy, mean over classes")
-    handles, labels = panels[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside right center", frameon=False, fontsize=7.5)
+    legend = panels[0].get_legend_handles_labels()
+    figure.legend(*legend, loc="outside right center", frameon=False, fontsize=7.5)
 
 
 EXPERIMENT = Experiment(

@@ -1,35 +1,109 @@
-"""Classes learned from streams of snippets, run by run."""
+"""Classes learned from streams of labelled snippets, run by run."""
 
-from collections.abc import Iterable
+from collections.abc import Iterator, Sequence
 from functools import partial
+from itertools import product
 from pathlib import Path
+from typing import Any, Literal, get_args
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from actionspan.arrays import Int64
+from actionspan.arrays import Float32, Int64
+from actionspan.dataset.tables import read_instances
+from actionspan.errors import InputError
+from actionspan.features.store import open_features
 from actionspan.running.determinism import deterministic, seed_torch
-from actionspan.streaming.messages import Value
-from actionspan.streaming.pipeline import Pipeline
 from actionspan_papers.experiments import Row
-from actionspan_papers.partime.networks import in_stages, perceptron
+from actionspan_papers.partime.networks import learner, perceptron
 from actionspan_papers.partime.settings import (
     ClassificationSettings,
     PartimeSettings,
     Variant,
     variants,
 )
-from actionspan_papers.partime.snippets import (
-    ORDERS,
-    Order,
-    Snippets,
-    changed_share,
-    read_snippets,
-    split_videos,
-    windows,
-)
+
+Order = Literal["played", "shuffled"]
+ORDERS: tuple[Order, ...] = get_args(Order)
+_BACKGROUND = "background"
+
+
+Snippets = Sequence[tuple[Float32, Int64]]
+"""The snippets of each video in their order: (T, C) features and (T,) classes."""
+
+
+def stream_of(videos: Snippets, order: Order, samples: int, seed: int) -> tuple[Tensor, Tensor]:
+    """Return at most `samples` snippets, evenly from all videos, and their classes.
+
+    Args:
+        videos: Their snippets.
+        order: `played`: video after video, the videos shuffled; or every snippet shuffled.
+        samples: The most; of each video every n-th snippet is taken.
+        seed: Of the order.
+    """
+    generator = np.random.default_rng([seed, 3])
+    shuffled = [videos[place] for place in generator.permutation(len(videos))]
+    step = max(1, sum(len(labels) for _, labels in videos) // samples)
+    x = np.concatenate([features[::step] for features, _ in shuffled])
+    y = np.concatenate([labels[::step] for _, labels in shuffled])
+    if order == "shuffled":
+        places = generator.permutation(len(y))
+        x, y = x[places], y[places]
+    return torch.from_numpy(x[:samples]), torch.from_numpy(y[:samples])
+
+
+def read_snippets(features: Path, annotations: Path, subset: str) -> tuple[list[str], Snippets]:
+    """Return the classes, background first, and the snippets of the videos of a subset.
+
+    A snippet is of the class of the action at its centre; of two, of the one that begins last.
+
+    Raises:
+        InputError: There are fewer than two videos of the subset.
+    """
+    opened, instances = open_features(features), read_instances(annotations)
+    classes = [_BACKGROUND, *sorted({i.label for own in instances.values() for i in own})]
+    videos = []
+    for rows in opened.videos():
+        if opened.subset[rows.start] != subset:
+            continue
+        steps = np.asarray(opened.sequence(rows), np.float32)
+        middles = (np.arange(len(steps)) + 0.5) * opened.duration_seconds[rows.start] / len(steps)
+        labels = np.zeros(len(steps), np.int64)
+        actions = instances.get(opened.video_id[rows.start], ())
+        for action in sorted(actions, key=lambda own: own.start):
+            inside = (middles >= action.start) & (middles < action.end)
+            labels[inside] = classes.index(action.label, 1)
+        videos.append((steps, labels))
+    if len(videos) < 2:
+        raise InputError(f"{features}: {len(videos)} videos of the subset {subset}: 2 at least")
+    return classes, videos
+
+
+def split_videos(videos: Snippets) -> tuple[Snippets, Snippets]:
+    """Return the videos without every fourth, and every fourth: to choose a rate on."""
+    last = min(4, len(videos)) - 1
+    kept = [video for place, video in enumerate(videos) if place % 4 != last]
+    return kept, videos[last::4]
+
+
+def windows(x: Tensor, y: Tensor, size: int) -> Iterator[tuple[Tensor, Tensor]]:
+    """Yield a stream's windows of the last `size` samples: each replaces the oldest by the newest.
+
+    A place in the window keeps its sample until that is replaced. The first window is full.
+    """
+    size = min(size, len(y))
+    held, labels = x[:size].clone(), y[:size].clone()
+    yield held.clone(), labels.clone()
+    for new in range(size, len(y)):
+        held[new % size], labels[new % size] = x[new], y[new]
+        yield held.clone(), labels.clone()
+
+
+def changed_share(stages: int, window: int) -> float:
+    """Return the part of a window that is new when the first stage's gradient comes: 2(D-1)/B."""
+    return min(1.0, 2 * (stages - 1) / window)
 
 
 def classification_rows(
@@ -39,107 +113,61 @@ def classification_rows(
     own: PartimeSettings,
     settings: ClassificationSettings,
 ) -> tuple[list[str], list[Row]]:
-    """Return the classes, and a row a stream, window, way of learning, rate and seed."""
+    """Return the classes, and a row a stream, window, way of learning, rate and seed.
+
+    Rates are chosen on training videos that are not learned from; scored are those of `subset`.
+    """
     classes, learned = read_snippets(features, annotations, "training")
     _, scored = read_snippets(features, annotations, subset)
-    experiment = Experiment(learned, scored, len(classes), settings)
+    counts = np.bincount(np.concatenate([labels for _, labels in learned]), minlength=len(classes))
+    present = counts > 0
+    weights = np.where(present, counts.sum() / np.maximum(counts, 1) / present.sum(), 0.0)
+    accuracy = partial(_accuracy, torch.from_numpy(weights.astype(np.float32)), settings)
+    kept, held = split_videos(learned)
+    rows: list[Row] = []
     with deterministic(threads=1):
-        rows = [
-            row
-            for order in ORDERS
-            for window in settings.windows
-            for variant in variants(own.stages, last_only=True)
-            for row in experiment.rows(order, window, variant, own.seeds)
-        ]
+        ways = product(ORDERS, settings.windows, variants(own.stages, last_only=True))
+        for order, window, variant in ways:
+            learn = partial(accuracy, order, window, variant)
+            tried = {rate: learn(rate, kept, held, 0) for rate in settings.learning_rates}
+            best = max(tried, key=lambda rate: tried[rate])
+            runs = [(rate, "choosing", 0, reached) for rate, reached in tried.items()]
+            for seed in range(1, own.seeds + 1):
+                runs.append((best, "scored", seed, learn(best, learned, scored, seed)))
+            share = changed_share(variant.stages, window)
+            named = {"stream": order, "window": window, **variant.cells, "changed_share": share}
+            columns = ("learning_rate", "part", "seed", "accuracy")
+            rows += [{**named, **dict(zip(columns, run, strict=True))} for run in runs]
     return classes, rows
 
 
-class Experiment:
-    """Continual learning of classes.
-
-    Rates are chosen on training videos that are not learned from; scored are other videos.
-    """
-
-    def __init__(
-        self, learned: Snippets, scored: Snippets, classes: int, settings: ClassificationSettings
-    ) -> None:
-        self._learned, self._scored, self._classes = learned, scored, classes
-        self._settings = settings
-        counts = np.bincount(np.concatenate(learned.labels), minlength=classes)
-        present = counts > 0
-        weights = np.where(present, counts.sum() / np.maximum(counts, 1) / present.sum(), 0.0)
-        self._weights = torch.from_numpy(weights.astype(np.float32))
-
-    def rows(self, order: Order, window: int, variant: Variant, seeds: int) -> list[Row]:
-        """Return the row of each rate that was tried, and of each seed at the best of them."""
-        named: Row = {
-            "stream": order,
-            "window": window,
-            "stages": variant.stages,
-            "gradients": variant.mode,
-            "changed_share": changed_share(variant.stages, window),
-        }
-        kept, held = split_videos(self._learned)
-        tried = {
-            rate: self._accuracy(kept, held, order, window, variant, rate, seed=0)
-            for rate in self._settings.learning_rates
-        }
-        best = max(tried, key=lambda rate: tried[rate])
-        found: list[Row] = [
-            {**named, "learning_rate": rate, "part": "choosing", "seed": 0, "accuracy": accuracy}
-            for rate, accuracy in tried.items()
-        ]
-        for seed in range(1, seeds + 1):
-            accuracy = self._accuracy(
-                self._learned, self._scored, order, window, variant, best, seed=seed
-            )
-            row = {**named, "learning_rate": best, "part": "scored", "seed": seed}
-            found.append({**row, "accuracy": accuracy})
-        return found
-
-    def _accuracy(
-        self,
-        learned: Snippets,
-        scored: Snippets,
-        order: Order,
-        window: int,
-        variant: Variant,
-        rate: float,
-        *,
-        seed: int,
-    ) -> float:
-        """Return the accuracy, mean over classes, of a network after one pass over a stream."""
-        x, y = learned.stream(order, self._settings.samples, seed)
-        seed_torch(seed, 4)
-        network = perceptron(x.shape[1], self._settings.hidden, self._classes, nn.ReLU)
-        stages = in_stages(list(network), variant.stages)
-        variant.freeze(stages)
-        with Pipeline(
-            stages,
-            loss=partial(_loss, self._weights),
-            optimiser=partial(_adam, rate),
-            gradients=variant.gradients,
-        ) as pipeline:
-            for sample, target in windows(x, y, window):
-                pipeline.step(sample, target)
-            pipeline.drain()
-        return _mean_recall(network, *scored.all())
-
-
-def _loss(weights: Tensor, output: Value, target: Value) -> Tensor:
-    """Return the cross-entropy in which rare classes weigh as much as common ones."""
-    assert isinstance(output, Tensor)
-    assert isinstance(target, Tensor)
-    each = functional.cross_entropy(output, target, reduction="none")
-    return (each * weights[target]).mean()
-
-
-def _adam(rate: float, parameters: Iterable[nn.Parameter]) -> torch.optim.Optimizer:
-    return torch.optim.Adam(parameters, lr=rate)
-
-
-def _mean_recall(network: nn.Module, x: Tensor, labels: Int64) -> float:
+def _accuracy(
+    weights: Tensor,
+    settings: ClassificationSettings,
+    order: Order,
+    window: int,
+    variant: Variant,
+    rate: float,
+    learned: Snippets,
+    scored: Snippets,
+    seed: int,
+) -> float:
+    """Return the accuracy, mean over classes, of a network after one pass over a stream."""
+    x, y = stream_of(learned, order, settings.samples, seed)
+    seed_torch(seed, 4)
+    network = perceptron(x.shape[1], settings.hidden, len(weights), nn.ReLU)
+    with learner(network, variant, rate, partial(_loss, weights)) as pipeline:
+        for sample, target in windows(x, y, window):
+            pipeline.step(sample, target)
+        pipeline.drain()
+    features, labels = (np.concatenate(each) for each in zip(*scored, strict=True))
     with torch.no_grad():
-        found = network(x).argmax(dim=1).numpy()
+        found = network(torch.from_numpy(features)).argmax(dim=1).numpy()
     right = [float((found[labels == label] == label).mean()) for label in np.unique(labels)]
     return float(np.mean(right))
+
+
+def _loss(weights: Tensor, output: Any, target: Any) -> Tensor:
+    """Return the cross-entropy in which rare classes weigh as much as common ones."""
+    each = functional.cross_entropy(output, target, reduction="none")
+    return (each * weights[target]).mean()

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 import cv2
-import h5py
 import numpy as np
 import torch
 from torch import Tensor
@@ -34,12 +33,10 @@ def _small_frames(video: Video, settings: StreamSettings) -> UInt8:
     """Return (T, h, w) grey frames."""
     size = settings.width, settings.height
     most = max(2, round(settings.most_seconds * video.fps))
-    frames = [
-        cv2.resize(
-            cv2.cvtColor(frame.picture(), cv2.COLOR_RGB2GRAY), size, interpolation=cv2.INTER_AREA
-        )
-        for frame in islice(read_frames(video.path), most)
-    ]
+    frames = []
+    for frame in islice(read_frames(video.path), most):
+        grey = cv2.cvtColor(frame.picture(), cv2.COLOR_RGB2GRAY)
+        frames.append(cv2.resize(grey, size, interpolation=cv2.INTER_AREA))
     return np.stack(frames).astype(np.uint8)
 
 
@@ -47,21 +44,18 @@ class Footage:
     """The frames of the videos of a file that `write_footage` wrote.
 
     `videos` are (T, h, w) grey frames of 0 … 1, `rates` their frames a second; `mean` is the (h, w)
-    mean frame of all and `spread` the root mean square of what is left without it.
+    mean frame of all and `spread` the root mean square of the frames without it.
     """
 
     def __init__(self, path: Path) -> None:
         with open_h5(path) as file:
-            self.videos: list[Float32] = [_scaled(file[name]) for name in file]
+            codes = [file[name]["gray"][:] for name in file]
             self.rates = [float(file[name].attrs["fps"]) for name in file]
+        self.videos: list[Float32] = [np.divide(each, 255, dtype=np.float32) for each in codes]
         means = np.stack([video.mean(axis=0) for video in self.videos])
         self.mean: Float32 = means.mean(axis=0)
         left = [np.square(video - self.mean).mean() for video in self.videos]
         self.spread = max(float(np.sqrt(np.mean(left))), 1e-6)
-
-
-def _scaled(group: h5py.Group) -> Float32:
-    return np.asarray(group["gray"][:], np.float32) / np.float32(255)
 
 
 def random_stream(correlation: float, samples: int, seed: int) -> Tensor:
@@ -76,10 +70,10 @@ def random_stream(correlation: float, samples: int, seed: int) -> Tensor:
 
 
 def frame_stream(footage: Footage, every: int, samples: int, seed: int) -> Tensor:
-    """Return (T, 1, h, w) frames: video after video, every so many frames.
+    """Return (T, 1, h, w) frames: video after video, of each every `every`-th frame.
 
-    They are less the mean frame of all videos, and their variance over all videos is 1. When all
-    videos are over they begin again, one frame later.
+    The mean frame of all videos is subtracted, and their variance over all videos is 1. After the
+    last video they begin again, one frame later.
     """
     order = np.random.default_rng([seed, 2]).permutation(len(footage.videos))
     taken: list[Float32] = []
@@ -115,7 +109,7 @@ class Pairs(NamedTuple):
 
 
 def pairs_of(footage: Footage, places: Iterable[int], count: int, apart: int) -> Pairs:
-    """Return pairs of frames of videos in their order, none across the end of a video."""
+    """Return pairs of frames `apart` frames apart, video after video, none across an end."""
     frames, steps, taken = [], [], 0
     for place in places:
         video = footage.videos[place]
@@ -129,7 +123,7 @@ def pairs_of(footage: Footage, places: Iterable[int], count: int, apart: int) ->
 
 
 def motion_cues(pairs: Tensor) -> Tensor:
-    """Return (P, 5, h, w) what a network can see of the motion in (P, 2, h, w) pairs.
+    """Return the (P, 5, h, w) cues of motion that a network gets of (P, 2, h, w) pairs.
 
     A network that sees two frames alone needs many thousands of pairs before it leaves the flow 0;
     the flow along the gradient, −I_t ∇I / |∇I|², is where classical methods begin.
@@ -149,11 +143,8 @@ def motion_cues(pairs: Tensor) -> Tensor:
 def photometric(flow: Tensor, pair: Tensor) -> Tensor:
     """Return the mean difference of the first frame and the second, moved back by the flow."""
     height, width = pair.shape[-2:]
-    rows, columns = torch.meshgrid(
-        torch.arange(height, dtype=flow.dtype),
-        torch.arange(width, dtype=flow.dtype),
-        indexing="ij",
-    )
+    down, across = (torch.arange(size, dtype=flow.dtype) for size in (height, width))
+    rows, columns = torch.meshgrid(down, across, indexing="ij")
     x = 2 * (columns + flow[:, 0]) / (width - 1) - 1
     y = 2 * (rows + flow[:, 1]) / (height - 1) - 1
     moved = functional.grid_sample(

@@ -2,12 +2,13 @@
 
 import argparse
 from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from actionspan_papers.experiments import Cell, Experiment, Row, Table, over_rows, values, where
-from actionspan_papers.partime.settings import MODES, GradientSettings, PartimeSettings
+from actionspan_papers.partime.settings import MODES, GradientSettings, PartimeSettings, variants
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -23,128 +24,104 @@ _TITLES = {"random": "random streams", "frames": "frames of videos"}
 def _rows(
     arguments: argparse.Namespace, own: PartimeSettings, settings: GradientSettings
 ) -> list[Row]:
-    from actionspan_papers.partime.footage import Footage
     from actionspan_papers.partime.gradients_rows import gradient_rows
 
-    return gradient_rows(Footage(arguments.frames), own, settings)
+    return gradient_rows(arguments.frames, own, settings)
 
 
 def _table(
     rows: "DataFrame", _: argparse.Namespace, own: PartimeSettings, settings: GradientSettings
 ) -> Table:
+    kinds = list(rows.groupby("stream", sort=False))
     caption = [
         "Cosine of the gradient that a stage uses with the true one: that of the sample whose loss "
         "it carries, with the weights of now. Speed is 1 less the correlation of successive "
         f"samples. {own.seeds} seeds; means and {100 * own.confidence:g} % intervals over seeds.",
-        *verdict_lines(rows, own, settings),
-        *cost_lines(rows, own),
+        *(_verdict(kind, runs, own, settings.good_cosine) for kind, runs in kinds),
+        *(_cost_line(kind, runs, own) for kind, runs in kinds),
         f"SGD, step size {settings.learning_rate:g} on random streams and "
         f"{settings.frames_learning_rate:g} on frames, {settings.samples} samples a stream. Random "
         "streams: AR(1) inputs, a fixed network gives the targets, four linear layers learn them. "
         "Frames: four convolutions learn to give a frame back. Late loss: mean of the last "
         "quarter.",
     ]
-    deepest = own.stages[-1]
-    titles = {"stream": "stream", "setting": "setting", "speed": "speed", "stages": "D"}
-    titles |= {"gradients": "gradients", "late_loss": "late loss"}
-    titles |= {f"stage{n}": f"stage {n}" for n in range(1, deepest + 1)}
-    forms = {"speed": ".2g"}
-    return Table(caption=caption, titles=titles, rows=_shown(rows, own), forms=forms)
+    titles = {name: name for name in ("stream", "setting", "speed")}
+    titles |= {"stages": "D", "gradients": "gradients", "late_loss": "late loss"}
+    titles |= {f"stage{stage}": f"stage {stage}" for stage in range(1, own.stages[-1] + 1)}
+    shown = [
+        _shown(where(runs, setting=setting, **variant.cells), speed, own)
+        for _, runs in kinds
+        for setting, speed in by_speed(runs)
+        for variant in variants(own.stages, last_only=False)
+    ]
+    return Table(caption=caption, titles=titles, rows=shown, forms={"speed": ".2g"})
 
 
-def verdict_lines(rows: "DataFrame", own: PartimeSettings, settings: GradientSettings) -> list[str]:
-    """Return for each kind of stream where the paper's gradients stop being good enough."""
-    lines = []
-    for kind in rows["stream"].unique():
-        parts = []
-        for stages in own.stages:
-            last, first = limits(rows, kind, stages, settings.good_cosine)
-            if not first:
-                parts.append(f"at {stages} stages on every one")
-            elif not last:
-                parts.append(f"at {stages} stages on none")
-            else:
-                parts.append(f"at {stages} stages up to {last}, no longer at {first}")
-        lines.append(
-            f"On {_TITLES[kind]} the first stage's gradients of the paper are good enough "
-            f"(cosine {settings.good_cosine:g}) {'; '.join(parts)}."
-        )
-    return lines
+def _verdict(kind: str, runs: "DataFrame", own: PartimeSettings, good: float) -> str:
+    """Return where the paper's gradients stop being good enough on a kind of stream."""
+    parts = []
+    for stages in own.stages:
+        last, first = _limits(runs, stages, good)
+        some = f"up to {last}, no longer at {first}" if last else "on none"
+        parts.append(f"at {stages} stages {some if first else 'on every one'}")
+    return (
+        f"On {_TITLES[kind]} the first stage's gradients of the paper are good enough "
+        f"(cosine {good:g}) {'; '.join(parts)}."
+    )
 
 
-def limits(rows: "DataFrame", kind: str, stages: int, good: float) -> tuple[str, str]:
+def _limits(runs: "DataFrame", stages: int, good: float) -> tuple[str, str]:
     """Return the fastest setting with good gradients of the first stage, and the next; or empty."""
-    last, first = "", ""
-    for setting, _ in by_speed(rows, kind):
-        found = values(
-            rows, "cosine", stream=kind, setting=setting, stages=stages, gradients="paper", stage=1
-        ).mean()
-        if found >= good:
-            last = setting
-        else:
-            first = setting
-            break
-    return last, first
+    last = ""
+    cosine = partial(values, runs, "cosine", stages=stages, gradients="paper", stage=1)
+    for setting, _ in by_speed(runs):
+        if not cosine(setting=setting).mean() >= good:
+            return last, setting
+        last = setting
+    return last, ""
 
 
-def by_speed(rows: "DataFrame", kind: str) -> list[tuple[str, float]]:
+def by_speed(runs: "DataFrame") -> list[tuple[str, float]]:
     """Return the settings of a kind of stream with their mean speeds, slowest first."""
-    of_kind = where(rows, stream=kind)
-    speeds = {
-        setting: float(values(of_kind, "speed", setting=setting).mean())
-        for setting in of_kind["setting"].unique()
-    }
-    return sorted(speeds.items(), key=lambda pair: pair[1])
+    settings = runs.groupby("setting", sort=False)["speed"]
+    speeds = [(setting, float(each.to_numpy().mean())) for setting, each in settings]
+    return sorted(speeds, key=lambda pair: pair[1])
 
 
-def costs(rows: "DataFrame", kind: str, stages: int) -> Mapping[str, tuple[float, float]]:
+def _costs(runs: "DataFrame", stages: int) -> Mapping[str, tuple[float, float]]:
     """Return bytes of all stages and CPU milliseconds of a step, by mode; medians of the runs."""
     found: dict[str, tuple[float, float]] = {}
     for mode in MODES:
-        runs = where(rows, stream=kind, stages=stages, gradients=mode)
-        memory = sum(
-            float(np.median(values(runs, "bytes", stage=stage))) for stage in range(1, stages + 1)
-        )
-        found[mode] = memory, float(np.median(values(runs, "cpu_ms_a_step", stage=1)))
+        by_stage = where(runs, stages=stages, gradients=mode).groupby("stage")
+        medians = by_stage[["bytes", "cpu_ms_a_step"]].median()
+        found[mode] = float(medians["bytes"].sum()), float(medians.at[1, "cpu_ms_a_step"])
     return found
 
 
-def cost_lines(rows: "DataFrame", own: PartimeSettings) -> list[str]:
-    """Return what `inputs` costs beside the paper's mode."""
-    lines = []
-    for kind in rows["stream"].unique():
-        parts = []
-        for stages in own.stages:
-            cost = costs(rows, kind, stages)
-            (memory, time), (more, longer) = cost["paper"], cost["inputs"]
-            parts.append(
-                f"at {stages} stages {(more - memory) / 1024:.1f} KiB "
-                f"({100 * (more / memory - 1):+.0f} %) and {longer - time:.2f} ms of CPU time a "
-                f"step ({100 * (longer / time - 1):+.0f} %)"
-            )
-        lines.append(f"`inputs` costs on {_TITLES[kind]} {'; '.join(parts)} more than `paper`.")
-    return lines
+def _cost_line(kind: str, runs: "DataFrame", own: PartimeSettings) -> str:
+    """Return what `inputs` costs more than the paper's mode."""
+    parts = []
+    for stages in own.stages:
+        cost = _costs(runs, stages)
+        (memory, time), (more, longer) = cost["paper"], cost["inputs"]
+        parts.append(
+            f"at {stages} stages {(more - memory) / 1024:.1f} KiB "
+            f"({100 * (more / memory - 1):+.0f} %) and {longer - time:.2f} ms of CPU time a "
+            f"step ({100 * (longer / time - 1):+.0f} %)"
+        )
+    return f"`inputs` costs on {_TITLES[kind]} {'; '.join(parts)} more than `paper`."
 
 
-def _shown(rows: "DataFrame", own: PartimeSettings) -> list[Row]:
-    """Return a row a stream, number of stages and mode, a column a stage."""
-    shown: list[Row] = []
-    level = own.confidence
-    for kind in rows["stream"].unique():
-        for setting, speed in by_speed(rows, kind):
-            ways = [(1, MODES[0]), *((stages, mode) for stages in own.stages for mode in MODES)]
-            for stages, mode in ways:
-                runs = where(rows, stream=kind, setting=setting, stages=stages, gradients=mode)
-                cosines: dict[str, Cell] = {
-                    f"stage{stage}": over_rows(runs, "cosine", level, stage=stage)
-                    if stage <= stages
-                    else ""
-                    for stage in range(1, own.stages[-1] + 1)
-                }
-                named = {"stream": kind, "setting": setting, "speed": speed, "stages": stages}
-                late = over_rows(runs, "late_loss", level, ".4f", stage=1)
-                shown.append({**named, "gradients": mode, "late_loss": late, **cosines})
-    return shown
+def _shown(runs: "DataFrame", speed: float, own: PartimeSettings) -> Row:
+    """Return the row of a stream, number of stages and mode, a column a stage."""
+    late = over_rows(runs, "late_loss", own.confidence, ".4f", stage=1)
+    named = runs.iloc[0][["stream", "setting", "stages", "gradients"]]
+    row: dict[str, Cell] = {**named, "speed": speed, "late_loss": late}
+    for stage in range(1, own.stages[-1] + 1):
+        there = stage <= named["stages"]
+        cosine = over_rows(runs, "cosine", own.confidence, stage=stage) if there else ""
+        row[f"stage{stage}"] = cosine
+    return row
 
 
 def _draw(
@@ -155,83 +132,64 @@ def _draw(
     settings: GradientSettings,
 ) -> None:
     """Draw cosines and late losses over speed, a column a kind of stream, and costs below."""
-    kinds = rows["stream"].unique()
+    kinds, good = list(rows.groupby("stream", sort=False)), settings.good_cosine
     panels = figure.subplots(3, len(kinds), squeeze=False, height_ratios=[1.6, 1, 0.9])
-    for column, kind in enumerate(kinds):
+    for column, (kind, runs) in enumerate(kinds):
         top, middle, bottom = panels[:, column]
-        _draw_lines(top, rows, kind, own, "cosine")
-        good = settings.good_cosine
+        _draw_lines(top, runs, own, "cosine")
         top.axhline(good, color="#6b7078", linewidth=0.8, linestyle=(0, (1, 2)))
         top.set_title(_TITLES[kind], pad=30)
         top.set(ylim=(min(-0.05, top.get_ylim()[0]), 1.04))
-        top.set_xlabel(_reach(rows, kind, own, good), fontsize=8)
-        for setting, speed in by_speed(rows, kind):
+        # the last stream on which the paper's gradients are good enough, for each D
+        reached = [f"D = {d}: {_limits(runs, d, good)[0] or 'on none'}" for d in own.stages]
+        top.set_xlabel(f"`paper` is ≥ {good:g} up to\n{'; '.join(reached)}", fontsize=8)
+        for setting, place in by_speed(runs):
             name = setting.removeprefix("correlation ").removesuffix(" frames")
-            place = (max(speed, _SLOWEST), 1.02)
             look: dict[str, Any] = {"fontsize": 6.5, "ha": "left", "rotation": 35}
-            top.annotate(name, place, xycoords=("data", "axes fraction"), **look)
-        _draw_lines(middle, rows, kind, own, "late_loss")
+            top.annotate(
+                name, (max(place, _SLOWEST), 1.02), xycoords=("data", "axes fraction"), **look
+            )
+        _draw_lines(middle, runs, own, "late_loss")
         middle.set_xlabel("speed: 1 − correlation of successive samples")
-        _draw_costs(bottom, rows, kind, own, named=column == 0)
+        _draw_costs(bottom, runs, own, named=column == 0)
     panels[0, 0].set_ylabel("cosine of stage 1's gradient\nwith the true one")
     panels[1, 0].set_ylabel("late loss ÷\nthat of D = 1")
     panels[0, 0].legend(frameon=False, fontsize=7.5, loc="lower left")
 
 
-def _reach(rows: "DataFrame", kind: str, own: PartimeSettings, good: float) -> str:
-    """Return the last stream on which the paper's gradients are good enough, for each D."""
-    reached = [
-        f"D = {stages}: {limits(rows, kind, stages, good)[0] or 'on none'}" for stages in own.stages
-    ]
-    return f"`paper` is ≥ {good:g} up to\n{'; '.join(reached)}"
-
-
-def _draw_lines(
-    axes: "Axes", rows: "DataFrame", kind: str, own: PartimeSettings, column: str
-) -> None:
-    from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter
+def _draw_lines(axes: "Axes", runs: "DataFrame", own: PartimeSettings, column: str) -> None:
+    from matplotlib.ticker import FixedLocator, NullFormatter
 
     from actionspan.files.figures import COLOURS
 
-    settings = by_speed(rows, kind)
+    settings = by_speed(runs)
     places = [max(speed, _SLOWEST) for _, speed in settings]
+    first = where(runs, stage=1)
     for colour, stages in zip(COLOURS, own.stages, strict=False):
         for mode in MODES:
-            found = []
-            for setting, _ in settings:
-                chosen = {"stream": kind, "setting": setting, "stage": 1}
-                each = values(rows, column, stages=stages, gradients=mode, **chosen)
-                if column == "late_loss":
-                    each = each / values(rows, column, stages=1, **chosen)
-                found.append(each)
-            seeds = np.array(found)  # (settings, S)
-            axes.plot(
-                places,
-                seeds.mean(axis=1),
-                label=f"D = {stages}, {mode}",
-                color=colour,
-                linestyle=_LINES[mode],
-                linewidth=1.4,
-                marker="o",
-                markersize=3,
-            )
+            way = where(first, stages=stages, gradients=mode)
+            seeds = np.array([values(way, column, setting=name) for name, _ in settings])
+            if column == "late_loss":
+                alone = where(first, stages=1)
+                seeds /= np.array([values(alone, column, setting=name) for name, _ in settings])
+            look: dict[str, Any] = {"color": colour, "linestyle": _LINES[mode], "linewidth": 1.4}
+            look |= {"label": f"D = {stages}, {mode}", "marker": "o", "markersize": 3}
+            axes.plot(places, seeds.mean(axis=1), **look)  # (settings, S)
             ends = seeds.min(axis=1), seeds.max(axis=1)
             axes.fill_between(places, *ends, color=colour, alpha=0.08, linewidth=0)
     axes.set_xscale("log")
     axes.xaxis.set_major_locator(FixedLocator(_TICKS))
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
     axes.xaxis.set_minor_formatter(NullFormatter())
 
 
-def _draw_costs(
-    axes: "Axes", rows: "DataFrame", kind: str, own: PartimeSettings, *, named: bool
-) -> None:
-    """Draw what `inputs` and `stash` cost beside `paper`, in percent."""
+def _draw_costs(axes: "Axes", runs: "DataFrame", own: PartimeSettings, *, named: bool) -> None:
+    """Draw what `inputs` and `stash` cost more than `paper`, in percent."""
     from actionspan.files.figures import COLOURS
 
     names, heights, colours = [], [], []
     for colour, stages in zip(COLOURS, own.stages, strict=False):
-        found = costs(rows, kind, stages)
+        found = _costs(runs, stages)
         for mode in MODES[1:]:
             for what, place in (("memory", 0), ("CPU time", 1)):
                 names.append(f"D = {stages}, {mode}: {what}")

@@ -9,7 +9,7 @@ import numpy as np
 from actionspan.arrays import Float64
 from actionspan_papers.claims import Finding, Question, findings_on
 from actionspan_papers.estimates import Estimate, over_seeds
-from actionspan_papers.experiments import values
+from actionspan_papers.experiments import values, where
 from actionspan_papers.partime.classification import gaps
 from actionspan_papers.partime.flow import patterns, ratios
 from actionspan_papers.partime.gradients import by_speed
@@ -18,12 +18,23 @@ from actionspan_papers.partime.settings import LAST_ONLY, PartimeSettings, Varia
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-PATTERN = 0.9
-"""Correlation from which two curves follow the same pattern."""
-NEAR = 0.05
-"""Share by which a loss may be higher and still be like another."""
 OURS = "not in the paper"
+_PATTERN = 0.9  # correlation from which two curves follow the same pattern
+_NEAR = 0.05  # share by which a loss may be higher and still be like another
 _STREAMS = {"random": "random streams", "frames": "frames"}
+
+
+def mean_of(
+    differences: Sequence[float] | Float64, confidence: float, form: str = "+.2f"
+) -> Estimate | str:
+    """Return the mean difference over seeds with its interval, or why there is none."""
+    each = np.asarray(differences)
+    if len(each) < 2:
+        return "Fewer than two seeds say nothing about the next."
+    if np.isnan(each).any():
+        return "Some run has no value."
+    return over_seeds([each], confidence, form=form)
+
 
 _COSINE = "cosine with the true gradient, stage 1, {stream}"
 _GRADIENTS: Sequence[Question] = (
@@ -36,6 +47,26 @@ _GRADIENTS: Sequence[Question] = (
      "D = {stages}, inputs, {fast}", "D = {stages}, paper, {fast}", _COSINE,
      lambda own: own["inputs"] - own["of_fast"]),
 )  # fmt: skip
+
+
+def gradient_findings(rows: "DataFrame", own: PartimeSettings, good: float) -> list[Finding]:
+    """Judge the claims that gradients are good on slow streams, and bad on others."""
+    findings = []
+    for kind, runs in rows.groupby("stream", sort=False):
+        settings = [setting for setting, _ in by_speed(runs)]
+        slow, fast = settings[0], settings[-1]
+        for stages in own.stages:
+            cosines = partial(values, runs, "cosine", stages=stages, stage=1)
+            case: dict[str, Any] = {
+                **{"stream": _STREAMS[kind], "stages": stages, "good": good},
+                **{"slow": slow, "of_slow": cosines(setting=slow, gradients="paper")},
+                **{"fast": fast, "of_fast": cosines(setting=fast, gradients="paper")},
+                "inputs": cosines(setting=fast, gradients="inputs"),
+            }
+            findings += findings_on(case, _GRADIENTS, partial(mean_of, confidence=own.confidence))
+    return findings
+
+
 _ACCURACY = "accuracy, stream {stream}"
 _CLASSIFICATION: Sequence[Question] = (
     ("sequential learning is above a pipeline", "002, figure 3",
@@ -52,92 +83,58 @@ _FEWER: Sequence[Question] = (
      "D = {few}, B = {narrow}", "D = {many}, B = {narrow}", _ACCURACY,
      lambda own: own["of_many"] - own["of_few"]),
 )  # fmt: skip
-_PLACE, _LATE = "002, section V-E", "late loss of flow"
-_PATTERNS: Sequence[Question] = (
-    ("the loss over time has the pattern of sequential learning", _PLACE,
-     "D = {stages}", f"{PATTERN:g}", "correlation of the losses of windows",
-     lambda own: own["losses"] - PATTERN),
-    ("so has what is learned, without what the frames do to every curve", OURS,
-     "D = {stages}", f"{PATTERN:g}", "correlation of the losses as shares of those without flow",
-     lambda own: own["shares"] - PATTERN),
-)  # fmt: skip
-_LOSSES: Sequence[Question] = (
-    (f"{{few}} stages lose little to sequential learning (up to {100 * NEAR:g} %)", _PLACE,
-     f"{1 + NEAR:g} of sequential", "D = {few}", _LATE, lambda own: 1 + NEAR - own["of_few"]),
-    ("{many} stages are a little worse than sequential learning", _PLACE,
-     "sequential", "D = {many}", _LATE, lambda own: own["of_many"] - 1),
-)  # fmt: skip
-
-
-def mean_of(
-    differences: Sequence[float] | Float64, confidence: float, form: str = "+.2f"
-) -> Estimate | str:
-    """Return the mean difference over seeds with its interval, or why there is none."""
-    found = np.asarray(differences)
-    if len(found) < 2:
-        return "Fewer than two seeds say nothing about the next."
-    if np.isnan(found).any():
-        return "Some run has no value."
-    return over_seeds([found], confidence, form=form)
-
-
-def gradient_findings(rows: "DataFrame", own: PartimeSettings, good: float) -> list[Finding]:
-    """Judge the claims that gradients are good on slow streams, and bad on others."""
-    findings = []
-    for kind in rows["stream"].unique():
-        settings = [setting for setting, _ in by_speed(rows, kind)]
-        slow, fast = settings[0], settings[-1]
-        for stages in own.stages:
-            cosines = partial(values, rows, "cosine", stream=kind, stages=stages, stage=1)
-            case = {
-                **{"stream": _STREAMS[kind], "stages": stages, "good": good},
-                **{"slow": slow, "of_slow": cosines(setting=slow, gradients="paper")},
-                **{"fast": fast, "of_fast": cosines(setting=fast, gradients="paper")},
-                "inputs": cosines(setting=fast, gradients="inputs"),
-            }
-            findings += findings_on(case, _GRADIENTS, partial(mean_of, confidence=own.confidence))
-    return findings
 
 
 def classification_findings(rows: "DataFrame", own: PartimeSettings) -> list[Finding]:
     """Judge the claims on windows and numbers of stages (figure 3)."""
     narrow, wide = rows["window"].min(), rows["window"].max()
     few, many = own.stages[0], own.stages[-1]
-    how: dict[str, Any] = {
-        "judge": partial(mean_of, confidence=own.confidence, form="+.3f"),
-        "form": "+.3f",
-    }
+    judge = partial(mean_of, confidence=own.confidence, form="+.3f")
     findings = []
-    for order in rows["stream"].unique():
-
-        def gap(stages: int, window: int, mode: str = "paper", order: str = order) -> Float64:
-            return gaps(rows, order, window, Variant(stages, mode))
-
+    for order, runs in rows.groupby("stream", sort=False):
+        of_narrow, of_wide = where(runs, window=narrow), where(runs, window=wide)
         named = {"stream": order, "narrow": narrow, "wide": wide, "few": few, "many": many}
+        narrows = {stages: gaps(of_narrow, Variant(stages, "paper")) for stages in own.stages}
         for stages in own.stages:
             case = {
-                **{**named, "stages": stages, "alone": gap(stages, wide, LAST_ONLY)},
-                **{"of_narrow": gap(stages, narrow), "of_wide": gap(stages, wide)},
+                **{**named, "stages": stages, "of_narrow": narrows[stages]},
+                "of_wide": gaps(of_wide, Variant(stages, "paper")),
+                "alone": gaps(of_wide, Variant(stages, LAST_ONLY)),
             }
-            findings += findings_on(case, _CLASSIFICATION, **how)
+            findings += findings_on(case, _CLASSIFICATION, judge, form="+.3f")
         if few != many:
-            case = {**named, "of_few": gap(few, narrow), "of_many": gap(many, narrow)}
-            findings += findings_on(case, _FEWER, **how)
+            case = {**named, "of_few": narrows[few], "of_many": narrows[many]}
+            findings += findings_on(case, _FEWER, judge, form="+.3f")
     return findings
+
+
+_PLACE, _LATE = "002, section V-E", "late loss of flow"
+_PATTERNS: Sequence[Question] = (
+    ("the loss over time has the pattern of sequential learning", _PLACE,
+     "D = {stages}", f"{_PATTERN:g}", "correlation of the losses of windows",
+     lambda own: own["losses"] - _PATTERN),
+    ("so has what is learned, without what the frames do to every curve", OURS,
+     "D = {stages}", f"{_PATTERN:g}", "correlation of the losses as shares of those without flow",
+     lambda own: own["shares"] - _PATTERN),
+)  # fmt: skip
+_LOSSES: Sequence[Question] = (
+    (f"{{few}} stages lose little to sequential learning (up to {100 * _NEAR:g} %)", _PLACE,
+     f"{1 + _NEAR:g} of sequential", "D = {few}", _LATE, lambda own: 1 + _NEAR - own["of_few"]),
+    ("{many} stages are a little worse than sequential learning", _PLACE,
+     "sequential", "D = {many}", _LATE, lambda own: own["of_many"] - 1),
+)  # fmt: skip
 
 
 def flow_findings(rows: "DataFrame", own: PartimeSettings) -> list[Finding]:
     """Judge the claims on the loss of flow over time (figure 5)."""
-    mean = partial(mean_of, confidence=own.confidence)
+    judge = partial(mean_of, confidence=own.confidence)
     findings = []
     for stages in own.stages:
         way = Variant(stages, "paper")
-        case: dict[str, Any] = {"stages": stages, "losses": patterns(rows, way)}
-        case["shares"] = patterns(rows, way, learned=True)
-        findings += findings_on(case, _PATTERNS, mean)
+        shares = patterns(rows, way, learned=True)
+        case = {"stages": stages, "losses": patterns(rows, way), "shares": shares}
+        findings += findings_on(case, _PATTERNS, judge)
     few, many = own.stages[0], own.stages[-1]
-    case = {
-        **{"few": few, "of_few": ratios(rows, Variant(few, "paper"))},
-        **{"many": many, "of_many": ratios(rows, Variant(many, "paper"))},
-    }
-    return findings + findings_on(case, _LOSSES, partial(mean, form="+.3f"), form="+.3f")
+    case = {"few": few, "of_few": ratios(rows, Variant(few, "paper"))}
+    case |= {"many": many, "of_many": ratios(rows, Variant(many, "paper"))}
+    return findings + findings_on(case, _LOSSES, partial(judge, form="+.3f"), form="+.3f")

@@ -1,6 +1,5 @@
 """Count the bytes that the stages of a pipeline need in each gradient mode."""
 
-import argparse
 from typing import TYPE_CHECKING
 
 from actionspan_papers.experiments import Experiment, Row, Table, values
@@ -11,7 +10,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 
-def _rows(_: argparse.Namespace, settings: SpeedSettings) -> list[Row]:
+def _rows(_: object, settings: SpeedSettings) -> list[Row]:
     from actionspan_papers.partime.bytes_rows import memory_rows
 
     return memory_rows(settings)

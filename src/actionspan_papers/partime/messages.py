@@ -1,12 +1,10 @@
 """Count the bytes that go from stage to stage for a sample, with and without skip connections."""
 
-import argparse
-
 from actionspan_papers.experiments import Experiment, Row, Table
 from actionspan_papers.partime.settings import SpeedSettings
 
 
-def _rows(_: argparse.Namespace, settings: SpeedSettings) -> list[Row]:
+def _rows(_: object, settings: SpeedSettings) -> list[Row]:
     from actionspan_papers.partime.bytes_rows import message_rows
 
     return message_rows(settings)

@@ -2,32 +2,29 @@
 
 from collections.abc import Mapping
 from itertools import product
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
-Network = Literal["plain", "pooled", "resnet"]
-Work = Literal["inference", "learning"]
+PLAIN, POOLED = "convolutions", "pooled convolutions"
+ENCODERS = ("resnet18", "efficientnet_lite0")
+KINDS: Mapping[str, str] = {PLAIN: "plain", POOLED: "pooled", **dict.fromkeys(ENCODERS, "resnet")}
+"""Their like in the paper: table I has `plain`, table II `pooled` (top) and `resnet` (bottom)."""
 
 
 class Cell(NamedTuple):
     """Where a speed-up is printed; R is the side of the images, F the number of outputs."""
 
-    network: Network
-    work: Work
+    network: str
+    work: str
     graph: bool
     side: int
     outputs: int
     stages: int
 
 
-SOURCES: Mapping[Network, str] = {
-    "plain": "002, table I",
-    "pooled": "002, table II (top)",
-    "resnet": "002, table II (bottom)",
-}
-_ROWS = list(product((256, 1024), (1, 10, 100)))
-# without CUDA graph: 2, 4, 8 stages; with: 2, 4, 8. Table II does not say what was done; its
-# text compares it with the inference of table I.
-_PRINTED: Mapping[tuple[Network, Work], str] = {
+# Lines are R = 256, then 1024, of F = 1, 10, 100 each. Columns are without CUDA graph: 2, 4, 8
+# stages; with: 2, 4, 8. Table II does not say what was done; its text compares it with the
+# inference of table I.
+_PRINTED: Mapping[tuple[str, str], str] = {
     ("plain", "inference"): """
         1.12 1.17 1.15 1.89 3.74 6.41
         1.09 1.12 1.10 1.68 3.65 6.46
@@ -57,40 +54,32 @@ _PRINTED: Mapping[tuple[Network, Work], str] = {
         1.23 1.20 1.15 1.07 2.72 3.88
         1.27 1.22 1.14 1.69 3.28 2.94""",
 }
+_PLACES = [
+    (graph, side, outputs, stages)
+    for side, outputs, graph, stages in product((256, 1024), (1, 10, 100), (False, True), (2, 4, 8))
+]
 
-
-def _cells() -> dict[Cell, float]:
-    found = {}
-    for (network, work), printed in _PRINTED.items():
-        for (side, outputs), line in zip(_ROWS, printed.split("\n")[1:], strict=True):
-            columns = product((False, True), (2, 4, 8))
-            for (graph, stages), number in zip(columns, line.split(), strict=True):
-                found[Cell(network, work, graph, side, outputs, stages)] = float(number)
-    return found
-
-
-SPEEDUPS: Mapping[Cell, float] = _cells()
+SPEEDUPS: Mapping[Cell, float] = {
+    Cell(network, work, *place): float(number)
+    for (network, work), text in _PRINTED.items()
+    for place, number in zip(_PLACES, text.split(), strict=True)
+}
 """The speed-ups of tables I and II."""
 
 SEQUENTIAL_ACCURACY: Mapping[int, float] = {64: 0.489, 256: 0.553, 1024: 0.639}
 """Figure 3's test accuracy without a pipeline, by the size of the window (CIFAR-10)."""
 
 
-def printed_range(network: Network, work: Work, stages: int, *, graph: bool) -> str:
-    """Return the lowest and highest speed-up of a network and number of stages, as printed."""
-    values = [
+def printed(**wanted: object) -> list[float]:
+    """Return the speed-ups of the cells that have these values."""
+    return [
         value
         for cell, value in SPEEDUPS.items()
-        if (cell.network, cell.work, cell.stages, cell.graph) == (network, work, stages, graph)
+        if all(getattr(cell, name) == each for name, each in wanted.items())
     ]
+
+
+def printed_range(network: str, work: str, stages: int, *, graph: bool) -> str:
+    """Return the lowest and highest speed-up of a network and number of stages, as printed."""
+    values = printed(network=network, work=work, stages=stages, graph=graph)
     return f"{min(values):.2f} to {max(values):.2f}" if values else ""
-
-
-PLAIN, POOLED = "convolutions", "pooled convolutions"
-ENCODERS = ("resnet18", "efficientnet_lite0")
-KINDS: Mapping[str, Network] = {
-    PLAIN: "plain",
-    POOLED: "pooled",
-    **dict.fromkeys(ENCODERS, "resnet"),
-}
-"""Their like in the paper."""

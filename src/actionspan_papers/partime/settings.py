@@ -2,12 +2,9 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal, get_args
 
 from actionspan.settings import Checked, option
-
-if TYPE_CHECKING:
-    from torch import nn
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,6 +83,11 @@ class GradientSettings(Checked):
     )
 
 
+def _tried_rates() -> Any:
+    help = "step sizes of Adam to try for every number of stages"
+    return option((0.0003, 0.001, 0.003), help, above=0, fewest=1, rising=True)
+
+
 @dataclass(frozen=True, kw_only=True)
 class ClassificationSettings(Checked):
     """Continual classification, as in figure 3."""
@@ -94,13 +96,7 @@ class ClassificationSettings(Checked):
     windows: tuple[int, ...] = option(
         (1, 16, 64), "sizes of the sliding window", least=1, fewest=1, rising=True
     )
-    learning_rates: tuple[float, ...] = option(
-        (0.0003, 0.001, 0.003),
-        "step sizes of Adam to try for every number of stages",
-        above=0,
-        fewest=1,
-        rising=True,
-    )
+    learning_rates: tuple[float, ...] = _tried_rates()
     hidden: int = option(64, "units of each of the three hidden layers", least=2)
 
 
@@ -111,13 +107,7 @@ class FlowLearningSettings(Checked):
     pairs: int = option(1200, "pairs of frames that are scored", least=100)
     apart: int = option(4, "from the first frame of a pair to the second", least=1, unit="frames")
     choosing_pairs: int = option(400, "pairs of other videos, on which rates are chosen", least=50)
-    learning_rates: tuple[float, ...] = option(
-        (0.0003, 0.001, 0.003),
-        "step sizes of Adam to try for every number of stages",
-        above=0,
-        fewest=1,
-        rising=True,
-    )
+    learning_rates: tuple[float, ...] = _tried_rates()
     maps: int = option(8, "maps of the widest picture inside the network", least=2)
     smoothness: float = option(0.005, "weight of the regularity of the flow in the loss", least=0)
     window_seconds: float = option(
@@ -137,9 +127,7 @@ SECTIONS: dict[str, tuple[type[Any], str]] = {
 
 
 Mode = Literal["paper", "inputs", "stash"]
-MODES: tuple[Mode, ...] = ("paper", "inputs", "stash")
-
-
+MODES: tuple[Mode, ...] = get_args(Mode)
 LAST_ONLY = "last stage only"
 """Only the last stage learns, as in the paper's public code with CUDA graph."""
 
@@ -161,14 +149,17 @@ class Variant:
         """How reports call it."""
         return "sequential" if self.stages == 1 else f"D = {self.stages}, {self.mode}"
 
-    def freeze(self, stages: "Sequence[nn.Module]") -> None:
-        """Freeze the stages that do not learn."""
-        if self.mode == LAST_ONLY:
-            for stage in stages[:-1]:
-                stage.requires_grad_(False)
+    @property
+    def cells(self) -> dict[str, str | int]:
+        """The cells that name it in tables."""
+        return {"stages": self.stages, "gradients": self.mode}
+
+
+SEQUENTIAL = Variant(1, "paper")
+"""Plain training."""
 
 
 def variants(stages: Sequence[int], *, last_only: bool) -> list[Variant]:
     """Return plain training, and every mode at every number of stages."""
     modes = [*MODES, LAST_ONLY] if last_only else list(MODES)
-    return [Variant(1, "paper"), *(Variant(count, mode) for count in stages for mode in modes)]
+    return [SEQUENTIAL, *(Variant(count, mode) for count in stages for mode in modes)]

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from pandas import DataFrame
 
+EXECUTORS = ("thread", "process")
 _KEYS = ["network", "R", "F", "work", "stages"]
-_EXECUTORS = ("thread", "process")
 
 
 def _rows(arguments: argparse.Namespace, settings: SpeedSettings) -> list[Row]:
@@ -41,40 +41,24 @@ def _table(rows: "DataFrame", arguments: argparse.Namespace, settings: SpeedSett
     ]
     titles = {name: "D" if name == "stages" else name for name in _KEYS}
     titles |= {"thread": "measured, threads", "process": "measured, processes"}
-    titles |= {"share": "share", "emulated": "emulated", "bound": "bound"}
-    titles |= {"slowest": "slowest stage, ms"}
+    titles |= {name: name for name in ("share", "emulated", "bound")}
+    titles |= {"slowest_stage_ms": "slowest stage, ms"}
     titles |= {"published_graph": "published, graph", "published_eager": "published, without"}
-    forms = dict.fromkeys(["share", "emulated", "bound", "slowest"], ".2f")
+    forms = dict.fromkeys(["share", "emulated", "bound", "slowest_stage_ms"], ".2f")
     align = "lrrlrrrrrrrll"
-    return Table(caption=caption, titles=titles, rows=_shown(rows), forms=forms, align=align)
+    shown = [_shown(pairs) for _, pairs in rows.groupby(_KEYS, sort=False)]
+    return Table(caption=caption, titles=titles, rows=shown, forms=forms, align=align)
 
 
-def _shown(rows: "DataFrame") -> list[Row]:
-    """Return a row a network, R, F, work and number of stages."""
-    shown: list[Row] = []
-    for key, pairs in rows.groupby(_KEYS, sort=False):
-        first = pairs.iloc[0]
-        speedups = {name: values(pairs, "measured", executor=name) for name in _EXECUTORS}
-        best = max((median(found) for found in speedups.values() if len(found)), default=math.nan)
-        ranges: dict[str, Cell] = {
-            name: Estimate(value=median(found), low=min(found), high=max(found))
-            if len(found)
-            else ""
-            for name, found in speedups.items()
-        }
-        shown.append(
-            {
-                **dict(zip(_KEYS, key, strict=True)),
-                **ranges,
-                "share": best / first["bound"],
-                "emulated": first["emulated"],
-                "bound": first["bound"],
-                "slowest": first["slowest_stage_ms"],
-                "published_graph": first["published_graph"],
-                "published_eager": first["published_eager"],
-            }
-        )
-    return shown
+def _shown(pairs: "DataFrame") -> Row:
+    """Return the row of a network, R, F, work and number of stages, of its pairs."""
+    row: dict[str, Cell] = {**pairs.iloc[0], **dict.fromkeys(EXECUTORS, "")}
+    medians = []
+    for name in EXECUTORS:
+        if len(found := values(pairs, "measured", executor=name)):
+            medians.append(median(found))
+            row[name] = Estimate(value=medians[-1], low=min(found), high=max(found))
+    return {**row, "share": max(medians, default=math.nan) / pairs["bound"].iloc[0]}
 
 
 def _draw(figure: "Figure", rows: "DataFrame", *_: object) -> None:
@@ -88,7 +72,7 @@ def _draw(figure: "Figure", rows: "DataFrame", *_: object) -> None:
     for (network, _, _, work, _), pairs in rows.groupby(_KEYS, sort=False):
         slowest = round(float(pairs["slowest_stage_ms"].iloc[0]), 2)
         look = {"color": colours[network], "markersize": 4}
-        for executor, fill in (("thread", colours[network]), ("process", "none")):
+        for executor, fill in zip(EXECUTORS, (colours[network], "none"), strict=True):
             if len(found := values(pairs, "measured", executor=executor)):
                 left.plot(slowest, median(found), marks[work], markerfacecolor=fill, **look)
     left.axhline(2, color=QUIET, linewidth=0.8)
@@ -105,8 +89,8 @@ def _draw(figure: "Figure", rows: "DataFrame", *_: object) -> None:
             right.plot(depths, means, line, color=colours[network], label=name, linewidth=1.4)
     right.plot(depths, depths, color=QUIET, linewidth=0.8)
     right.set(title="bound and emulated, means", xlabel="stages D", xticks=depths)
-    handles, labels = right.get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside right center", frameon=False, fontsize=7)
+    legend = right.get_legend_handles_labels()
+    figure.legend(*legend, loc="outside right center", frameon=False, fontsize=7)
 
 
 _MEASURED = ["bound", "emulated", "slowest_stage_ms", "loop_cpu_ms", "measured"]

@@ -1,6 +1,5 @@
 """Draw which stage works on which sample when, as in figures 1 and 2 of paper 002."""
 
-import argparse
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -15,8 +14,8 @@ if TYPE_CHECKING:
 MEASURED, EMULATED = "measured", "emulated"
 
 
-def _rows(_: argparse.Namespace, settings: SpeedSettings) -> list[Row]:
-    from actionspan_papers.partime.timeline_rows import timeline_rows
+def _rows(_: object, settings: SpeedSettings) -> list[Row]:
+    from actionspan_papers.partime.speed_rows import timeline_rows
 
     return timeline_rows(settings)
 
@@ -74,12 +73,12 @@ def draw_events(axes: "Axes", events: "DataFrame", last: float) -> None:
     from actionspan.files.figures import COLOURS
 
     colours = dict(zip(("forward", "backward", "update"), COLOURS, strict=False))
+    look: dict[str, Any] = {"ha": "center", "va": "center", "color": "w", "fontsize": 7}
     for event in events[events["begin_ms"] <= last].itertuples():
         begin, length = event.begin_ms, event.end_ms - event.begin_ms
         axes.barh(event.stage, length, 0.75, begin, color=colours[event.work], linewidth=0)
         if length > last / 60:
             place = (begin + event.end_ms) / 2, event.stage
-            look: dict[str, Any] = {"ha": "center", "va": "center", "color": "w", "fontsize": 7}
             axes.annotate(str(event.sample), place, **look)
     stages = sorted(events["stage"].unique())
     axes.set_yticks(stages, [f"stage {stage}" for stage in stages])

@@ -19,8 +19,8 @@ STEPS = 24
 def cosines(stages, mode, rate, samples):
     torch.manual_seed(0)
     network = perceptron(6, 8, 3, nn.Tanh)
-    parts = in_stages(list(network), stages)
-    probe = Probe(parts, functional.mse_loss)
+    parts = in_stages(network, stages)
+    probe = Probe(parts)
     targets = samples[:, :3].flip(1)
 
     def sample(index):
@@ -71,10 +71,9 @@ def test_a_stage_that_has_not_learned_yet_has_no_cosine(shuffled):
 @pytest.mark.parametrize("stages", [1, 2, 4])
 def test_what_stages_keep_is_what_the_closed_form_says(stages, mode):
     network = perceptron(6, 8, 3, nn.Tanh)
-    parts = in_stages(list(network), stages)
+    parts = in_stages(network, stages)
     x, y = torch.randn(1, 6), torch.randn(1, 3)
-    make = lambda parameters: torch.optim.SGD(parameters, lr=0.1)  # noqa: E731
-    counted = kept_bytes(parts, x, y, functional.mse_loss, make, mode)
-    formed = [size.kept for size in footprints(parts, x, y, functional.mse_loss, mode)]
+    counted = kept_bytes(parts, x, y, mode)
+    formed = [size.kept for size in footprints(parts, x, y, mode)]
     assert counted == formed
     assert (sum(counted) == 0) == (mode == "paper" or stages == 1)

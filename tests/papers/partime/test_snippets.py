@@ -4,45 +4,51 @@ import numpy as np
 import pytest
 import torch
 
-from actionspan_papers.partime.snippets import Snippets, changed_share, split_videos, windows
+from actionspan_papers.partime.classification_rows import (
+    changed_share,
+    split_videos,
+    stream_of,
+    windows,
+)
+
+LABELS = np.arange(20) % 3
 
 
 @pytest.fixture
 def snippets():
     """Five videos of 20 snippets; a feature is 100 · video + snippet."""
-    features = [
-        (100 * video + np.arange(20, dtype=np.float32))[:, None].repeat(2, axis=1)
+    return [
+        ((100 * video + np.arange(20, dtype=np.float32))[:, None].repeat(2, axis=1), LABELS)
         for video in range(5)
     ]
-    return Snippets(features=features, labels=[np.arange(20) % 3 for _ in range(5)])
 
 
 def test_as_played_a_video_stays_together_and_in_order(snippets):
-    x, y = snippets.stream("played", 100, seed=1)
+    x, y = stream_of(snippets, "played", 100, seed=1)
     first = x[:20, 0]
     assert torch.equal(torch.diff(first), torch.ones(19))
     assert torch.equal(y, x[:, 0].long() % 100 % 3)
 
 
 def test_shuffled_has_the_same_snippets_in_another_order(snippets):
-    played, _ = snippets.stream("played", 100, seed=1)
-    shuffled, labels = snippets.stream("shuffled", 100, seed=1)
+    played, _ = stream_of(snippets, "played", 100, seed=1)
+    shuffled, labels = stream_of(snippets, "shuffled", 100, seed=1)
     assert sorted(shuffled[:, 0].tolist()) == sorted(played[:, 0].tolist())
     assert not torch.equal(shuffled, played)
     assert torch.equal(labels, shuffled[:, 0].long() % 100 % 3)
 
 
 def test_a_short_stream_still_has_all_videos(snippets):
-    x, _ = snippets.stream("played", 25, seed=1)
+    x, _ = stream_of(snippets, "played", 25, seed=1)
     assert len(x) == 25
     assert {int(value) // 100 for value in x[:, 0]} == set(range(5))
 
 
 def test_videos_that_rates_are_chosen_on_are_not_learned(snippets):
     kept, held = split_videos(snippets)
-    first = {float(video[0, 0]) for video in kept.features}
-    assert first.isdisjoint({float(video[0, 0]) for video in held.features})
-    assert len(kept.features) + len(held.features) == 5
+    first = {float(features[0, 0]) for features, _ in kept}
+    assert first.isdisjoint({float(features[0, 0]) for features, _ in held})
+    assert len(kept) + len(held) == 5
 
 
 def test_a_window_changes_by_its_oldest_sample():
