@@ -4,13 +4,10 @@ import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import Any, Literal, get_args
 
 from actionspan_papers.estimates import Estimate
 from actionspan_papers.experiments import Experiment, Row, Table
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
 
 Verdict = Literal["reproduced", "not reproduced", "not testable on this data"]
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
@@ -60,8 +57,14 @@ class Claim:
     form: str = "+.2f"
     """How differences are written."""
 
-    def judged(self, difference: Estimate | str) -> "Finding":
-        """Return the verdict on our difference (above 0 for the claim), or on why there is none."""
+    def judged(self, difference: Estimate | float | str) -> "Finding":
+        """Return the verdict on our difference (above 0 for the claim), or on why there is none.
+
+        A number is counted, not drawn: its interval is itself; NaN was not counted.
+        """
+        if isinstance(difference, int | float):
+            exact = Estimate(value=difference, low=difference, high=difference)
+            difference = "It was not counted." if math.isnan(difference) else exact
         if isinstance(difference, str):
             return Finding(claim=self, verdict=NOT_TESTABLE, why=difference)
         # sums in another order differ by some 1e-15, and an interval of exactly 0 is not above 0
@@ -107,13 +110,9 @@ def found(
     measure: str,
     difference: Estimate | float | str,
     published: float | None = None,
-    rule: Rule = judge,
-    form: str = "+.2f",
+    **how: Any,
 ) -> Finding:
-    """Return the verdict on a claim by our difference, or by why there is none.
-
-    A number is counted, not drawn, so that its interval is itself; NaN was not counted.
-    """
+    """Return the verdict on a claim by our difference; `how` are other fields of `Claim`."""
     claim = Claim(
         text=text,
         source=source,
@@ -121,12 +120,8 @@ def found(
         worse=worse,
         measure=measure,
         published=published,
-        rule=rule,
-        form=form,
+        **how,
     )
-    if isinstance(difference, (int, float)):
-        exact = Estimate(value=difference, low=difference, high=difference, form=form)
-        difference = "It was not counted." if math.isnan(difference) else exact
     return claim.judged(difference)
 
 
@@ -177,28 +172,18 @@ def claims_experiment(
     def rows(judged: tuple[Sequence[Finding], Sequence[str]], *_: object) -> list[Row]:
         return [finding.row() for finding in judged[0]]
 
-    def table(
-        _: "DataFrame", judged: tuple[Sequence[Finding], Sequence[str]], *__: object
-    ) -> Table:
-        return claims_table(paper, *judged)
+    def table(_: object, judged: tuple[Sequence[Finding], Sequence[str]], *__: object) -> Table:
+        findings, caption = judged
+        counts = Counter(finding.verdict for finding in findings)
+        numbers = ", ".join(f"{counts[verdict]} {verdict}" for verdict in VERDICTS)
+        shown = [{**row, "better": f"{row['better']}, {row['worse']}"} for row in rows(judged)]
+        named = {"better": "better, worse", "published_difference": "published"}
+        return Table(
+            caption=[f"Claims of paper {paper} on our data: {numbers}.", *caption],
+            titles={column: named.get(column, column) for column in shown[0] if column != "worse"},
+            rows=shown,
+            words={verdict: f"**{verdict}**" for verdict in VERDICTS},
+            align="llllrrll",
+        )
 
     return Experiment(read=judge, rows=rows, table=table, **options)
-
-
-def claims_table(paper: str, findings: Sequence[Finding], caption: Sequence[str]) -> Table:
-    """Return the verdicts on a paper for people: how many there are of each, and why."""
-    counts = Counter(finding.verdict for finding in findings)
-    numbers = ", ".join(f"{counts[verdict]} {verdict}" for verdict in VERDICTS)
-    rows = [finding.row() for finding in findings]
-    shown = [
-        {**row, "better": f"{row['better']}, {row['worse']}", "verdict": f"**{row['verdict']}**"}
-        for row in rows
-    ]
-    named = {"better": "better, worse", "published_difference": "published"}
-    titles = {column: named.get(column, column) for column in rows[0] if column != "worse"}
-    return Table(
-        caption=[f"Claims of paper {paper} on our data: {numbers}.", *caption],
-        titles=titles,
-        rows=shown,
-        align="llllrrll",
-    )

@@ -34,17 +34,13 @@ def epoch_rows(
         row: dict[str, Cell] = {**named, "epoch": epoch + 1}
         if samples is not None:
             row["samples"] = int(samples[epoch])
-        rows.append({**row, "seeds": len(values), **range_cells(column, *numbers)})
+        cells = zip(range_forms(column), map(float, numbers), strict=True)
+        rows.append({**row, "seeds": len(values), **dict(cells)})
     return rows
 
 
-def range_cells(column: str, mean: float, low: float, high: float) -> dict[str, Cell]:
-    """Return the cells of a mean over seeds and their range."""
-    return dict(zip(range_forms(column), map(float, (mean, low, high)), strict=True))
-
-
 def range_forms(column: str) -> dict[str, str]:
-    """Return the forms of these cells: all digits, so that they read back to the same bits."""
+    """Return the forms of mean and range: all digits, so that they read back to the same bits."""
     return dict.fromkeys((column, f"{column}_low", f"{column}_high"), "")
 
 

@@ -45,6 +45,8 @@ class Table:
     """By default the rows of the TSV."""
     forms: Mapping[str, str] = field(default_factory=dict)
     """How numbers are written where it is not as in the TSV."""
+    words: Mapping[str, str] = field(default_factory=dict)
+    """What is shown in place of words of the TSV."""
     align: str = ""
     """As for `markdown_table`; by default numbers are on the right."""
 
@@ -107,7 +109,7 @@ class Experiment:
     def _markdown(self, table: Table, rows: Sequence[Row]) -> str:
         forms = {**self.forms, **table.forms}
         cells = [
-            [row[name] for name in table.titles]
+            [table.words.get(str(row[name]), row[name]) for name in table.titles]
             for row in (rows if table.rows is None else table.rows)
         ]
         align = table.align or "".join(

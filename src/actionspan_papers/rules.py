@@ -10,8 +10,7 @@ from typing import Any
 
 from actionspan.plan.dataset import DatasetPlan
 from actionspan.plan.runs import flags
-from actionspan_papers.aavg import targets as aavg
-from actionspan_papers.aavg.comparisons import curve_figures
+from actionspan_papers.aavg import comparisons as aavg
 from actionspan_papers.mtn import targets as mtn
 
 PAPERS = {
@@ -183,7 +182,7 @@ def _aavg(config: Config) -> list[Experiment]:
             inputs={"logs": of_figure, "scores": lambda own: aavg.trained_as(of_figure(own))},
             settings="--figure {wildcards.figure}",
             result="results/papers/aavg/{figure}",
-            wildcards={"figure": tuple(curve_figures())},
+            wildcards={"figure": tuple(aavg.curve_figures())},
             figure="aavg_curves",
         ),
         experiment(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from actionspan_papers.aavg import targets as aavg
+from actionspan_papers.aavg import comparisons as aavg
 from actionspan_papers.mtn import targets as mtn
 
 CONFIG = {

@@ -6,19 +6,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from actionspan.arrays import Float64
 from actionspan_papers.aavg import readers
-from actionspan_papers.aavg.accuracies import (
+from actionspan_papers.aavg.comparisons import COMPARISONS, STREAM_NAMES, STREAMS
+from actionspan_papers.aavg.published import LEARNERS, TIMES, published_difference
+from actionspan_papers.aavg.settings import ExperimentSettings
+from actionspan_papers.aavg.table import (
     KINDS,
     TWO_STREAM,
+    Accuracy,
     accuracies,
     estimate,
     interval_words,
     scores_words,
 )
-from actionspan_papers.aavg.comparisons import COMPARISONS, STREAM_NAMES, STREAMS
-from actionspan_papers.aavg.published import LEARNERS, TIMES, published_difference
-from actionspan_papers.aavg.settings import ExperimentSettings
 from actionspan_papers.aavg.times import ALONE, gain
 from actionspan_papers.claims import (
     NOT_REPRODUCED,
@@ -136,8 +136,8 @@ class _Evidence:
     """What all runs together say, by way of joining learners and stream."""
 
     logs: readers.Logs
-    measured: Mapping[str, Mapping[readers.RunKey, tuple[Sequence[int], Float64]]]
-    """Seeds and values: `FINAL` (S, V) by clip, `FIRST_HALF` and `FIRST_QUARTER` (S, E)."""
+    measured: Mapping[str, Mapping[readers.RunKey, Accuracy]]
+    """By `FINAL` (of clips), `FIRST_HALF` and `FIRST_QUARTER` (of epochs)."""
     settings: ExperimentSettings
 
     def judged(self, claim: Claim) -> Finding:
@@ -151,10 +151,10 @@ class _Evidence:
         if missing := no_runs([way for way in ways if (way, claim.key) not in measured]):
             return missing
         both = [measured[way, claim.key] for way in ways]
-        places = readers.shared_seeds([seeds for seeds, _ in both])
+        places = readers.shared_seeds([own.seeds for own in both])
         if len(places[0]) < 2:
             return "Fewer than two seeds of both say nothing about the next."
-        better, worse = (values[own] for (_, values), own in zip(both, places, strict=True))
+        better, worse = (own.values[place] for own, place in zip(both, places, strict=True))
         if measure == FINAL:
             if better.shape[1] < 2:
                 return "Fewer than two validation clips have no interval over clips."
@@ -168,44 +168,46 @@ class _Evidence:
 
     def negligible(self, stream: str) -> Finding:
         """Judge that an average an epoch costs next to nothing."""
-        text, limit = "communication at K = -1 is negligible", f"{NEGLIGIBLE:g} %"
-        (claim,) = _claims(text, "section III", _STATE, limit, [stream], SHARE)
-        logs = self.logs.get((claim.better, stream))
+        logs = self.logs.get((_STATE, stream))
+        ours: Estimate | str
         if logs is None:
-            return claim.judged(no_runs([claim.better]))
-        if not logs.counted:
-            return claim.judged("Its learners are in one process: nothing was sent.")
-        if logs.learning.learners == 1:
-            return claim.judged("One learner has nobody to send to.")
-        if len(logs.seeds) < 2:
-            return claim.judged(one_seed([claim.better]))
-        return claim.judged(over_seeds([NEGLIGIBLE - logs.shares], self.settings.confidence))
+            ours = no_runs([_STATE])
+        elif not logs.counted:
+            ours = "Its learners are in one process: nothing was sent."
+        elif logs.learning.learners == 1:
+            ours = "One learner has nobody to send to."
+        elif len(logs.seeds) < 2:
+            ours = one_seed([_STATE])
+        else:
+            ours = over_seeds([NEGLIGIBLE - logs.shares], self.settings.confidence)
+        text, limit = "communication at K = -1 is negligible", f"{NEGLIGIBLE:g} %"
+        name = STREAM_NAMES[stream]
+        return found(text, "003, section III", _STATE, limit, f"{SHARE}, {name}", ours, key=stream)
 
     def sooner(self, stream: str) -> list[Finding]:
         """Judge the way to equal accuracy, by samples and by time."""
-        ways, confidence = (_STATE, ALONE), self.settings.confidence
-        why = no_runs([way for way in ways if (way, stream) not in self.logs])
-        samples: Estimate | str = why
-        speedup: Estimate | str = why
-        if not why:
-            joined, alone = (self.logs[way, stream] for way in ways)
-            gained = gain(alone, joined)
-            if len(gained.accuracy) < 2:
-                samples = speedup = one_seed(ways)
-            elif np.isnan(gained.accuracy).any():
-                samples = speedup = "There is no validation clip."
-            else:
-                samples = over_seeds([gained.samples - 1], confidence)
-                speedup = "Its learners are in one process: they were not timed side by side."
-                if joined.timed:
-                    speedup = over_seeds(
-                        [gained.speedup / joined.learning.learners - 1], confidence
-                    )
-        name = STREAM_NAMES[stream]
+        ways, name = (_STATE, ALONE), STREAM_NAMES[stream]
+        samples, speedup = self._gained(ways, stream)
         return [
             found(_FEWER, "003, section I", *ways, f"{SAMPLES}, {name}", samples),
             found(_SUPERLINEAR, "003, abstract", *ways, f"{SPEEDUP}, {name}", speedup),
         ]
+
+    def _gained(self, ways: tuple[str, str], stream: str) -> Sequence[Estimate | str]:
+        """Return the gains in samples and in time, or why there is none."""
+        if why := no_runs([way for way in ways if (way, stream) not in self.logs]):
+            return why, why
+        joined, alone = (self.logs[way, stream] for way in ways)
+        gained = gain(alone, joined)
+        if len(gained.accuracy) < 2:
+            return [one_seed(ways)] * 2
+        if np.isnan(gained.accuracy).any():
+            return ["There is no validation clip."] * 2
+        samples = over_seeds([gained.samples - 1], self.settings.confidence)
+        if not joined.timed:
+            return samples, "Its learners are in one process: they were not timed side by side."
+        per_learner = gained.speedup / joined.learning.learners
+        return samples, over_seeds([per_learner - 1], self.settings.confidence)
 
     def of_all(self, claims: Sequence[Claim]) -> Finding:
         """Judge that all of these claims hold, by the one that speaks most against it.
@@ -223,27 +225,21 @@ class _Evidence:
 def printed_findings() -> list[Finding]:
     """Judge by the paper's own times that it is super-linear; and say what is not built."""
     findings = []
+    text = f"{_SUPERLINEAR}, by the times printed"
     for stream, one, many, where, least in TIMES:
         days = many * LEARNERS / (24 * 60)
         bound = f"At least {one / many:.1f} times is printed; linear would be {days:.1f} days."
-        claim = found(
-            f"{_SUPERLINEAR}, by the times printed",
-            f"003, section IV and {where}",
-            f"{many} minutes on {LEARNERS}",
-            f"{one} minutes on one",
-            f"{SPEEDUP}, {STREAM_NAMES[stream]}",
-            bound if least else one / many / LEARNERS - 1,
-        )
-        findings.append(claim)
-    sides = "AAVG is superior to EAMSGD", "003, section I", _STATE, "EAMSGD", FINAL
+        ours = bound if least else one / many / LEARNERS - 1
+        sides = f"{many} minutes on {LEARNERS}", f"{one} minutes on one"
+        measure = f"{SPEEDUP}, {STREAM_NAMES[stream]}"
+        findings.append(found(text, f"003, section IV and {where}", *sides, measure, ours))
     why = "Not built: EAMSGD. The paper prints no run and no bound of it."
-    return [*findings, found(*sides, why)]
+    rival = "AAVG is superior to EAMSGD", "003, section I", _STATE, "EAMSGD", FINAL
+    return [*findings, found(*rival, why)]
 
 
 def judge_claims(
-    logs: readers.Logs,
-    scores: readers.Scores,
-    settings: ExperimentSettings,
+    logs: readers.Logs, scores: readers.Scores, settings: ExperimentSettings
 ) -> list[Finding]:
     """Return a finding for each claim and stream, on the runs that there are.
 
@@ -251,9 +247,8 @@ def judge_claims(
         InputError: Two runs are of one way.
     """
     ways = readers.by_way(logs)
-    final = {key: (own.seeds, own.correct) for key, own in accuracies(scores).items()}
-    curves = {key: (own.seeds, own.accuracy) for key, own in ways.items()}
-    measured = {FINAL: final, FIRST_HALF: curves, FIRST_QUARTER: curves}
+    curves = {key: Accuracy(own.seeds, own.accuracy) for key, own in ways.items()}
+    measured = {FINAL: accuracies(scores), FIRST_HALF: curves, FIRST_QUARTER: curves}
     evidence = _Evidence(logs=ways, measured=measured, settings=settings)
     # the claims on K, for each K that was tried
     runs = [own.learning for own in logs.values() if own.learning.method == "aavg1"]
@@ -277,11 +272,5 @@ def judge_claims(
     return findings + printed_findings()
 
 
-EXPERIMENT = claims_experiment(
-    "003",
-    _judged,
-    inputs={**readers.LOGS, **readers.SCORES},
-    settings=(ExperimentSettings,),
-    planned=readers.PLANNED,
-)
+EXPERIMENT = claims_experiment("003", _judged, inputs=readers.LOGS_AND_SCORES, **readers.SETTINGS)
 add_arguments, run = EXPERIMENT.add_arguments, EXPERIMENT.run
