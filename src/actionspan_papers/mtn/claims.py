@@ -13,12 +13,12 @@ from actionspan_papers.claims import VERDICTS, Claim, Finding, claims_experiment
 from actionspan_papers.estimates import Estimate, over_samples_and_seeds, over_seeds
 from actionspan_papers.mtn.loss_curves import LOGS, read_losses
 from actionspan_papers.mtn.published import THUMOS14, TableName, published_value
-from actionspan_papers.mtn.scores import METRICS, VideoScores, read_video_scores
+from actionspan_papers.mtn.scores import METRICS, VideoScores
 from actionspan_papers.mtn.table import (
     SCORES,
     heading,
-    measured_on,
     measured_words,
+    read_measured,
     resample,
     why_not,
 )
@@ -32,11 +32,10 @@ _SAME_TRAININGS = {"tag", "origin"}
 def _judged(
     arguments: argparse.Namespace, settings: EvaluationSettings
 ) -> tuple[list[Finding], list[str]]:
-    scores = read_video_scores(arguments.videos)
-    findings = judge_claims(scores, read_losses(arguments.logs), settings)
-    measured = f"{measured_on(arguments.features)}, subset {arguments.subset}"
+    measured = read_measured(arguments)
+    findings = judge_claims(measured.scores, read_losses(arguments.logs), settings)
     caption = [
-        f"Measured with {measured_words(scores, measured, settings)}",
+        f"Measured with {measured_words(*measured, settings)}",
         "A difference above 0 speaks for the claim. It is the better method's percentage less the "
         "worse one's on the same videos; of losses, which have an interval over seeds alone, it is "
         "the worse model's less the better one's. A verdict is on the sign of the difference, not "
@@ -55,18 +54,17 @@ def _claims(place: str, better: str, worse: str, text: str, *keys: str) -> list[
             table = cast(TableName, place.replace(" ", ""))
             high, low = (published_value(table, method, key) for method in (better, worse))
             published = None if high is None or low is None else high - low
-        claims.append(
-            Claim(
-                text=text,
-                source=f"001, {place}",
-                better=better,
-                worse=worse,
-                measure=key.replace("thumos14_", "THUMOS14 "),
-                key=key,
-                published=published,
-                form="+.4f" if key == LOSS else "+.2f",
-            )
+        claim = Claim(
+            text=text,
+            source=f"001, {place}",
+            better=better,
+            worse=worse,
+            measure=key.replace("thumos14_", "THUMOS14 "),
+            key=key,
+            published=published,
+            form="+.4f" if key == LOSS else "+.2f",
         )
+        claims.append(claim)
     return claims
 
 

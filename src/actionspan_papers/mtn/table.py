@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -25,10 +25,6 @@ _WHY_NOT = {
     "too many proposals": "one percent of the lists is more than that AN",
     "no frame rates": "THUMOS14's protocol needs the frame rate of each video",
 }
-
-
-_Read = tuple[TableName, Mapping[str, VideoScores], str]
-"""The table, the scores by method, and on what they were measured."""
 FEATURES = {"features": "features.h5, whose attributes describe it"}
 """The flag of the file that says what was measured."""
 SCORES: Mapping[str, Any] = {
@@ -41,24 +37,19 @@ SCORES: Mapping[str, Any] = {
 """The flags of what is made of scores by video."""
 
 
-def _read(arguments: argparse.Namespace, _: EvaluationSettings) -> _Read:
+class Measured(NamedTuple):
+    """What a step on scores by video is made of."""
+
+    scores: Mapping[str, VideoScores]
+    """By method."""
+    on: str
+    """On what they were measured."""
+
+
+def read_measured(arguments: argparse.Namespace) -> Measured:
+    """Read the scores by video that the flags name."""
     measured = f"{measured_on(arguments.features)}, subset {arguments.subset}"
-    return arguments.table, read_video_scores(arguments.videos), measured
-
-
-def _table(_: object, read: _Read, settings: EvaluationSettings) -> Table:
-    name, scores, measured = read
-    rows = table_rows(name, scores, settings)
-    metrics = list(map(heading, TABLES[name].metrics))
-    titles = {"method": "method", "published_as": "published as"}
-    titles |= {metric: f"{metric}, ours" for metric in metrics}
-    titles |= {f"{metric}_published": f"{metric}, published" for metric in metrics}
-    titles |= {"published_source": "source of the published numbers"}
-    return Table(
-        caption=table_caption(name, rows, scores, measured, settings),
-        titles=titles,
-        align=f"ll{'r' * 2 * len(metrics)}l",
-    )
+    return Measured(read_video_scores(arguments.videos), measured)
 
 
 def measured_on(features: Path) -> str:
@@ -185,10 +176,28 @@ def measured_words(
     )
 
 
+_Read = tuple[TableName, Measured]
+
+
+def _table(_: object, read: _Read, settings: EvaluationSettings) -> Table:
+    name, measured = read
+    rows = table_rows(name, measured.scores, settings)
+    metrics = list(map(heading, TABLES[name].metrics))
+    titles = {"method": "method", "published_as": "published as"}
+    titles |= {metric: f"{metric}, ours" for metric in metrics}
+    titles |= {f"{metric}_published": f"{metric}, published" for metric in metrics}
+    titles |= {"published_source": "source of the published numbers"}
+    return Table(
+        caption=table_caption(name, rows, *measured, settings),
+        titles=titles,
+        align=f"ll{'r' * 2 * len(metrics)}l",
+    )
+
+
 EXPERIMENT = Experiment(
     inputs={"table": {"required": True, "choices": list(TABLES), "help": "which"}, **SCORES},
-    read=_read,
-    rows=lambda read, settings: table_rows(read[0], read[1], settings),
+    read=lambda arguments, _: (arguments.table, read_measured(arguments)),
+    rows=lambda read, settings: table_rows(read[0], read[1].scores, settings),
     table=_table,
     settings=(EvaluationSettings,),
 )
