@@ -39,7 +39,7 @@ def judge(
     return NOT_TESTABLE, why
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Claim:
     """That one method is better than another by one measure."""
 
@@ -113,15 +113,7 @@ def found(
     **how: Any,
 ) -> Finding:
     """Return the verdict on a claim by our difference; `how` are other fields of `Claim`."""
-    claim = Claim(
-        text=text,
-        source=source,
-        better=better,
-        worse=worse,
-        measure=measure,
-        published=published,
-        **how,
-    )
+    claim = Claim(text, source, better, worse, measure, published=published, **how)
     return claim.judged(difference)
 
 
@@ -138,13 +130,13 @@ def findings_on(
     """Return the verdicts on a table of claims in one case, which has values by name.
 
     Texts name values in braces, and differences are made of them; `judge` makes an interval of a
-    difference, and `how` are options of `found`.
+    difference, and `how` are other fields of `Claim`.
     """
     findings = []
     for *texts, difference in questions:
         text, source, better, worse, measure = (str(each).format_map(case) for each in texts)
-        ours = judge(difference(case))
-        findings.append(found(text, source, better, worse, measure, ours, **how))
+        claim = Claim(text, source, better, worse, measure, **how)
+        findings.append(claim.judged(judge(difference(case))))
     return findings
 
 
@@ -158,21 +150,20 @@ def no_runs(names: Sequence[str]) -> str:
     return f"There are no runs of {' and '.join(names)}." if names else ""
 
 
-def claims_experiment(
-    paper: str,
-    judge: Callable[..., tuple[Sequence[Finding], Sequence[str]]],
-    **options: Any,
-) -> Experiment:
+_Judged = tuple[Sequence[Finding], Sequence[str]]
+
+
+def claims_experiment(paper: str, judge: Callable[..., _Judged], **options: Any) -> Experiment:
     """Return the experiment that writes the verdicts on a paper, given by its number.
 
     `judge` gets the flags and the settings, and returns the findings and the lines above them;
     the options are those of `Experiment`.
     """
 
-    def rows(judged: tuple[Sequence[Finding], Sequence[str]], *_: object) -> list[Row]:
+    def rows(judged: _Judged, *_: object) -> list[Row]:
         return [finding.row() for finding in judged[0]]
 
-    def table(_: object, judged: tuple[Sequence[Finding], Sequence[str]], *__: object) -> Table:
+    def table(_: object, judged: _Judged, *__: object) -> Table:
         findings, caption = judged
         counts = Counter(finding.verdict for finding in findings)
         numbers = ", ".join(f"{counts[verdict]} {verdict}" for verdict in VERDICTS)

@@ -54,17 +54,9 @@ def _claims(place: str, better: str, worse: str, text: str, *keys: str) -> list[
             table = cast(TableName, place.replace(" ", ""))
             high, low = (published_value(table, method, key) for method in (better, worse))
             published = None if high is None or low is None else high - low
-        claim = Claim(
-            text=text,
-            source=f"001, {place}",
-            better=better,
-            worse=worse,
-            measure=key.replace("thumos14_", "THUMOS14 "),
-            key=key,
-            published=published,
-            form="+.4f" if key == LOSS else "+.2f",
-        )
-        claims.append(claim)
+        measure, form = key.replace("thumos14_", "THUMOS14 "), "+.4f" if key == LOSS else "+.2f"
+        sides = text, f"001, {place}", better, worse
+        claims.append(Claim(*sides, measure, key=key, published=published, form=form))
     return claims
 
 
