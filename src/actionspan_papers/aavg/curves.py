@@ -6,13 +6,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from actionspan.errors import InputError
-from actionspan_papers.aavg import readers
-from actionspan_papers.aavg.comparisons import (
-    COMPARISONS,
-    STREAM_NAMES,
-    Comparison,
-    curve_figures,
-)
+from actionspan_papers.aavg import comparisons, readers
+from actionspan_papers.aavg.comparisons import STREAM_NAMES
 from actionspan_papers.aavg.settings import ExperimentSettings
 from actionspan_papers.curves import draw_curves, epoch_rows, range_forms
 from actionspan_papers.estimates import Estimate, over_seeds, over_seeds_words
@@ -20,6 +15,7 @@ from actionspan_papers.experiments import Experiment, Row, Table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+    from pandas import DataFrame
 
 _COLUMN = "validation_accuracy"
 _TITLES = {
@@ -34,7 +30,7 @@ _TITLES = {
 
 
 class _Read(NamedTuple):
-    comparison: Comparison
+    comparison: comparisons.Comparison
     stream: str
     curves: dict[str, readers.RunLogs]
     """By their name in the figure."""
@@ -50,7 +46,7 @@ def _read(arguments: argparse.Namespace, _: ExperimentSettings) -> _Read:
     logs, trained = readers.read_logged_runs(arguments, None)
     figure = arguments.figure
     name, _, wanted = figure.rpartition("_")
-    comparison = COMPARISONS[name]
+    comparison = comparisons.COMPARISONS[name]
     curves: dict[str, readers.RunLogs] = {}
     for (name, stream), run_logs in logs.items():
         label = comparison.label(run_logs.learning)
@@ -100,13 +96,12 @@ def _summary(label: str, logs: readers.RunLogs, confidence: float) -> Row:
     return dict(zip(_TITLES, cells, strict=True))
 
 
-def _draw(figure: "Figure", __: object, read: _Read, ___: ExperimentSettings) -> None:
+def _draw(figure: "Figure", frame: "DataFrame", read: _Read, _: ExperimentSettings) -> None:
     title = f"{read.comparison.title}, {STREAM_NAMES[read.stream]}: validation accuracy (%)"
-    values = {label: logs.accuracy for label, logs in read.curves.items()}
-    draw_curves(figure, values, title, "validation accuracy")
+    draw_curves(figure, frame, "curve", _COLUMN, title)
 
 
-_FIGURE = {"figure": {"required": True, "choices": curve_figures(), "help": "which"}}
+_FIGURE = {"figure": {"required": True, "choices": comparisons.curve_figures(), "help": "which"}}
 EXPERIMENT = Experiment(
     inputs={**_FIGURE, **readers.LOGS_AND_SCORES},
     read=_read,

@@ -10,7 +10,7 @@ from actionspan.errors import InputError
 from actionspan_papers.aavg import readers
 from actionspan_papers.aavg.comparisons import STREAM_NAMES
 from actionspan_papers.aavg.settings import ExperimentSettings
-from actionspan_papers.curves import range_forms
+from actionspan_papers.curves import range_cells, range_forms
 from actionspan_papers.estimates import over_seeds, over_seeds_words
 from actionspan_papers.experiments import Cell, Experiment, Row, Table, values, where
 
@@ -48,8 +48,7 @@ def _rows(read: tuple[_Sweep, str], _: ExperimentSettings) -> list[Row]:
     for (method, stream), tried in read[0].items():
         for rate, best in tried.items():
             named: Row = {"method": method, "stream": stream, "learning_rate": rate}
-            ends = map(float, (best.mean(), best.min(), best.max()))
-            rows.append({**named, "seeds": len(best), **dict(zip(_RANGE, ends, strict=True))})
+            rows.append({**named, "seeds": len(best), **range_cells(_COLUMN, best)})
     return rows
 
 

@@ -17,6 +17,7 @@ from actionspan_papers.runs import named_files, read_logs
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+    from pandas import DataFrame
 
 _COLUMN = "validation_loss"
 _TITLES = {
@@ -76,9 +77,9 @@ def _table(_: object, read: _Read, settings: EvaluationSettings) -> Table:
     return Table(caption=caption, titles=_TITLES, rows=rows, align="lrrrr")
 
 
-def _draw(figure: "Figure", _: object, read: _Read, __: EvaluationSettings) -> None:
+def _draw(figure: "Figure", frame: "DataFrame", *_: object) -> None:
     title = "Validation loss: mean, and from lowest to highest seed"
-    draw_curves(figure, read[0], title, "validation loss")
+    draw_curves(figure, frame, "model", _COLUMN, title)
 
 
 EXPERIMENT = Experiment(
