@@ -18,7 +18,6 @@ from actionspan.settings import add_settings, from_arguments
 from actionspan_papers.estimates import Estimate, over_seeds
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
     from pandas import DataFrame
 
 Cell = str | int | float | Estimate
@@ -90,46 +89,52 @@ class Experiment:
 
     def run(self, arguments: argparse.Namespace) -> None:
         """Write the TSV, the Markdown and the figures."""
-        settings = [self._settings(each, arguments) for each in self.settings]
+        settings = [
+            from_arguments(
+                each, arguments, **{name: getattr(each(), name) for name in self.planned}
+            )
+            for each in self.settings
+        ]
         given = self.read(arguments, *settings) if self.read else arguments
         rows = self.rows(given, *settings)
         write_tsv(arguments.out_tsv, *table_cells(rows, self.forms))
         frame = read_frame(arguments.out_tsv)
         table = self.table(frame, given, *settings)
         write_text(arguments.out_markdown, self._markdown(table, rows))
-        draw = self.figure
-        if draw is not None:
-            paths = arguments.out_figures
-            write_figures(paths, lambda figure: draw(figure, frame, given, *settings), self.size)
+        if self.figure is not None:
+            for path in arguments.out_figures:
+                self._draw(self.figure, path, frame, given, *settings)
 
-    def _settings(self, settings: type[Any], arguments: argparse.Namespace) -> Any:
-        planned = {name: getattr(settings(), name) for name in self.planned}
-        return from_arguments(settings, arguments, **planned)
+    def _draw(self, draw: Callable[..., None], path: Path, *drawn: object) -> None:
+        from matplotlib.figure import Figure
+        from matplotlib.layout_engine import ConstrainedLayoutEngine
+
+        from actionspan.files.figures import house_style, save_figure
+
+        with house_style():
+            layout = ConstrainedLayoutEngine(w_pad=0.08, h_pad=0.08)
+            figure = Figure(figsize=self.size, layout=layout)
+            draw(figure, *drawn)
+            save_figure(figure, path)
 
     def _markdown(self, table: Table, rows: Sequence[Row]) -> str:
         forms = {**self.forms, **table.forms}
-        cells = [
-            [table.words.get(str(row[name]), row[name]) for name in table.titles]
-            for row in (rows if table.rows is None else table.rows)
-        ]
+        shown = rows if table.rows is None else table.rows
         align = table.align or "".join(
-            "l" if all(isinstance(cell, str) for cell in column) else "r"
-            for column in zip(*cells, strict=True)
+            "l" if all(isinstance(row[name], str) for row in shown) else "r"
+            for name in table.titles
         )
         texts = [
-            [
-                _text(cell, forms.get(name, NUMBER))
-                for name, cell in zip(table.titles, row, strict=True)
-            ]
-            for row in cells
+            [_text(row[name], forms.get(name, NUMBER), table.words) for name in table.titles]
+            for row in shown
         ]
         lines = markdown_table(align, list(table.titles.values()), texts)
         return "\n".join([*table.caption, "", *lines, ""])
 
 
-def _text(cell: Cell, form: str) -> str:
+def _text(cell: Cell, form: str, words: Mapping[str, str] = {}) -> str:
     if isinstance(cell, str | Integral | Estimate):
-        return str(cell)
+        return words.get(str(cell), str(cell))
     return "" if form and math.isnan(cell) else f"{cell:{form}}"
 
 
@@ -217,22 +222,3 @@ def over_rows(
     if not len(found) or np.isnan(found).any():
         return Estimate(why_not="none", form=form)
     return over_seeds([found], confidence, form=form)
-
-
-def write_figures(
-    paths: Sequence[Path],
-    draw: "Callable[[Figure], None]",
-    size: tuple[float, float],
-) -> None:
-    """Draw a figure of a size in inches into each file, once for each."""
-    from matplotlib.figure import Figure
-    from matplotlib.layout_engine import ConstrainedLayoutEngine
-
-    from actionspan.files.figures import house_style, save_figure
-
-    for path in paths:
-        with house_style():
-            layout = ConstrainedLayoutEngine(w_pad=0.08, h_pad=0.08)
-            figure = Figure(figsize=size, layout=layout)
-            draw(figure)
-            save_figure(figure, path)

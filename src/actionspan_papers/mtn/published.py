@@ -16,8 +16,6 @@ ACTIVITYNET = ("AR@1", "AR@5", "AR@10", "AR@50", "AR@100", "AUC")
 class PublishedRow(NamedTuple):
     """The numbers of a method as they are printed."""
 
-    method: str
-    """Our name of the method; where we do not build it, the paper's."""
     name: str = ""
     """The paper's name of it."""
     values: Mapping[str, str] = {}
@@ -30,7 +28,8 @@ class Table(NamedTuple):
 
     title: str
     metrics: tuple[str, ...]
-    rows: tuple[PublishedRow, ...]
+    rows: Mapping[str, PublishedRow]
+    """By our name of the method; where we do not build it, by the paper's."""
     others_below: bool = False
     """Whether our methods that it does not name are below its rows; else above them."""
 
@@ -40,15 +39,15 @@ def _table(number: int, title: str, metrics: tuple[str, ...], text: str) -> Tabl
 
     A source that begins with a bracket is a remark on the table itself, as is an empty source.
     """
-    rows = []
+    rows = {}
     for line in text.strip().splitlines():
         method, name, numbers, source = (cell.strip() for cell in line.split("|"))
         cells = zip(metrics, numbers.split(), strict=True)
         values = {metric: cell for metric, cell in cells if cell != "-"}
         if not source.startswith("001"):
             source = f"001, table {number} {source}".strip()
-        rows.append(PublishedRow(method, name, values, source))
-    return Table(title, metrics, tuple(rows), others_below=number == 3)
+        rows[method] = PublishedRow(name, values, source)
+    return Table(title, metrics, rows, others_below=number == 3)
 
 
 _TABLE1 = """
@@ -88,5 +87,5 @@ TABLES: Mapping[TableName, Table] = {
 
 def published_value(table: TableName, method: str, metric: str) -> float | None:
     """Return a printed number in percent; None where the table has none."""
-    rows = (row for row in TABLES[table].rows if row.method == method and metric in row.values)
-    return next((float(row.values[metric]) for row in rows), None)
+    row = TABLES[table].rows.get(method, PublishedRow())
+    return float(row.values[metric]) if metric in row.values else None

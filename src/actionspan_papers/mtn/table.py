@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -68,11 +68,10 @@ def table_rows(
     """
     table = TABLES[name]
     means = resample(scores, table.metrics, settings)
-    published = {row.method: row for row in table.rows}
-    others = [name for name in scores if name not in published]
+    others = [name for name in scores if name not in table.rows]
     rows: list[Row] = []
-    for method in [*published, *others] if table.others_below else [*others, *published]:
-        printed, scored = published.get(method, PublishedRow(method)), scores.get(method)
+    for method in [*table.rows, *others] if table.others_below else [*others, *table.rows]:
+        printed, scored = table.rows.get(method, PublishedRow()), scores.get(method)
         row: dict[str, Cell] = {"method": method, "published_as": printed.name}
         row["seeds"] = "" if scored is None else len(scored.values)
         for column, metric in enumerate(table.metrics):
@@ -141,13 +140,9 @@ def table_caption(
 
 def _not_above(rows: Sequence[Row], metrics: Sequence[str]) -> list[str]:
     """Say in which measures MTN is not above BSN, as it is in each of the paper's tables."""
-    found = {row["method"]: row for row in rows}
-    both = [(name, found["mtn"][name], found["origin"][name]) for name in map(heading, metrics)]
-    below = [
-        name
-        for name, mtn, bsn in both
-        if isinstance(mtn, Estimate) and isinstance(bsn, Estimate) and mtn.value <= bsn.value
-    ]
+    found = {row["method"]: cast(Mapping[str, Estimate], row) for row in rows}
+    mtn, bsn = found["mtn"], found["origin"]
+    below = [name for name in map(heading, metrics) if mtn[name].value <= bsn[name].value]
     text = f"MTN is not above BSN (origin) here in {', '.join(below)}; in the paper it is in all."
     return [text] if below else []
 
