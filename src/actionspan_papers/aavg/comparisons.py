@@ -83,12 +83,6 @@ def run_of(method: str, learners: int, interval: int | None = None) -> Learning:
     )
 
 
-def compared_runs(settings: ExperimentSettings, learners: int) -> list[Learning]:
-    """Return the runs of all comparisons, each once, of the first seed."""
-    every = (run for each in COMPARISONS.values() for run in each.runs(settings, learners))
-    return list(dict.fromkeys(every))
-
-
 def rate_runs(settings: ExperimentSettings, learners: int, configured: float) -> list[Learning]:
     """Return the first seed's runs that sweep the learning rate.
 
@@ -133,7 +127,8 @@ def rate_logs(config: Config) -> list[str]:
 def compared_files(config: Config, file: str) -> list[str]:
     """Return a file of all seeds and streams of all runs that are compared."""
     settings, learners = _experiments(config)
-    return run_paths(compared_runs(settings, learners), STREAMS, settings.seeds, file)
+    runs = [run for each in COMPARISONS.values() for run in each.runs(settings, learners)]
+    return run_paths(runs, STREAMS, settings.seeds, file)
 
 
 def variant_scores(config: Config) -> list[str]:

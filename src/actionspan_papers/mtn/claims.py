@@ -11,17 +11,10 @@ from actionspan.arrays import Float64
 from actionspan.evaluation.records import EvaluationSettings
 from actionspan_papers.claims import VERDICTS, Claim, Finding, claims_experiment, no_runs, one_seed
 from actionspan_papers.estimates import Estimate, over_samples_and_seeds, over_seeds
+from actionspan_papers.mtn import table
 from actionspan_papers.mtn.loss_curves import LOGS, read_losses
-from actionspan_papers.mtn.published import THUMOS14, TableName, published_value
+from actionspan_papers.mtn.published import TABLES, THUMOS14, TableName
 from actionspan_papers.mtn.scores import METRICS, VideoScores
-from actionspan_papers.mtn.table import (
-    SCORES,
-    heading,
-    measured_words,
-    read_measured,
-    resample,
-    why_not,
-)
 
 LOSS = "lowest validation loss"
 _FIGURE = "figure 10"
@@ -32,10 +25,10 @@ _SAME_TRAININGS = {"tag", "origin"}
 def _judged(
     arguments: argparse.Namespace, settings: EvaluationSettings
 ) -> tuple[list[Finding], list[str]]:
-    measured = read_measured(arguments)
+    measured = table.read_measured(arguments)
     findings = judge_claims(measured.scores, read_losses(arguments.logs), settings)
     caption = [
-        f"Measured with {measured_words(*measured, settings)}",
+        f"Measured with {table.measured_words(*measured, settings)}",
         "A difference above 0 speaks for the claim. It is the better method's percentage less the "
         "worse one's on the same videos; of losses, which have an interval over seeds alone, it is "
         "the worse model's less the better one's. A verdict is on the sign of the difference, not "
@@ -47,16 +40,15 @@ def _judged(
 
 def _claims(place: str, better: str, worse: str, text: str, *keys: str) -> list[Claim]:
     """Return a claim for each measure of a table, or on the losses that figure 10 draws."""
+    sides = text, f"001, {place}", better, worse
+    if place == _FIGURE:
+        return [Claim(*sides, key, key=key, form="+.4f") for key in keys]
     claims = []
+    rows = TABLES[cast(TableName, place.replace(" ", ""))].rows
     for key in keys:
-        published = None
-        if key != LOSS:
-            table = cast(TableName, place.replace(" ", ""))
-            high, low = (published_value(table, method, key) for method in (better, worse))
-            published = None if high is None or low is None else high - low
-        measure, form = key.replace("thumos14_", "THUMOS14 "), "+.4f" if key == LOSS else "+.2f"
-        sides = text, f"001, {place}", better, worse
-        claims.append(Claim(*sides, measure, key=key, published=published, form=form))
+        published = float(rows[better].values[key]) - float(rows[worse].values[key])
+        measure = key.replace("thumos14_", "THUMOS14 ")
+        claims.append(Claim(*sides, measure, key=key, published=published))
     return claims
 
 
@@ -93,7 +85,7 @@ def judge_claims(
 
     The scores are of at least one method; losses are (S, E), NaN where there are none.
     """
-    means = resample(scores, METRICS, settings)
+    means = table.resample(scores, METRICS, settings)
     findings = []
     for claim in CLAIMS:
         measured: Mapping[str, VideoScores | Float64] = losses if claim.key == LOSS else scores
@@ -126,7 +118,7 @@ def _of_scores(
     difference = float(better.mean() - worse.mean())
     if math.isnan(difference):
         reasons = [
-            f"{scored.method} has no {heading(claim.key)}: {why_not(scored, claim.key)}"
+            f"{scored.method} has no {table.heading(claim.key)}: {table.why_not(scored, claim.key)}"
             for scored, values in zip(both, (better, worse), strict=True)
             if np.isnan(values).any()
         ]
@@ -152,6 +144,6 @@ def _of_losses(
 
 
 EXPERIMENT = claims_experiment(
-    "001", _judged, inputs={**SCORES, **LOGS}, settings=(EvaluationSettings,)
+    "001", _judged, inputs={**table.SCORES, **LOGS}, settings=(EvaluationSettings,)
 )
 add_arguments, run = EXPERIMENT.add_arguments, EXPERIMENT.run

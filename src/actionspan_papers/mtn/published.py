@@ -83,9 +83,3 @@ TABLES: Mapping[TableName, Table] = {
     "table2": _table(2, _TITLE2, THUMOS14, _TABLE2),
     "table3": _table(3, _TITLE3, ACTIVITYNET, _TABLE3),
 }
-
-
-def published_value(table: TableName, method: str, metric: str) -> float | None:
-    """Return a printed number in percent; None where the table has none."""
-    row = TABLES[table].rows.get(method, PublishedRow())
-    return float(row.values[metric]) if metric in row.values else None

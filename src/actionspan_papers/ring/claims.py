@@ -9,26 +9,13 @@ from typing import Any
 import numpy as np
 
 from actionspan.arrays import Float64
+from actionspan.scaling import timing_model
 from actionspan.scaling.times import Run
-from actionspan.scaling.timing_model import (
-    CONFIDENCE,
-    faster_ranges,
-    least_squares,
-    model_columns,
-    ranks_and_seconds,
-)
 from actionspan_papers import claims
 from actionspan_papers.claims import claims_experiment
 from actionspan_papers.estimates import Estimate, alike, over_seeds
-from actionspan_papers.ring.fits import (
-    GPUS,
-    PRINTED,
-    RING_BY_EQUATION_1,
-    TIMES,
-    ratios,
-    runs_of,
-    times,
-)
+from actionspan_papers.ring import fits
+from actionspan_papers.ring.fits import GPUS, PRINTED, ratios, times
 
 # key | claim | place | better | worse | measure | form, and below it why
 _CLAIMS = """
@@ -111,9 +98,9 @@ def _by_the_paper() -> tuple[Mapping[str, float], Mapping[str, object]]:
     alone = t_ps + p_ps
     # equation 2 is the curve a/n + b·n + c with b = 0
     slope, level = t_ring - c_ring, c_ring + p_ring
-    ((_, last),) = faster_ranges(PRINTED["ps"], (slope, 0.0, level))
+    ((_, last),) = timing_model.faster_ranges(PRINTED["ps"], (slope, 0.0, level))
     beyond = np.array([float(last or 0) + 1])
-    by_equation_1 = least_squares(model_columns("ps", gpus), ring)
+    by_equation_1 = timing_model.least_squares(timing_model.model_columns("ps", gpus), ring)
     saved = c_ps * gpus - c_ring * (gpus - 1) / gpus
     apart = 100 * abs(t_ring / t_ps - 1)
     # after the scatter GPU n has the sum of block n + 1; the printed gather begins with n - 1
@@ -138,9 +125,9 @@ def _by_the_paper() -> tuple[Mapping[str, float], Mapping[str, object]]:
         **{f"{name}_ratio": ratios(name, gpus)[-1] for name in PRINTED},
         **{"last": last, "beyond": int(beyond[0]), "less_from": int(gpus[saved > 0][0])},
         **{"right": right, "central": central, "each": each, "every": each * GPUS},
-        **{"equal": t_ps - slope, "printed": RING_BY_EQUATION_1},
+        **{"equal": t_ps - slope, "printed": fits.RING_BY_EQUATION_1},
         "leads": ", ".join(f"{value:+.3f}" for value in lead),
-        "noise": abs(RING_BY_EQUATION_1) / float(by_equation_1.inverse[1, 1]) ** 0.5,
+        "noise": abs(fits.RING_BY_EQUATION_1) / float(by_equation_1.inverse[1, 1]) ** 0.5,
         "open": f"Run times leave the ring's C open: any C with T = {slope:.1f} + C and "
         f"P = {level:.1f} - C gives the same times",
     }
@@ -179,15 +166,15 @@ def _sum(logarithms: Logarithms, signs: Mapping[tuple[str, int], int]) -> Estima
     groups = [sign * logarithms[key] for key, sign in signs.items()]
     if min(map(len, groups)) < 2:
         return "One run of each says nothing about the next."
-    return over_seeds(groups, CONFIDENCE, float(sum(group.mean() for group in groups)))
+    return over_seeds(groups, timing_model.CONFIDENCE, float(sum(group.mean() for group in groups)))
 
 
 def _negative(runs: Sequence[Run]) -> Estimate | str:
     """Return -C of equation 1 fitted to the ring's runs."""
     if not runs:
         return "There are no runs of ring."
-    ranks, seconds = ranks_and_seconds(runs)
-    fit = least_squares(model_columns("ps", ranks), seconds)
+    ranks, seconds = timing_model.ranks_and_seconds(runs)
+    fit = timing_model.least_squares(timing_model.model_columns("ps", ranks), seconds)
     ends = fit.estimate.interval([0, -1, 0]) if fit.estimate and fit.degrees else None
     if ends is None:
         return "Runs on three numbers of ranks, and one more, are needed to fit equation 1."
@@ -202,8 +189,8 @@ def _judged(arguments: argparse.Namespace) -> tuple[list[claims.Finding], list[s
         "stand for them. The gain is that of the ring's lead in speed ratio from one GPU more; K "
         "is the size of the gradient.",
     ]
-    return judge_claims(runs_of(arguments)), caption
+    return judge_claims(fits.runs_of(arguments)), caption
 
 
-EXPERIMENT = claims_experiment("000", _judged, inputs=TIMES)
+EXPERIMENT = claims_experiment("000", _judged, inputs=fits.TIMES)
 add_arguments, run = EXPERIMENT.add_arguments, EXPERIMENT.run
