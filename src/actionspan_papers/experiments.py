@@ -34,6 +34,11 @@ def files(form: str) -> dict[str, Any]:
     return {"type": Path, "nargs": "+", "required": True, "help": form}
 
 
+def same(*columns: str) -> dict[str, str]:
+    """Return titles for `Table` of columns that are called alike."""
+    return dict(zip(columns, columns, strict=True))
+
+
 @dataclass(frozen=True, kw_only=True)
 class Table:
     """A table for people: lines above it, its columns with their titles, and its rows."""

@@ -11,7 +11,7 @@ from actionspan_papers.aavg.comparisons import STREAM_NAMES
 from actionspan_papers.aavg.settings import ExperimentSettings
 from actionspan_papers.curves import draw_curves, epoch_rows, range_forms
 from actionspan_papers.estimates import Estimate, over_seeds, over_seeds_words
-from actionspan_papers.experiments import Experiment, Row, Table
+from actionspan_papers.experiments import Experiment, Row, Table, same
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -19,13 +19,8 @@ if TYPE_CHECKING:
 
 _COLUMN = "validation_accuracy"
 _TITLES = {
-    "curve": "curve",
-    "run": "run",
-    "seeds": "seeds",
-    "epochs": "epochs",
-    "best": "best accuracy",
-    "where": "first best epoch",
-    "last": "at the last",
+    **same("curve", "run", "seeds", "epochs"),
+    **{"best": "best accuracy", "where": "first best epoch", "last": "at the last"},
 }
 
 

@@ -12,7 +12,7 @@ from actionspan_papers.aavg.comparisons import STREAM_NAMES
 from actionspan_papers.aavg.settings import ExperimentSettings
 from actionspan_papers.curves import range_cells, range_forms
 from actionspan_papers.estimates import over_seeds, over_seeds_words
-from actionspan_papers.experiments import Cell, Experiment, Row, Table, values, where
+from actionspan_papers.experiments import Cell, Experiment, Row, Table, same, values, where
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -63,8 +63,7 @@ def _table(_: object, read: tuple[_Sweep, str], settings: ExperimentSettings) ->
         "the lowest to the highest seed.",
     ]
     rates = sorted({rate for tried in sweep.values() for rate in tried})
-    titles = {"method": "method", "stream": "stream", "seeds": "seeds"}
-    titles |= {repr(rate): f"{rate:g}" for rate in rates}
+    titles = same("method", "stream", "seeds") | {repr(rate): f"{rate:g}" for rate in rates}
     rows: list[Row] = []
     for (method, stream), tried in sweep.items():
         seeds = " or ".join(map(str, sorted({len(best) for best in tried.values()})))

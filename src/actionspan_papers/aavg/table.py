@@ -14,7 +14,7 @@ from actionspan_papers.aavg.comparisons import STREAM_NAMES, STREAMS, run_of
 from actionspan_papers.aavg.published import DATA_SETS, PUBLISHED
 from actionspan_papers.aavg.settings import ExperimentSettings
 from actionspan_papers.estimates import Estimate, over_samples_and_seeds
-from actionspan_papers.experiments import Cell, Experiment, Row, Table
+from actionspan_papers.experiments import Cell, Experiment, Row, Table, same
 from actionspan_papers.resampling import draw_videos, resampled_scores
 
 TWO_STREAM = "two-stream"
@@ -127,8 +127,7 @@ def _table(_: object, read: tuple[readers.Scores, str], settings: ExperimentSett
         "The published numbers are of ResNet-152, 16 learners and the data sets named: the order "
         "of the methods can be compared, the numbers cannot.",
     ]
-    titles = {"method": "method", "seeds": "seeds"}
-    titles |= {kind: f"{STREAM_NAMES[kind]}, ours" for kind in KINDS}
+    titles = same("method", "seeds") | {kind: f"{STREAM_NAMES[kind]}, ours" for kind in KINDS}
     for data in DATA_SETS:
         titles |= {f"{kind}_published_{data}": f"{STREAM_NAMES[kind]}, {data}" for kind in KINDS}
     return Table(caption=caption, titles=titles, align="l" + "r" * (len(titles) - 1))

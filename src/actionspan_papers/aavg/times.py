@@ -11,18 +11,12 @@ from actionspan_papers.aavg.comparisons import STREAM_NAMES
 from actionspan_papers.aavg.published import LEARNERS, TIMES
 from actionspan_papers.aavg.settings import ExperimentSettings
 from actionspan_papers.estimates import Estimate, over_seeds, over_seeds_words
-from actionspan_papers.experiments import Cell, Experiment, Row, Table
+from actionspan_papers.experiments import Cell, Experiment, Row, Table, same
 
 ALONE = "none-k1"
 _TITLES = {
-    "way": "way",
-    "stream": "stream",
-    "learners": "learners",
-    "seeds": "seeds",
-    "accuracy": "accuracy",
-    "samples": "fewer samples",
-    "speedup": "speed-up",
-    "per_learner": "a learner",
+    **same("way", "stream", "learners", "seeds", "accuracy"),
+    **{"samples": "fewer samples", "speedup": "speed-up", "per_learner": "a learner"},
 }
 
 

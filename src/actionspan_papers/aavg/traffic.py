@@ -7,13 +7,10 @@ from actionspan_papers.aavg.comparisons import STREAM_NAMES
 from actionspan_papers.aavg.readers import ON_LOGS, LoggedRuns
 from actionspan_papers.aavg.settings import ExperimentSettings
 from actionspan_papers.estimates import Estimate, over_seeds
-from actionspan_papers.experiments import Experiment, Row, Table
+from actionspan_papers.experiments import Experiment, Row, Table, same
 
 _TITLES = {
-    "run": "run",
-    "stream": "stream",
-    "learners": "learners",
-    "seeds": "seeds",
+    **same("run", "stream", "learners", "seeds"),
     "averages_per_epoch": "averages",
     "sent_mb_per_epoch": "MB",
     "seconds_per_epoch": "seconds",

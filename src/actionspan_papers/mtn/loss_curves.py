@@ -11,7 +11,7 @@ from actionspan.arrays import Float64
 from actionspan.evaluation.records import EvaluationSettings
 from actionspan_papers.curves import draw_curves, epoch_rows, range_forms
 from actionspan_papers.estimates import Estimate, over_seeds, over_seeds_words
-from actionspan_papers.experiments import Experiment, Row, Table, files
+from actionspan_papers.experiments import Experiment, Row, Table, files, same
 from actionspan_papers.mtn.table import FEATURES, measured_on
 from actionspan_papers.runs import named_files, read_logs
 
@@ -20,13 +20,8 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 _COLUMN = "validation_loss"
-_TITLES = {
-    "model": "model",
-    "seeds": "seeds",
-    "epochs": "epochs",
-    "lowest": "lowest loss",
-    "last": "loss at the last epoch",
-}
+_LOSSES = {"lowest": "lowest loss", "last": "loss at the last epoch"}
+_TITLES = same("model", "seeds", "epochs") | _LOSSES
 LOGS = {"logs": files("temporal/{model}[-seedN]/*/log.tsv")}
 """The flag of the logs of training."""
 _Read = tuple[Mapping[str, Float64], str]
