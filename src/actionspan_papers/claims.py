@@ -150,20 +150,20 @@ def no_runs(names: Sequence[str]) -> str:
     return f"There are no runs of {' and '.join(names)}." if names else ""
 
 
-_Judged = tuple[Sequence[Finding], Sequence[str]]
+Judged = tuple[Sequence[Finding], Sequence[str]]
+"""The findings on a paper, and the lines above their table."""
 
 
-def claims_experiment(paper: str, judge: Callable[..., _Judged], **options: Any) -> Experiment:
+def claims_experiment(paper: str, judge: Callable[..., Judged], **options: Any) -> Experiment:
     """Return the experiment that writes the verdicts on a paper, given by its number.
 
-    `judge` gets the flags and the settings, and returns the findings and the lines above them;
-    the options are those of `Experiment`.
+    `judge` gets the flags and the settings; the options are those of `Experiment`.
     """
 
-    def rows(judged: _Judged, *_: object) -> list[Row]:
+    def rows(judged: Judged, *_: object) -> list[Row]:
         return [finding.row() for finding in judged[0]]
 
-    def table(_: object, judged: _Judged, *__: object) -> Table:
+    def table(_: object, judged: Judged, *__: object) -> Table:
         findings, caption = judged
         counts = Counter(finding.verdict for finding in findings)
         numbers = ", ".join(f"{counts[verdict]} {verdict}" for verdict in VERDICTS)

@@ -27,9 +27,7 @@ SAMPLES = "samples of one alone ÷ those of all learners, less 1"
 SPEEDUP = "speed-up ÷ learners, less 1"
 
 
-def _judged(
-    arguments: argparse.Namespace, settings: ExperimentSettings
-) -> tuple[list[claims.Finding], list[str]]:
+def _judged(arguments: argparse.Namespace, settings: ExperimentSettings) -> claims.Judged:
     logs, scores = readers.read_run_logs(arguments.logs), readers.read_run_scores(arguments.scores)
     caption = [
         f"Measured with {readers.training_of(arguments.scores)}; {table.scores_words(scores)}.",

@@ -2,19 +2,19 @@
 
 import argparse
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import cast
 
 import numpy as np
 
-from actionspan.arrays import Float64
 from actionspan.evaluation.records import EvaluationSettings
-from actionspan_papers.claims import VERDICTS, Claim, Finding, claims_experiment, no_runs, one_seed
+from actionspan_papers import claims
+from actionspan_papers.claims import Claim, Finding, claims_experiment
 from actionspan_papers.estimates import Estimate, over_samples_and_seeds, over_seeds
 from actionspan_papers.mtn import table
-from actionspan_papers.mtn.loss_curves import LOGS, read_losses
+from actionspan_papers.mtn.loss_curves import LOGS, Losses, read_losses
 from actionspan_papers.mtn.published import TABLES, THUMOS14, TableName
-from actionspan_papers.mtn.scores import METRICS, VideoScores
+from actionspan_papers.mtn.scores import METRICS, Scores
 
 LOSS = "lowest validation loss"
 _FIGURE = "figure 10"
@@ -22,9 +22,7 @@ _FIGURE = "figure 10"
 _SAME_TRAININGS = {"tag", "origin"}
 
 
-def _judged(
-    arguments: argparse.Namespace, settings: EvaluationSettings
-) -> tuple[list[Finding], list[str]]:
+def _judged(arguments: argparse.Namespace, settings: EvaluationSettings) -> claims.Judged:
     measured = table.read_measured(arguments)
     findings = judge_claims(measured.scores, read_losses(arguments.logs), settings)
     caption = [
@@ -43,20 +41,20 @@ def _claims(place: str, better: str, worse: str, text: str, *keys: str) -> list[
     sides = text, f"001, {place}", better, worse
     if place == _FIGURE:
         return [Claim(*sides, key, key=key, form="+.4f") for key in keys]
-    claims = []
+    every = []
     rows = TABLES[cast(TableName, place.replace(" ", ""))].rows
     for key in keys:
         published = float(rows[better].values[key]) - float(rows[worse].values[key])
         measure = key.replace("thumos14_", "THUMOS14 ")
-        claims.append(Claim(*sides, measure, key=key, published=published))
-    return claims
+        every.append(Claim(*sides, measure, key=key, published=published))
+    return every
 
 
 def mtn_above_bsn(findings: Sequence[Finding]) -> str:
     """Say how many comparisons of tables 1 and 2 show MTN above BSN."""
     text = "MTN finds more than BSN"
     verdicts = [finding.verdict for finding in findings if finding.claim.text == text]
-    shown, opposite, _ = map(verdicts.count, VERDICTS)
+    shown, opposite, _ = map(verdicts.count, claims.VERDICTS)
     said = f"{shown} of {len(verdicts)} comparisons show that {text} (origin)"
     return f"{said}, {opposite} show the opposite." if opposite else f"{said}."
 
@@ -78,9 +76,7 @@ CLAIMS = (
 )
 
 
-def judge_claims(
-    scores: Mapping[str, VideoScores], losses: Mapping[str, Float64], settings: EvaluationSettings
-) -> list[Finding]:
+def judge_claims(scores: Scores, losses: Losses, settings: EvaluationSettings) -> list[Finding]:
     """Return a finding for each claim, in percent (points) or of the loss.
 
     The scores are of at least one method; losses are (S, E), NaN where there are none.
@@ -88,8 +84,8 @@ def judge_claims(
     means = table.resample(scores, METRICS, settings)
     findings = []
     for claim in CLAIMS:
-        measured: Mapping[str, VideoScores | Float64] = losses if claim.key == LOSS else scores
-        difference: Estimate | str = no_runs(sorted({claim.better, claim.worse} - measured.keys()))
+        there = losses.keys() if claim.key == LOSS else scores.keys()
+        difference: Estimate | str = claims.no_runs(sorted({claim.better, claim.worse} - there))
         if not difference and claim.key == LOSS:
             difference = _of_losses(claim, losses, settings)
         elif not difference:
@@ -99,17 +95,14 @@ def judge_claims(
 
 
 def _of_scores(
-    claim: Claim,
-    scores: Mapping[str, VideoScores],
-    means: Mapping[str, tuple[Float64, Float64]],
-    settings: EvaluationSettings,
+    claim: Claim, scores: Scores, means: table.Means, settings: EvaluationSettings
 ) -> Estimate | str:
     """Return the difference of two methods by what `resample` returned, or why there is none."""
     both = [scores[method] for method in (claim.better, claim.worse)]
     videos = len(both[0].video_ids)
     if videos < 2:
         return "One video has no interval over videos."
-    if alone := one_seed([scored.method for scored in both if len(scored.seeds) < 2]):
+    if alone := claims.one_seed([scored.method for scored in both if len(scored.seeds) < 2]):
         return alone
     # (S,) means and (B,) resampled ones of each
     column = METRICS.index(claim.key)
@@ -129,15 +122,13 @@ def _of_scores(
     return over_samples_and_seeds(difference, groups, drawn, videos, settings.confidence)
 
 
-def _of_losses(
-    claim: Claim, losses: Mapping[str, Float64], settings: EvaluationSettings
-) -> Estimate | str:
+def _of_losses(claim: Claim, losses: Losses, settings: EvaluationSettings) -> Estimate | str:
     """Compare the lowest validation losses by Welch's interval over seeds; lower is better."""
     compared = {name: losses[name] for name in (claim.better, claim.worse)}  # (S, E) each
     without = [name for name, curves in compared.items() if not np.isfinite(curves).all()]
     if without:
         return f"The logs of {' and '.join(without)} have epochs without a validation loss."
-    if alone := one_seed([name for name, curves in compared.items() if len(curves) < 2]):
+    if alone := claims.one_seed([name for name, curves in compared.items() if len(curves) < 2]):
         return alone
     better, worse = (curves.min(axis=1) for curves in compared.values())  # (S,)
     return over_seeds([better, worse], settings.confidence, float(worse.mean() - better.mean()))

@@ -24,8 +24,10 @@ _LOSSES = {"lowest": "lowest loss", "last": "loss at the last epoch"}
 _TITLES = same("model", "seeds", "epochs") | _LOSSES
 LOGS = {"logs": files("temporal/{model}[-seedN]/*/log.tsv")}
 """The flag of the logs of training."""
-_Read = tuple[Mapping[str, Float64], str]
-"""The (S, E) validation losses by model, and on what they were measured."""
+Losses = Mapping[str, Float64]
+"""(S, E) validation losses by model."""
+_Read = tuple[Losses, str]
+"""The losses, and on what they were measured."""
 
 
 def read_losses(paths: Sequence[Path]) -> dict[str, Float64]:

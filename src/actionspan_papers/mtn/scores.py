@@ -1,6 +1,6 @@
 """The tables of scores by video, read for all seeds of all methods, in percent."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -34,6 +34,10 @@ class VideoScores:
     def of(self, metrics: Sequence[str]) -> Float64:
         """Return (S, V, M) the values of some measures."""
         return self.values[:, :, [METRICS.index(metric) for metric in metrics]]
+
+
+Scores = Mapping[str, VideoScores]
+"""By method."""
 
 
 def read_video_scores(paths: Sequence[Path]) -> dict[str, VideoScores]:

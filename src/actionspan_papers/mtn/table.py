@@ -16,7 +16,7 @@ from actionspan.evaluation.records import EvaluationSettings
 from actionspan_papers.estimates import Estimate, over_samples_and_seeds
 from actionspan_papers.experiments import Cell, Experiment, Row, Table, files
 from actionspan_papers.mtn.published import TABLES, PublishedRow, TableName
-from actionspan_papers.mtn.scores import VideoScores, read_video_scores
+from actionspan_papers.mtn.scores import Scores, VideoScores, read_video_scores
 from actionspan_papers.resampling import draw_videos, resampled_scores, seed_scores
 
 _WHY_NOT = {
@@ -37,11 +37,14 @@ SCORES: Mapping[str, Any] = {
 """The flags of what is made of scores by video."""
 
 
+Means = Mapping[str, tuple[Float64, Float64]]
+"""By method, (S, M) means of each seed and (B, M) of each resample of the videos."""
+
+
 class Measured(NamedTuple):
     """What a step on scores by video is made of."""
 
-    scores: Mapping[str, VideoScores]
-    """By method."""
+    scores: Scores
     on: str
     """On what they were measured."""
 
@@ -59,9 +62,7 @@ def measured_on(features: Path) -> str:
     return ", on ".join(read_description(features))
 
 
-def table_rows(
-    name: TableName, scores: Mapping[str, VideoScores], settings: EvaluationSettings
-) -> list[Row]:
+def table_rows(name: TableName, scores: Scores, settings: EvaluationSettings) -> list[Row]:
     """Return the rows: the paper's in its order; ours without a published number above or below.
 
     The scores are of at least one method.
@@ -89,13 +90,11 @@ def table_rows(
     return rows
 
 
-def resample(
-    scores: Mapping[str, VideoScores], metrics: Sequence[str], settings: EvaluationSettings
-) -> dict[str, tuple[Float64, Float64]]:
-    """Return each method's means by seed (S, M) and resampled ones (B, M), on the same videos."""
+def resample(scores: Scores, metrics: Sequence[str], settings: EvaluationSettings) -> Means:
+    """Return the means of some measures, resampled on the same videos."""
     videos = len(next(iter(scores.values())).video_ids)
     drawn = draw_videos(videos, settings.resamples, settings.seed)
-    means = {}
+    means: dict[str, tuple[Float64, Float64]] = {}
     for method, scored in scores.items():
         values, instances = scored.of(metrics), scored.instances
         means[method] = seed_scores(values, instances), resampled_scores(values, instances, drawn)
@@ -121,35 +120,33 @@ def heading(metric: str) -> str:
 def table_caption(
     name: TableName,
     rows: Sequence[Row],
-    scores: Mapping[str, VideoScores],
+    scores: Scores,
     measured: str,
     settings: EvaluationSettings,
 ) -> list[str]:
     """Return what a reader must know before comparing: on what ours was measured, and how."""
     cells = (cell for row in rows for cell in row.values() if isinstance(cell, Estimate))
     reasons = dict.fromkeys(cell.why_not for cell in cells if cell.why_not)
+    # where MTN is not above BSN, as it is in each of the paper's tables
+    ours = {row["method"]: cast(Mapping[str, Estimate], row) for row in rows}
+    mtn, bsn = ours["mtn"], ours["origin"]
+    below = [
+        metric
+        for metric in map(heading, TABLES[name].metrics)
+        if mtn[metric].value <= bsn[metric].value
+    ]
+    text = f"MTN is not above BSN (origin) here in {', '.join(below)}; in the paper it is in all."
     return [
         f"Table {name.removeprefix('table')} of paper 001 ({TABLES[name].title}), in percent.",
         f"Ours: {measured_words(scores, measured, settings)}",
         "The published numbers are of other features and other data: the order of the methods "
         "can be compared, the numbers cannot.",
         *(f"No value, {reason}: {_WHY_NOT[reason]}." for reason in reasons),
-        *_not_above(rows, TABLES[name].metrics),
+        *([text] if below else []),
     ]
 
 
-def _not_above(rows: Sequence[Row], metrics: Sequence[str]) -> list[str]:
-    """Say in which measures MTN is not above BSN, as it is in each of the paper's tables."""
-    found = {row["method"]: cast(Mapping[str, Estimate], row) for row in rows}
-    mtn, bsn = found["mtn"], found["origin"]
-    below = [name for name in map(heading, metrics) if mtn[name].value <= bsn[name].value]
-    text = f"MTN is not above BSN (origin) here in {', '.join(below)}; in the paper it is in all."
-    return [text] if below else []
-
-
-def measured_words(
-    scores: Mapping[str, VideoScores], measured: str, settings: EvaluationSettings
-) -> str:
+def measured_words(scores: Scores, measured: str, settings: EvaluationSettings) -> str:
     """Return on what our scores were measured, and what their interval is, as two sentences."""
     first = next(iter(scores.values()))
     by_count = defaultdict(list)
@@ -171,12 +168,16 @@ def measured_words(
     )
 
 
-_Read = tuple[TableName, Measured]
+_Read = tuple[TableName, Measured, list[Row]]
+
+
+def _read(arguments: argparse.Namespace, settings: EvaluationSettings) -> _Read:
+    name, measured = arguments.table, read_measured(arguments)
+    return name, measured, table_rows(name, measured.scores, settings)
 
 
 def _table(_: object, read: _Read, settings: EvaluationSettings) -> Table:
-    name, measured = read
-    rows = table_rows(name, measured.scores, settings)
+    name, measured, rows = read
     metrics = list(map(heading, TABLES[name].metrics))
     titles = {"method": "method", "published_as": "published as"}
     titles |= {metric: f"{metric}, ours" for metric in metrics}
@@ -191,8 +192,8 @@ def _table(_: object, read: _Read, settings: EvaluationSettings) -> Table:
 
 EXPERIMENT = Experiment(
     inputs={"table": {"required": True, "choices": list(TABLES), "help": "which"}, **SCORES},
-    read=lambda arguments, _: (arguments.table, read_measured(arguments)),
-    rows=lambda read, settings: table_rows(read[0], read[1].scores, settings),
+    read=_read,
+    rows=lambda read, _: read[2],
     table=_table,
     settings=(EvaluationSettings,),
 )

@@ -181,7 +181,7 @@ def _negative(runs: Sequence[Run]) -> Estimate | str:
     return Estimate(value=-float(fit.coefficients[1]), low=ends[0], high=ends[1])
 
 
-def _judged(arguments: argparse.Namespace) -> tuple[list[claims.Finding], list[str]]:
+def _judged(arguments: argparse.Namespace) -> claims.Judged:
     caption = [
         "A difference above 0 speaks for the claim. Our runs have the 95 % interval over their "
         f"repeats (Welch). All else is exact: it follows from the printed fits, on {GPUS} GPUs "
