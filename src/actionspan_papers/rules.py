@@ -12,7 +12,7 @@ from typing import Any
 from actionspan.plan.dataset import DatasetPlan
 from actionspan.plan.runs import flags
 from actionspan_papers.aavg import comparisons as aavg
-from actionspan_papers.mtn import targets as mtn
+from actionspan_papers.mtn import published as mtn
 
 PAPERS = {
     "ring": "Paper 000: ring",

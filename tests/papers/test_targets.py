@@ -3,7 +3,7 @@
 import pytest
 
 from actionspan_papers.aavg import comparisons as aavg
-from actionspan_papers.mtn import targets as mtn
+from actionspan_papers.mtn import published as mtn
 
 CONFIG = {
     "features": {"source": "pooled"},

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from actionspan_papers import claims
-from actionspan_papers.aavg import readers, table
-from actionspan_papers.aavg.comparisons import COMPARISONS, STREAM_NAMES, STREAMS
-from actionspan_papers.aavg.published import LEARNERS, TIMES, published_difference
+from actionspan_papers.aavg import comparisons, readers, table
+from actionspan_papers.aavg.comparisons import LEARNERS, STREAM_NAMES, STREAMS, TIMES
 from actionspan_papers.aavg.settings import ExperimentSettings
 from actionspan_papers.aavg.times import ALONE, gain
 from actionspan_papers.claims import claims_experiment
@@ -75,7 +74,7 @@ def _claims(
         claims.Claim(
             *(text, f"003, {place}", better, worse, f"{measure}, {STREAM_NAMES[kind]}"),
             key=kind,
-            published=published_difference(high, low, kind) if printed else None,
+            published=comparisons.published_difference(high, low, kind) if printed else None,
             rule=rule,
         )
         for kind in kinds
@@ -227,7 +226,7 @@ def judge_claims(
     others = [k for k in (*often, _ONCE) if k != "aavg1-k1"]
     findings = []
     for stream in STREAMS:
-        about = COMPARISONS["interval"].numbers[stream], [stream]
+        about = comparisons.COMPARISONS["interval"].numbers[stream], [stream]
         best, harmless = [], []
         for k in often or ["aavg1-k1"]:
             best += _claims("K = -1 ends above every other K", _ONCE, k, *about)

@@ -10,8 +10,7 @@ import numpy as np
 from actionspan.arrays import Float64
 from actionspan.plan.runs import Learning
 from actionspan_papers.aavg import readers
-from actionspan_papers.aavg.comparisons import STREAM_NAMES, STREAMS, run_of
-from actionspan_papers.aavg.published import DATA_SETS, PUBLISHED
+from actionspan_papers.aavg.comparisons import DATA_SETS, PUBLISHED, STREAM_NAMES, STREAMS, run_of
 from actionspan_papers.aavg.settings import ExperimentSettings
 from actionspan_papers.estimates import Estimate, over_samples_and_seeds
 from actionspan_papers.experiments import Cell, Experiment, Row, Table, same

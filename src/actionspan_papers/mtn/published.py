@@ -1,11 +1,16 @@
-"""The published numbers of paper 001's tables, each with its source, in percent.
+"""The published numbers of paper 001's tables, each with its source, and the runs beside them.
 
-The values are written as they are printed there; fractions (0.756) are written in percent (75.6).
+The values, in percent, are written as they are printed; fractions (0.756) are written as 75.6.
 They were measured with the features of each paper, on all of ActivityNet-1.3 or THUMOS14.
 """
 
-from collections.abc import Mapping
-from typing import Literal, NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal, NamedTuple
+
+from actionspan.plan.runs import with_seed
+
+Config = Mapping[str, Any]
+"""The checked configuration."""
 
 TableName = Literal["table1", "table2", "table3"]
 
@@ -83,3 +88,45 @@ TABLES: Mapping[TableName, Table] = {
     "table2": _table(2, _TITLE2, THUMOS14, _TABLE2),
     "table3": _table(3, _TITLE3, ACTIVITYNET, _TABLE3),
 }
+
+LOSS_MODELS = ("origin", "cnn2", "cnn4", "mtn")
+"""The curves of paper 001's figure 10."""
+
+
+def table_scores(config: Config, table: str) -> list[str]:
+    """Return the scores by video that a table is made of."""
+    models = TABLES["table3"].rows if table == "table3" else config["temporal"]["models"]
+    return _video_scores(config, [*models, *_baselines(config)])
+
+
+def claim_scores(config: Config) -> list[str]:
+    """Return the scores by video that the claims compare."""
+    return _video_scores(config, [*TABLES["table3"].rows, *(set(_baselines(config)) & {"tag"})])
+
+
+def loss_logs(config: Config) -> list[str]:
+    """Return the logs of training that figure 10 is made of."""
+    section = config["temporal"]
+    trained = f"{section['exchange']}-{section['ranks']}"
+    names = _seed_names(config, LOSS_MODELS)
+    return [f"results/temporal/{name}/{trained}/log.tsv" for name in names]
+
+
+def _seed_names(config: Config, methods: Iterable[str]) -> list[str]:
+    """Return the names of all seeds of some methods; a method without chance has one."""
+    count = config["evaluation"]["seeds"]
+    return [
+        with_seed(method, seed)
+        for method in methods
+        for seed in range(1, 2 if method in ("sliding", "difference") else count + 1)
+    ]
+
+
+def _baselines(config: Config) -> Sequence[str]:
+    """Return the configured baselines; external features have no frame differences."""
+    left_out = "difference" if config["features"]["source"] == "external" else ""
+    return [name for name in config["evaluation"]["baselines"] if name != left_out]
+
+
+def _video_scores(config: Config, methods: Iterable[str]) -> list[str]:
+    return [f"results/evaluation/videos/{name}.tsv" for name in _seed_names(config, methods)]

@@ -15,8 +15,7 @@ from actionspan_papers.aavg.claims import (
     judge_claims,
     not_lower,
 )
-from actionspan_papers.aavg.comparisons import STREAM_NAMES
-from actionspan_papers.aavg.published import published_difference
+from actionspan_papers.aavg.comparisons import STREAM_NAMES, published_difference
 from actionspan_papers.aavg.readers import read_run_logs, read_run_scores
 from actionspan_papers.aavg.settings import ExperimentSettings
 from actionspan_papers.aavg.table import TWO_STREAM, accuracies, estimate
