@@ -117,35 +117,6 @@ def heading(metric: str) -> str:
     return metric.removeprefix("thumos14_")
 
 
-def table_caption(
-    name: TableName,
-    rows: Sequence[Row],
-    scores: Scores,
-    measured: str,
-    settings: EvaluationSettings,
-) -> list[str]:
-    """Return what a reader must know before comparing: on what ours was measured, and how."""
-    cells = (cell for row in rows for cell in row.values() if isinstance(cell, Estimate))
-    reasons = dict.fromkeys(cell.why_not for cell in cells if cell.why_not)
-    # where MTN is not above BSN, as it is in each of the paper's tables
-    ours = {row["method"]: cast(Mapping[str, Estimate], row) for row in rows}
-    mtn, bsn = ours["mtn"], ours["origin"]
-    below = [
-        metric
-        for metric in map(heading, TABLES[name].metrics)
-        if mtn[metric].value <= bsn[metric].value
-    ]
-    text = f"MTN is not above BSN (origin) here in {', '.join(below)}; in the paper it is in all."
-    return [
-        f"Table {name.removeprefix('table')} of paper 001 ({TABLES[name].title}), in percent.",
-        f"Ours: {measured_words(scores, measured, settings)}",
-        "The published numbers are of other features and other data: the order of the methods "
-        "can be compared, the numbers cannot.",
-        *(f"No value, {reason}: {_WHY_NOT[reason]}." for reason in reasons),
-        *([text] if below else []),
-    ]
-
-
 def measured_words(scores: Scores, measured: str, settings: EvaluationSettings) -> str:
     """Return on what our scores were measured, and what their interval is, as two sentences."""
     first = next(iter(scores.values()))
@@ -177,17 +148,29 @@ def _read(arguments: argparse.Namespace, settings: EvaluationSettings) -> _Read:
 
 
 def _table(_: object, read: _Read, settings: EvaluationSettings) -> Table:
+    """Return the table, and what a reader must know before comparing."""
     name, measured, rows = read
-    metrics = list(map(heading, TABLES[name].metrics))
+    table, metrics = TABLES[name], list(map(heading, TABLES[name].metrics))
+    cells = (cell for row in rows for cell in row.values() if isinstance(cell, Estimate))
+    reasons = dict.fromkeys(cell.why_not for cell in cells if cell.why_not)
+    caption = [
+        f"Table {name.removeprefix('table')} of paper 001 ({table.title}), in percent.",
+        f"Ours: {measured_words(*measured, settings)}",
+        "The published numbers are of other features and other data: the order of the methods "
+        "can be compared, the numbers cannot.",
+        *(f"No value, {reason}: {_WHY_NOT[reason]}." for reason in reasons),
+    ]
+    # in each of the paper's tables MTN is above BSN
+    ours = {row["method"]: cast(Mapping[str, Estimate], row) for row in rows}
+    below = [one for one in metrics if ours["mtn"][one].value <= ours["origin"][one].value]
+    if below:
+        lost = ", ".join(below)
+        caption += [f"MTN is not above BSN (origin) here in {lost}; in the paper it is in all."]
     titles = {"method": "method", "published_as": "published as"}
     titles |= {metric: f"{metric}, ours" for metric in metrics}
     titles |= {f"{metric}_published": f"{metric}, published" for metric in metrics}
     titles |= {"published_source": "source of the published numbers"}
-    return Table(
-        caption=table_caption(name, rows, *measured, settings),
-        titles=titles,
-        align=f"ll{'r' * 2 * len(metrics)}l",
-    )
+    return Table(caption=caption, titles=titles, align=f"ll{'r' * 2 * len(metrics)}l")
 
 
 EXPERIMENT = Experiment(
