@@ -77,7 +77,7 @@ class Claim:
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """What became of a claim on our data; numbers are NaN where there is none."""
+    """The verdict on a claim on our data; numbers are NaN where there is none."""
 
     claim: Claim
     difference: float = math.nan

@@ -35,7 +35,7 @@ def files(form: str) -> dict[str, Any]:
 
 
 def same(*columns: str) -> dict[str, str]:
-    """Return titles for `Table` of columns that are called alike."""
+    """Return the titles of columns that are shown under their own names."""
     return dict(zip(columns, columns, strict=True))
 
 
@@ -48,9 +48,9 @@ class Table:
     rows: Sequence[Row] | None = None
     """By default the rows of the TSV."""
     forms: Mapping[str, str] = field(default_factory=dict)
-    """How numbers are written where it is not as in the TSV."""
+    """Formats of numbers that differ from those of the TSV."""
     words: Mapping[str, str] = field(default_factory=dict)
-    """What is shown in place of words of the TSV."""
+    """Replacements for words of the TSV."""
     align: str = ""
     """As for `markdown_table`; by default numbers are on the right."""
 
@@ -74,9 +74,9 @@ class Experiment:
     """Flags by name: the help of a required path, or the options of another."""
     settings: tuple[type[Any], ...] = ()
     planned: tuple[str, ...] = ()
-    """Fields of the settings that are no flags: they are about which runs there are."""
+    """Fields of the settings that are not flags: they choose the runs."""
     read: Callable[..., Any] | None = None
-    """Returns what the rows are made of, from the flags and settings."""
+    """Reads the input of the rows, given the flags and settings."""
     forms: Mapping[str, str] = field(default_factory=dict)
     """How numbers of a column are written; an empty form keeps all digits."""
 

@@ -80,7 +80,7 @@ class Experiment:
 
     @property
     def tables(self) -> dict[str, str]:
-        """The files that the step writes, but for figures, by their flags."""
+        """The files that the step writes, without figures, by their flags."""
         both = {"out-tsv": f"{self.path}.tsv", "out-markdown": f"{self.path}.md"}
         return {**(both if self.table else {}), **self.outputs}
 

@@ -47,11 +47,11 @@ class Comparison:
 
     title: str
     labels: Mapping[str, str]
-    """How each method is called in the figure."""
+    """The name of each method in the figure."""
     numbers: Mapping[str, str] = field(default_factory=lambda: dict.fromkeys(STREAMS, ""))
     """The paper's figure of each stream; a stream that is not in it is not drawn."""
     every_interval: bool = False
-    """Whether the method is drawn for all K; else each as it is by default."""
+    """Whether the method is drawn for all K, not at its default alone."""
 
     def runs(self, settings: ExperimentSettings, learners: int) -> list[Learning]:
         """Return the runs of the first seed."""
@@ -59,7 +59,7 @@ class Comparison:
         return [run_of(method, learners, k) for method in self.labels for k in intervals]
 
     def label(self, run: Learning) -> str | None:
-        """Return how a run is called; None where it is not compared here."""
+        """Return the label of a run; None where it is not compared here."""
         if self.every_interval and run.method in self.labels:
             return f"K = {run.interval}"
         return self.labels.get(run.method)
@@ -149,7 +149,7 @@ def rate_logs(config: Config) -> list[str]:
 
 
 def compared_files(config: Config, file: str) -> list[str]:
-    """Return a file of all seeds and streams of all runs that are compared."""
+    """Return the paths of a file, of all seeds and streams of all runs that are compared."""
     settings, learners = _experiments(config)
     runs = [run for each in COMPARISONS.values() for run in each.runs(settings, learners)]
     return run_paths(runs, STREAMS, settings.seeds, file)

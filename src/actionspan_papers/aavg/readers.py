@@ -89,7 +89,7 @@ Read = TypeVar("Read", RunLogs, RunScores)
 
 
 class LoggedRuns(NamedTuple):
-    """What a step on logs is made of."""
+    """The input of a step on logs."""
 
     logs: Logs
     trained: str

@@ -34,7 +34,7 @@ SCORES: Mapping[str, Any] = {
     **FEATURES,
     "subset": {"default": "validation", "help": "default: validation"},
 }
-"""The flags of what is made of scores by video."""
+"""The flags of a step on scores by video."""
 
 
 Means = Mapping[str, tuple[Float64, Float64]]
@@ -42,7 +42,7 @@ Means = Mapping[str, tuple[Float64, Float64]]
 
 
 class Measured(NamedTuple):
-    """What a step on scores by video is made of."""
+    """The input of a step on scores by video."""
 
     scores: Scores
     on: str
