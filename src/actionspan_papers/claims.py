@@ -4,13 +4,10 @@ import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import Any, Literal, get_args
 
 from actionspan_papers.estimates import Estimate
 from actionspan_papers.experiments import Experiment, Row, Table
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
 
 Verdict = Literal["reproduced", "not reproduced", "not testable on this data"]
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
@@ -42,7 +39,7 @@ def judge(
     return NOT_TESTABLE, why
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Claim:
     """That one method is better than another by one measure."""
 
@@ -60,8 +57,14 @@ class Claim:
     form: str = "+.2f"
     """How differences are written."""
 
-    def judged(self, difference: Estimate | str) -> "Finding":
-        """Return the verdict on our difference (above 0 for the claim), or on why there is none."""
+    def judged(self, difference: Estimate | float | str) -> "Finding":
+        """Return the verdict on our difference (above 0 for the claim), or on why there is none.
+
+        A number is counted, not drawn: its interval is itself; NaN was not counted.
+        """
+        if isinstance(difference, int | float):
+            exact = Estimate(value=difference, low=difference, high=difference)
+            difference = "It was not counted." if math.isnan(difference) else exact
         if isinstance(difference, str):
             return Finding(claim=self, verdict=NOT_TESTABLE, why=difference)
         # sums in another order differ by some 1e-15, and an interval of exactly 0 is not above 0
@@ -74,7 +77,7 @@ class Claim:
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """What became of a claim on our data; numbers are NaN where there is none."""
+    """The verdict on a claim on our data; numbers are NaN where there is none."""
 
     claim: Claim
     difference: float = math.nan
@@ -107,26 +110,10 @@ def found(
     measure: str,
     difference: Estimate | float | str,
     published: float | None = None,
-    rule: Rule = judge,
-    form: str = "+.2f",
+    **how: Any,
 ) -> Finding:
-    """Return the verdict on a claim by our difference, or by why there is none.
-
-    A number is counted, not drawn, so that its interval is itself; NaN was not counted.
-    """
-    claim = Claim(
-        text=text,
-        source=source,
-        better=better,
-        worse=worse,
-        measure=measure,
-        published=published,
-        rule=rule,
-        form=form,
-    )
-    if isinstance(difference, (int, float)):
-        exact = Estimate(value=difference, low=difference, high=difference, form=form)
-        difference = "It was not counted." if math.isnan(difference) else exact
+    """Return the verdict on a claim by our difference; `how` are other fields of `Claim`."""
+    claim = Claim(text, source, better, worse, measure, published=published, **how)
     return claim.judged(difference)
 
 
@@ -143,13 +130,13 @@ def findings_on(
     """Return the verdicts on a table of claims in one case, which has values by name.
 
     Texts name values in braces, and differences are made of them; `judge` makes an interval of a
-    difference, and `how` are options of `found`.
+    difference, and `how` are other fields of `Claim`.
     """
     findings = []
     for *texts, difference in questions:
         text, source, better, worse, measure = (str(each).format_map(case) for each in texts)
-        ours = judge(difference(case))
-        findings.append(found(text, source, better, worse, measure, ours, **how))
+        claim = Claim(text, source, better, worse, measure, **how)
+        findings.append(claim.judged(judge(difference(case))))
     return findings
 
 
@@ -163,42 +150,31 @@ def no_runs(names: Sequence[str]) -> str:
     return f"There are no runs of {' and '.join(names)}." if names else ""
 
 
-def claims_experiment(
-    paper: str,
-    judge: Callable[..., tuple[Sequence[Finding], Sequence[str]]],
-    **options: Any,
-) -> Experiment:
+Judged = tuple[Sequence[Finding], Sequence[str]]
+"""The findings on a paper, and the lines above their table."""
+
+
+def claims_experiment(paper: str, judge: Callable[..., Judged], **options: Any) -> Experiment:
     """Return the experiment that writes the verdicts on a paper, given by its number.
 
-    `judge` gets the flags and the settings, and returns the findings and the lines above them;
-    the options are those of `Experiment`.
+    `judge` gets the flags and the settings; the options are those of `Experiment`.
     """
 
-    def rows(judged: tuple[Sequence[Finding], Sequence[str]], *_: object) -> list[Row]:
+    def rows(judged: Judged, *_: object) -> list[Row]:
         return [finding.row() for finding in judged[0]]
 
-    def table(
-        _: "DataFrame", judged: tuple[Sequence[Finding], Sequence[str]], *__: object
-    ) -> Table:
-        return claims_table(paper, *judged)
+    def table(_: object, judged: Judged, *__: object) -> Table:
+        findings, caption = judged
+        counts = Counter(finding.verdict for finding in findings)
+        numbers = ", ".join(f"{counts[verdict]} {verdict}" for verdict in VERDICTS)
+        shown = [{**row, "better": f"{row['better']}, {row['worse']}"} for row in rows(judged)]
+        named = {"better": "better, worse", "published_difference": "published"}
+        return Table(
+            caption=[f"Claims of paper {paper} on our data: {numbers}.", *caption],
+            titles={column: named.get(column, column) for column in shown[0] if column != "worse"},
+            rows=shown,
+            words={verdict: f"**{verdict}**" for verdict in VERDICTS},
+            align="llllrrll",
+        )
 
     return Experiment(read=judge, rows=rows, table=table, **options)
-
-
-def claims_table(paper: str, findings: Sequence[Finding], caption: Sequence[str]) -> Table:
-    """Return the verdicts on a paper for people: how many there are of each, and why."""
-    counts = Counter(finding.verdict for finding in findings)
-    numbers = ", ".join(f"{counts[verdict]} {verdict}" for verdict in VERDICTS)
-    rows = [finding.row() for finding in findings]
-    shown = [
-        {**row, "better": f"{row['better']}, {row['worse']}", "verdict": f"**{row['verdict']}**"}
-        for row in rows
-    ]
-    named = {"better": "better, worse", "published_difference": "published"}
-    titles = {column: named.get(column, column) for column in rows[0] if column != "worse"}
-    return Table(
-        caption=[f"Claims of paper {paper} on our data: {numbers}.", *caption],
-        titles=titles,
-        rows=shown,
-        align="llllrrll",
-    )

@@ -6,41 +6,33 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from actionspan.arrays import Float64
-from actionspan_papers.experiments import Cell, Row
+from actionspan_papers.experiments import Cell, Row, values
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-Band = tuple[Float64, Float64, Float64]
-"""(E,) mean, lowest and highest value of the seeds."""
-
-
-def band(values: Float64) -> Band:
-    """Return mean, lowest and highest of the seeds of (S, E) values."""
-    mean = np.array([float(epoch.mean()) for epoch in values.T])
-    return mean, values.min(axis=0), values.max(axis=0)
+    from pandas import DataFrame
 
 
 def epoch_rows(
-    named: Mapping[str, str], column: str, values: Float64, samples: Float64 | None = None
+    named: Mapping[str, str], column: str, curve: Float64, samples: Float64 | None = None
 ) -> list[Row]:
-    """Return a row an epoch: mean and range of the seeds of (S, E) values.
+    """Return a row an epoch: mean, lowest and highest seed of an (S, E) curve.
 
     It begins with the cells that name the curve; (E,) samples so far get a column of their own.
     """
     rows: list[Row] = []
-    for epoch, numbers in enumerate(zip(*band(values), strict=True)):
+    for epoch, seeds in enumerate(curve.T):
         row: dict[str, Cell] = {**named, "epoch": epoch + 1}
         if samples is not None:
             row["samples"] = int(samples[epoch])
-        rows.append({**row, "seeds": len(values), **range_cells(column, *numbers)})
+        rows.append({**row, "seeds": len(seeds), **range_cells(column, seeds)})
     return rows
 
 
-def range_cells(column: str, mean: float, low: float, high: float) -> dict[str, Cell]:
-    """Return the cells of a mean over seeds and their range."""
-    return dict(zip(range_forms(column), map(float, (mean, low, high)), strict=True))
+def range_cells(column: str, seeds: Float64) -> dict[str, Cell]:
+    """Return the cells of the mean, the lowest and the highest of (S,) values."""
+    ends = (float(seeds.mean()), float(seeds.min()), float(seeds.max()))
+    return dict(zip(range_forms(column), ends, strict=True))
 
 
 def range_forms(column: str) -> dict[str, str]:
@@ -48,27 +40,29 @@ def range_forms(column: str) -> dict[str, str]:
     return dict.fromkeys((column, f"{column}_low", f"{column}_high"), "")
 
 
-def draw_curves(figure: "Figure", curves: Mapping[str, Float64], title: str, measure: str) -> None:
-    """Draw the mean of (S, E) values as a line, named at its end, in a band of seeds.
+def draw_curves(figure: "Figure", frame: "DataFrame", name: str, column: str, title: str) -> None:
+    """Draw the rows of `epoch_rows`: a curve for each `name`, named at its end, in its band.
 
-    A curve with an epoch without a value is left out, and the figure says so: no `measure` there.
+    A curve with an epoch without a value is left out, and the figure says so.
     """
-    drawn = {name: band(values) for name, values in curves.items() if np.isfinite(values).all()}
-    without = [name for name in curves if name not in drawn]
-
-    axes = figure.subplots()
-    axes.set(title=title, xlabel="epoch")
-    if without:
-        axes.set_xlabel(f"epoch\nno {measure} in some epoch: {', '.join(without)}")
-    if drawn:
-        _draw_bands(axes, drawn)
-
-
-def _draw_bands(axes: "Axes", curves: Mapping[str, Band]) -> None:
     from matplotlib.ticker import MaxNLocator
 
     from actionspan.files.figures import COLOURS, spread_labels
 
+    # (E,) mean, lowest and highest of each curve that has them
+    curves = {
+        str(own): [values(frame, part, **{name: own}) for part in range_forms(column)]
+        for own in frame[name].unique()
+    }
+    without = [own for own, (mean, *_) in curves.items() if not np.isfinite(mean).all()]
+    axes = figure.subplots()
+    axes.set(title=title, xlabel="epoch")
+    if without:
+        measure = column.replace("_", " ")
+        axes.set_xlabel(f"epoch\nno {measure} in some epoch: {', '.join(without)}")
+    curves = {own: band for own, band in curves.items() if own not in without}
+    if not curves:
+        return
     # axes that hold all bands
     last = float(max(len(mean) for mean, *_ in curves.values()))
     bottom = min(float(low.min()) for _, low, _ in curves.values())
@@ -78,24 +72,24 @@ def _draw_bands(axes: "Axes", curves: Mapping[str, Band]) -> None:
     axes.set_ylim(bottom - margin, top + margin)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     # bands and lines
-    colours = {name: COLOURS[index % len(COLOURS)] for index, name in enumerate(curves)}
-    for name, (mean, low, high) in curves.items():
+    colours = {own: COLOURS[index % len(COLOURS)] for index, own in enumerate(curves)}
+    for own, (mean, low, high) in curves.items():
         epochs = np.arange(1.0, len(mean) + 1)
-        axes.fill_between(epochs, low, high, color=colours[name], alpha=0.15, linewidth=0)
-        axes.plot(epochs, mean, color=colours[name], linewidth=1.7, zorder=3)
+        axes.fill_between(epochs, low, high, color=colours[own], alpha=0.15, linewidth=0)
+        axes.plot(epochs, mean, color=colours[own], linewidth=1.7, zorder=3)
     # names; heights in parts of the axes, where `spread_labels` keeps them above the lower edge
     height = top - bottom + 2 * margin
-    lasts = {name: float(mean[-1]) for name, (mean, *_) in curves.items()}
-    ends = {name: (value - bottom + margin) / height for name, value in lasts.items()}
+    lasts = {own: float(mean[-1]) for own, (mean, *_) in curves.items()}
+    ends = {own: (value - bottom + margin) / height for own, value in lasts.items()}
     arrow = {"arrowstyle": "-", "linewidth": 0.7, "relpos": (0, 0.5), "shrinkA": 1, "shrinkB": 2}
-    for name, place in spread_labels(ends, 0.068).items():
+    for own, place in spread_labels(ends, 0.068).items():
         axes.annotate(
-            name,
-            xy=(float(len(curves[name][0])), lasts[name]),
+            own,
+            xy=(float(len(curves[own][0])), lasts[own]),
             xytext=(1.05, place),
             textcoords="axes fraction",
             va="center",
-            color=colours[name],
+            color=colours[own],
             weight="bold",
-            arrowprops={**arrow, "color": colours[name]},
+            arrowprops={**arrow, "color": colours[own]},
         )

@@ -53,7 +53,7 @@ def over_seeds(
 
 
 def over_seeds_words(confidence: float) -> str:
-    """Return what the cells of `over_seeds` are."""
+    """Return the sentence that explains the cells of `over_seeds`."""
     return (
         f"Mean over seeds and, in brackets, the {100 * confidence:.4g} % interval over seeds "
         "(Student's t); one seed has none."
@@ -75,7 +75,7 @@ def over_samples_and_seeds(
 
 
 def alike(margin: float, difference: Estimate | str) -> Estimate | str:
-    """Return what is above 0 where a difference lies within ±margin: neither better nor worse."""
+    """Return the margin less the size of a difference: above 0 where neither is better."""
     if isinstance(difference, str):
         return difference
     low, high = difference.low, difference.high
@@ -86,7 +86,7 @@ def alike(margin: float, difference: Estimate | str) -> Estimate | str:
 
 
 def at_most(lost: float, difference: Estimate | str) -> Estimate | str:
-    """Return what is above 0 where a difference is above -lost: no worse, but for a margin."""
+    """Return a difference plus a margin: above 0 where no more than `lost` is lost."""
     if isinstance(difference, str):
         return difference
     value, low, high = (lost + each for each in (difference.value, difference.low, difference.high))

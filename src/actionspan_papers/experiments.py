@@ -18,7 +18,6 @@ from actionspan.settings import add_settings, from_arguments
 from actionspan_papers.estimates import Estimate, over_seeds
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
     from pandas import DataFrame
 
 Cell = str | int | float | Estimate
@@ -35,6 +34,11 @@ def files(form: str) -> dict[str, Any]:
     return {"type": Path, "nargs": "+", "required": True, "help": form}
 
 
+def same(*columns: str) -> dict[str, str]:
+    """Return the titles of columns that are shown under their own names."""
+    return dict(zip(columns, columns, strict=True))
+
+
 @dataclass(frozen=True, kw_only=True)
 class Table:
     """A table for people: lines above it, its columns with their titles, and its rows."""
@@ -44,7 +48,9 @@ class Table:
     rows: Sequence[Row] | None = None
     """By default the rows of the TSV."""
     forms: Mapping[str, str] = field(default_factory=dict)
-    """How numbers are written where it is not as in the TSV."""
+    """Formats of numbers that differ from those of the TSV."""
+    words: Mapping[str, str] = field(default_factory=dict)
+    """Replacements for words of the TSV."""
     align: str = ""
     """As for `markdown_table`; by default numbers are on the right."""
 
@@ -68,9 +74,9 @@ class Experiment:
     """Flags by name: the help of a required path, or the options of another."""
     settings: tuple[type[Any], ...] = ()
     planned: tuple[str, ...] = ()
-    """Fields of the settings that are no flags: they are about which runs there are."""
+    """Fields of the settings that are not flags: they choose the runs."""
     read: Callable[..., Any] | None = None
-    """Returns what the rows are made of, from the flags and settings."""
+    """Reads the input of the rows, given the flags and settings."""
     forms: Mapping[str, str] = field(default_factory=dict)
     """How numbers of a column are written; an empty form keeps all digits."""
 
@@ -88,46 +94,52 @@ class Experiment:
 
     def run(self, arguments: argparse.Namespace) -> None:
         """Write the TSV, the Markdown and the figures."""
-        settings = [self._settings(each, arguments) for each in self.settings]
+        settings = [
+            from_arguments(
+                each, arguments, **{name: getattr(each(), name) for name in self.planned}
+            )
+            for each in self.settings
+        ]
         given = self.read(arguments, *settings) if self.read else arguments
         rows = self.rows(given, *settings)
         write_tsv(arguments.out_tsv, *table_cells(rows, self.forms))
         frame = read_frame(arguments.out_tsv)
         table = self.table(frame, given, *settings)
         write_text(arguments.out_markdown, self._markdown(table, rows))
-        draw = self.figure
-        if draw is not None:
-            paths = arguments.out_figures
-            write_figures(paths, lambda figure: draw(figure, frame, given, *settings), self.size)
+        if self.figure is not None:
+            for path in arguments.out_figures:
+                self._draw(self.figure, path, frame, given, *settings)
 
-    def _settings(self, settings: type[Any], arguments: argparse.Namespace) -> Any:
-        planned = {name: getattr(settings(), name) for name in self.planned}
-        return from_arguments(settings, arguments, **planned)
+    def _draw(self, draw: Callable[..., None], path: Path, *drawn: object) -> None:
+        from matplotlib.figure import Figure
+        from matplotlib.layout_engine import ConstrainedLayoutEngine
+
+        from actionspan.files.figures import house_style, save_figure
+
+        with house_style():
+            layout = ConstrainedLayoutEngine(w_pad=0.08, h_pad=0.08)
+            figure = Figure(figsize=self.size, layout=layout)
+            draw(figure, *drawn)
+            save_figure(figure, path)
 
     def _markdown(self, table: Table, rows: Sequence[Row]) -> str:
         forms = {**self.forms, **table.forms}
-        cells = [
-            [row[name] for name in table.titles]
-            for row in (rows if table.rows is None else table.rows)
-        ]
+        shown = rows if table.rows is None else table.rows
         align = table.align or "".join(
-            "l" if all(isinstance(cell, str) for cell in column) else "r"
-            for column in zip(*cells, strict=True)
+            "l" if all(isinstance(row[name], str) for row in shown) else "r"
+            for name in table.titles
         )
         texts = [
-            [
-                _text(cell, forms.get(name, NUMBER))
-                for name, cell in zip(table.titles, row, strict=True)
-            ]
-            for row in cells
+            [_text(row[name], forms.get(name, NUMBER), table.words) for name in table.titles]
+            for row in shown
         ]
         lines = markdown_table(align, list(table.titles.values()), texts)
         return "\n".join([*table.caption, "", *lines, ""])
 
 
-def _text(cell: Cell, form: str) -> str:
+def _text(cell: Cell, form: str, words: Mapping[str, str] = {}) -> str:
     if isinstance(cell, str | Integral | Estimate):
-        return str(cell)
+        return words.get(str(cell), str(cell))
     return "" if form and math.isnan(cell) else f"{cell:{form}}"
 
 
@@ -215,22 +227,3 @@ def over_rows(
     if not len(found) or np.isnan(found).any():
         return Estimate(why_not="none", form=form)
     return over_seeds([found], confidence, form=form)
-
-
-def write_figures(
-    paths: Sequence[Path],
-    draw: "Callable[[Figure], None]",
-    size: tuple[float, float],
-) -> None:
-    """Draw a figure of a size in inches into each file, once for each."""
-    from matplotlib.figure import Figure
-    from matplotlib.layout_engine import ConstrainedLayoutEngine
-
-    from actionspan.files.figures import house_style, save_figure
-
-    for path in paths:
-        with house_style():
-            layout = ConstrainedLayoutEngine(w_pad=0.08, h_pad=0.08)
-            figure = Figure(figsize=size, layout=layout)
-            draw(figure)
-            save_figure(figure, path)

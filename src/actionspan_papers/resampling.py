@@ -26,9 +26,8 @@ def draw_videos(videos: int, resamples: int, seed: int) -> Int64:
 def seed_scores(values: Float64, instances: Int64) -> Float64:
     """Return (S, K) each seed's instance-weighted means over videos, NaN for a seed without values.
 
-    Args:
-        values: (S, V, K) K measures of each video for each seed; NaN where a video has no value.
-        instances: (V,) how many instances each video has.
+    Values are (S, V, K): K measures of each video for each seed, NaN where a video has none.
+    Instances are (V,): how many each video has.
     """
     once = np.ones((1, values.shape[1]), dtype=np.int64)
     scores = [resampled_scores(rows[None], instances, once)[0] for rows in values]
@@ -38,12 +37,8 @@ def seed_scores(values: Float64, instances: Int64) -> Float64:
 def resampled_scores(values: Float64, instances: Int64, drawn_videos: Int64) -> Float64:
     """Return (B, K) the mean over seeds of those means, for each resample of the videos.
 
-    It is NaN where some seed has no value of any video that was drawn.
-
-    Args:
-        values: (S, V, K), as for `seed_scores`.
-        instances: (V,).
-        drawn_videos: (B, V), what `draw_videos` returned.
+    It is NaN where some seed has no value of any video that was drawn. Values and instances are
+    those of `seed_scores`, drawn videos (B, V) those of `draw_videos`.
     """
     counts = drawn_videos.astype(np.float64)  # (B, V), for a fast matrix product
     total = np.zeros((len(counts), values.shape[2]))

@@ -6,13 +6,13 @@
 import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from actionspan.plan.dataset import DatasetPlan
 from actionspan.plan.runs import flags
-from actionspan_papers.aavg import targets as aavg
-from actionspan_papers.aavg.comparisons import curve_figures
-from actionspan_papers.mtn import targets as mtn
+from actionspan_papers.aavg import comparisons as aavg
+from actionspan_papers.mtn import published as mtn
 
 PAPERS = {
     "ring": "Paper 000: ring",
@@ -80,7 +80,7 @@ class Experiment:
 
     @property
     def tables(self) -> dict[str, str]:
-        """The files that the step writes, but for figures, by their flags."""
+        """The files that the step writes, without figures, by their flags."""
         both = {"out-tsv": f"{self.path}.tsv", "out-markdown": f"{self.path}.md"}
         return {**(both if self.table else {}), **self.outputs}
 
@@ -133,145 +133,127 @@ def files_of(every: Iterable[Experiment], *papers: str) -> list[str]:
     return [path for each in every if each.paper in papers for path in each.files]
 
 
+def _step(paper: str, step: str, settings: str = "", **how: Any) -> Experiment:
+    return Experiment(command=f"papers {paper} {step}", settings=settings, **how)
+
+
 def _ring() -> list[Experiment]:
     times = {"times": "results/scaling/times.tsv"}
-    return [Experiment(command=f"papers ring {step}", inputs=times) for step in ("fits", "claims")]
+    return [_step("ring", step, inputs=times) for step in ("fits", "claims")]
 
 
 def _mtn(config: Config) -> list[Experiment]:
     interval = flags(config["evaluation"]["protocol"], "resamples", "confidence", "seed")
     measured = f"{flags(config['evaluation'], 'subset')} {interval}"
     features = {"features": "results/features/features.h5"}
-    logs = {"logs": mtn.loss_logs(config)}
+    logs = {"logs": mtn.loss_logs(config), **features}
     return [
-        Experiment(
-            command="papers mtn table",
+        _step(
+            "mtn",
+            "table",
+            f"--table {{wildcards.table}} {measured}",
             inputs={"videos": lambda own: mtn.table_scores(config, own.table), **features},
-            settings=f"--table {{wildcards.table}} {measured}",
             result="results/papers/mtn/{table}",
             wildcards={"table": ("table1", "table2", "table3")},
         ),
-        Experiment(
-            command="papers mtn claims",
-            inputs={"videos": mtn.claim_scores(config), **logs, **features},
-            settings=measured,
-        ),
-        Experiment(
-            command="papers mtn loss-curves",
-            inputs={**logs, **features},
-            settings=interval,
-            figure="mtn_loss_curves",
-        ),
+        _step("mtn", "claims", measured, inputs={"videos": mtn.claim_scores(config), **logs}),
+        _step("mtn", "loss-curves", interval, inputs=logs, figure="mtn_loss_curves"),
     ]
 
 
 def _aavg(config: Config) -> list[Experiment]:
+    experiment = partial(_step, "aavg")
     interval = flags(config["recognition"]["experiments"], "confidence", "resamples")
-    logs = aavg.compared_files(config, "log.tsv")
-    scores = aavg.compared_files(config, "scores.json")
+    logs, scores = (aavg.compared_files(config, file) for file in ("log.tsv", "scores.json"))
+    sweep = aavg.rate_logs(config)
 
     def of_figure(own: Any) -> list[str]:
         return aavg.figure_logs(config, own.figure)
 
-    def experiment(step: str, **how: Any) -> Experiment:
-        how["settings"] = f"{how.get('settings', '')} {interval}".strip()
-        return Experiment(command=f"papers aavg {step}", **how)
-
     return [
         experiment(
             "curves",
+            f"--figure {{wildcards.figure}} {interval}",
             inputs={"logs": of_figure, "scores": lambda own: aavg.trained_as(of_figure(own))},
-            settings="--figure {wildcards.figure}",
             result="results/papers/aavg/{figure}",
-            wildcards={"figure": tuple(curve_figures())},
+            wildcards={"figure": tuple(aavg.curve_figures())},
             figure="aavg_curves",
         ),
         experiment(
             "rates",
-            inputs={
-                "logs": aavg.rate_logs(config),
-                "scores": aavg.trained_as(aavg.rate_logs(config)),
-            },
+            interval,
+            inputs={"logs": sweep, "scores": aavg.trained_as(sweep)},
             result="results/papers/aavg/learning_rates",
             figure="aavg_learning_rates",
         ),
         experiment(
             "table",
+            interval,
             inputs={"scores": aavg.variant_scores(config)},
             result="results/papers/aavg/table1",
         ),
-        experiment("traffic", inputs={"logs": logs, "scores": scores[0]}),
-        experiment("times", inputs={"logs": logs, "scores": scores[0]}),
-        experiment("claims", inputs={"logs": logs, "scores": scores}),
+        experiment("traffic", interval, inputs={"logs": logs, "scores": scores[0]}),
+        experiment("times", interval, inputs={"logs": logs, "scores": scores[0]}),
+        experiment("claims", interval, inputs={"logs": logs, "scores": scores}),
     ]
 
 
 def _partime(config: Config, dataset: DatasetPlan) -> list[Experiment]:
+    experiment = partial(_step, "partime")
     own = config["papers"]["partime"]
     seeds = flags(own, "seeds", "stages", "confidence")
     speed = own["speed"]
     networks = flags(speed, *(set(speed) - {"pairs", "measured_seconds"}))
     frames = {"frames": "results/papers/partime/frames.h5"}
+    fetched = dataset.first_fetched(own["frames"]["most_videos"])
+    labelled = {
+        "features": "results/features/features.h5",
+        "annotations": "results/dataset/annotations.json",
+    }
+    learning = f"{flags(config['evaluation'], 'subset')} {seeds} {flags(own['classification'])}"
 
-    def experiment(
-        step: str, settings: str, inputs: Inputs | None = None, **how: Any
-    ) -> Experiment:
-        how = {"figure": f"partime_{step}"} | how
-        return Experiment(
-            command=f"papers partime {step}", settings=settings, inputs=inputs or {}, **how
-        )
+    def drawn(step: str, settings: str, **how: Any) -> Experiment:
+        return experiment(step, settings, figure=f"partime_{step}", **how)
 
-    drawn = [
+    tables = [
         # both cores, so that nothing else of the run disturbs the clock
-        experiment("speedup", f"--cores {{threads}} {flags(speed)}", threads=2),
-        experiment("balance", networks, threads=2),
-        experiment("timeline", networks, threads=2),
-        experiment("baselines", flags(speed, "depths")),
-        experiment(
-            "classification",
-            f"{flags(config['evaluation'], 'subset')} {seeds} {flags(own['classification'])}",
-            {
-                "features": "results/features/features.h5",
-                "annotations": "results/dataset/annotations.json",
-            },
-        ),
-        experiment("flow", f"{seeds} {flags(own['flow'])}", frames),
-        experiment("memory", networks),
-        experiment("gradients", f"{seeds} {flags(own['gradients'])}", frames),
+        drawn("speedup", f"--cores {{threads}} {flags(speed)}", threads=2),
+        drawn("balance", networks, threads=2),
+        drawn("timeline", networks, threads=2),
+        drawn("baselines", flags(speed, "depths")),
+        drawn("classification", learning, inputs=labelled),
+        drawn("flow", f"{seeds} {flags(own['flow'])}", inputs=frames),
+        drawn("memory", networks),
+        drawn("gradients", f"{seeds} {flags(own['gradients'])}", inputs=frames),
+        experiment("messages", networks),
     ]
-    messages = experiment("messages", networks, figure="")
-    judged = {each.command.split()[-1]: f"{each.path}.tsv" for each in [*drawn, messages]}
-    good = flags(own["gradients"], "good_cosine")
     return [
         experiment(
             "frames",
             flags(own["frames"]),
-            {
-                "videos": "results/dataset/videos.tsv",
-                "files": dataset.first_fetched(own["frames"]["most_videos"]),
-            },
-            figure="",
+            inputs={"videos": "results/dataset/videos.tsv", "files": fetched},
             table=False,
             outputs={"out": frames["frames"]},
         ),
-        *drawn,
-        messages,
-        experiment("claims", f"{seeds} {good}", judged, figure=""),
+        *tables,
+        experiment(
+            "claims", f"{seeds} {flags(own['gradients'], 'good_cosine')}", inputs=_tsv(tables)
+        ),
     ]
 
 
 def _sbp(config: Config, shards: Iterable[str]) -> list[Experiment]:
+    experiment = partial(_step, "sbp")
     own = config["papers"]["sbp"]
     seeds = flags(own, "seeds", "confidence", "resamples")
+    transformer = own["transformer"]
     networks = {"networks": "results/papers/sbp/transformers.pt"}
     snippets = {
         "snippets": [f"results/finetune/snippets/{shard}.h5" for shard in shards],
         "annotations": "results/dataset/annotations.json",
     }
+    videos = {**snippets, "videos": "results/dataset/videos.tsv"}
     measurements = "results/finetune/measurements"
-
-    def experiment(step: str, settings: str = "", **how: Any) -> Experiment:
-        return Experiment(command=f"papers sbp {step}", settings=settings, **how)
 
     def trained(step: str, *keys: str, inputs: Inputs = snippets, **how: Any) -> Experiment:
         settings = f"{seeds} {flags(own['tuning'])} {flags(own['detection'], *keys)}"
@@ -282,17 +264,12 @@ def _sbp(config: Config, shards: Iterable[str]) -> list[Experiment]:
         experiment("table2"),
         experiment(
             "table3",
-            f"{seeds} {flags(own['transformer'])}",
+            f"{seeds} {flags(transformer)}",
             outputs={"out-networks": networks["networks"]},
             minutes=120,
         ),
         trained("table4", "online_ratios"),
-        trained(
-            "table5",
-            "ratios",
-            "importance_ratio",
-            inputs={**snippets, "videos": "results/dataset/videos.tsv"},
-        ),
+        trained("table5", "ratios", "importance_ratio", inputs=videos),
         experiment("figure1", inputs=networks, figure="sbp_figure1"),
         experiment("figure4", inputs=networks, figure="sbp_figure4"),
         trained("figure6", "shares", "figure_ratio", figure="sbp_figure6"),
@@ -305,13 +282,10 @@ def _sbp(config: Config, shards: Iterable[str]) -> list[Experiment]:
             mem_mb=4000,
         ),
     ]
-    judged = {each.command.split()[-1]: f"{each.path}.tsv" for each in tables}
-    margin = flags(own["transformer"], "margin")
+    judged = {**_tsv(tables), "measurements": f"{measurements}.tsv"}
     return [
         *tables,
-        experiment(
-            "claims", f"{seeds} {margin}", inputs={**judged, "measurements": f"{measurements}.tsv"}
-        ),
+        experiment("claims", f"{seeds} {flags(transformer, 'margin')}", inputs=judged),
         Experiment(
             command="finetune measure",
             settings=flags(config["finetune"]["measure"]),
@@ -321,3 +295,8 @@ def _sbp(config: Config, shards: Iterable[str]) -> list[Experiment]:
             mem_mb=8000,
         ),
     ]
+
+
+def _tsv(tables: Iterable[Experiment]) -> dict[str, str]:
+    """Return the TSV of each table by its step, as claims read it."""
+    return {each.command.split()[-1]: f"{each.path}.tsv" for each in tables}

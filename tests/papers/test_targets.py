@@ -2,8 +2,8 @@
 
 import pytest
 
-from actionspan_papers.aavg import targets as aavg
-from actionspan_papers.mtn import targets as mtn
+from actionspan_papers.aavg import comparisons as aavg
+from actionspan_papers.mtn import published as mtn
 
 CONFIG = {
     "features": {"source": "pooled"},
@@ -72,6 +72,7 @@ def test_rgb_of_aavg4_is_wanted_as_that_of_aavg3():
     assert "results/recognition/runs/aavg4-epoch-2/flow/log.tsv" in logs
     assert "results/recognition/runs/aavg4-epoch-2/rgb/log.tsv" not in logs
     assert len(logs) == len(set(logs)) == (9 * 2 + 1) * 2
+    assert {"aavg2-epoch-2", "ps_async-k1-2"} < {log.split("/")[3] for log in logs}
     scores = aavg.variant_scores(CONFIG)
     assert len(scores) == (3 * 2 + 1) * 2
     assert all("-epoch-" in path and path.endswith("scores.json") for path in scores)

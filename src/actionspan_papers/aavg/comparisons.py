@@ -1,16 +1,44 @@
-"""What paper 003 compares: which runs are in which of its figures, by which names."""
+"""What paper 003 compares and prints: the runs of its figures, tables and claims, its numbers."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import cast
+from itertools import product
+from typing import Any, cast
 
 from actionspan.parallel.settings import ExchangeName
 from actionspan.plan.runs import VARIANTS, Learning, Variant
+from actionspan.settings import from_mapping
 from actionspan_papers.aavg.settings import ExperimentSettings
+
+Config = Mapping[str, Any]
+"""The checked configuration."""
 
 STREAMS = ("rgb", "flow")
 STREAM_NAMES = {"rgb": "RGB", "flow": "flow", "two-stream": "two-stream"}
 RATE_METHODS = ("aavg1", "aavg3", "none")
+
+
+# the printed numbers: table I, in percent, and times of training
+DATA_SETS = ("UCF101", "HMDB51")
+_COLUMNS = list(product(DATA_SETS, STREAM_NAMES))
+_PRINTED = {
+    "aavg1": "81.6 84.1 88.3",  # on UCF101 alone
+    "aavg2": "83.7 84.5 89.7",
+    "aavg3": "85.6 84.7 91.4 61.4 55.9 67.0",  # section IV of the paper has 85.06 for 85.6
+    "aavg4": "85.6 84.7 93.04 61.4 56.0 67.9",
+}
+PUBLISHED: Mapping[str, Mapping[tuple[str, str], str]] = {
+    variant: dict(zip(_COLUMNS, printed.split(), strict=False))
+    for variant, printed in _PRINTED.items()
+}
+
+LEARNERS = 16
+TIMES = (
+    ("rgb", 2067, 61, "section IV", False),
+    ("rgb", 12 * 60, 61, "section II: around 12 hours", False),
+    ("flow", 2 * 24 * 60, 439, "section II: more than two days", True),
+)
+"""Stream, minutes of one GPU (SGD) and of 16 (AAVG3), where the former; whether it is the least."""
 
 
 @dataclass(frozen=True)
@@ -19,11 +47,11 @@ class Comparison:
 
     title: str
     labels: Mapping[str, str]
-    """How each method is called in the figure."""
+    """The name of each method in the figure."""
     numbers: Mapping[str, str] = field(default_factory=lambda: dict.fromkeys(STREAMS, ""))
     """The paper's figure of each stream; a stream that is not in it is not drawn."""
     every_interval: bool = False
-    """Whether the method is drawn for all K; else each as it is by default."""
+    """Whether the method is drawn for all K, not at its default alone."""
 
     def runs(self, settings: ExperimentSettings, learners: int) -> list[Learning]:
         """Return the runs of the first seed."""
@@ -31,7 +59,7 @@ class Comparison:
         return [run_of(method, learners, k) for method in self.labels for k in intervals]
 
     def label(self, run: Learning) -> str | None:
-        """Return how a run is called; None where it is not compared here."""
+        """Return the label of a run; None where it is not compared here."""
         if self.every_interval and run.method in self.labels:
             return f"K = {run.interval}"
         return self.labels.get(run.method)
@@ -79,12 +107,6 @@ def run_of(method: str, learners: int, interval: int | None = None) -> Learning:
     )
 
 
-def compared_runs(settings: ExperimentSettings, learners: int) -> list[Learning]:
-    """Return the runs of all comparisons, each once, of the first seed."""
-    every = (run for each in COMPARISONS.values() for run in each.runs(settings, learners))
-    return list(dict.fromkeys(every))
-
-
 def rate_runs(settings: ExperimentSettings, learners: int, configured: float) -> list[Learning]:
     """Return the first seed's runs that sweep the learning rate.
 
@@ -109,3 +131,53 @@ def run_paths(runs: Iterable[Learning], streams: Sequence[str], seeds: int, file
         for seed in range(1, seeds + 1)
     )
     return [f"results/recognition/runs/{folder}/{file}" for folder in dict.fromkeys(folders)]
+
+
+def figure_logs(config: Config, figure: str) -> list[str]:
+    """Return the logs of all seeds of the runs in a figure of accuracy over epochs."""
+    settings, learners = _experiments(config)
+    comparison, _, stream = figure.rpartition("_")
+    runs = COMPARISONS[comparison].runs(settings, learners)
+    return run_paths(runs, [stream], settings.seeds, "log.tsv")
+
+
+def rate_logs(config: Config) -> list[str]:
+    """Return the logs of the sweep of the learning rate."""
+    settings, learners = _experiments(config)
+    runs = rate_runs(settings, learners, config["recognition"]["training"]["learning_rate"])
+    return run_paths(runs, STREAMS, settings.rate_seeds, "log.tsv")
+
+
+def compared_files(config: Config, file: str) -> list[str]:
+    """Return the paths of a file, of all seeds and streams of all runs that are compared."""
+    settings, learners = _experiments(config)
+    runs = [run for each in COMPARISONS.values() for run in each.runs(settings, learners)]
+    return run_paths(runs, STREAMS, settings.seeds, file)
+
+
+def variant_scores(config: Config) -> list[str]:
+    """Return the scores of AAVG1 to AAVG4, which average once an epoch."""
+    settings, learners = _experiments(config)
+    runs = [run_of(variant, learners) for variant in VARIANTS]
+    return run_paths(runs, STREAMS, settings.seeds, "scores.json")
+
+
+def trained_as(logs: Sequence[str]) -> str:
+    """Return the scores of the first run that has the configured learning rate."""
+    log = next((log for log in logs if "-lr" not in log), logs[0])
+    return log.replace("log.tsv", "scores.json")
+
+
+def published_difference(better: str, worse: str, kind: str) -> float | None:
+    """Return how far apart the paper prints two variants on UCF101; None where it does not."""
+    try:
+        high, low = (float(PUBLISHED[method]["UCF101", kind]) for method in (better, worse))
+    except KeyError:
+        return None
+    return high - low
+
+
+def _experiments(config: Config) -> tuple[ExperimentSettings, int]:
+    """Return the settings of the experiments, and how many learners train together."""
+    section = config["recognition"]
+    return from_mapping(ExperimentSettings, section["experiments"]), section["learners"]

@@ -4,28 +4,34 @@ import argparse
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from actionspan.arrays import Float64, Int64
+from actionspan.arrays import Float64
 from actionspan.errors import InputError
 from actionspan.plan.runs import Learning
 from actionspan.recognition.scores import read_classifier_scores
 from actionspan_papers.aavg.comparisons import STREAMS
+from actionspan_papers.aavg.settings import ExperimentSettings
 from actionspan_papers.experiments import files
 from actionspan_papers.runs import by_seed, read_logs
 
 _COUNTS = ("samples", "averages", "sent_bytes", "seconds", "communication_seconds")
+_ALIKE = ("classes", "clips", "labels", "samples")
 LOG_NUMBERS = ("learning_rate", "validation_accuracy", *_COUNTS)
-# The settings that say which runs there are: the rules' business, not that of a step.
-PLANNED = ("seeds", "intervals", "learning_rates", "rate_seeds")
 
 SCORES = {
     "scores": files("runs/{run}/{stream}/scores.json of any runs, which say how they were trained")
 }
-LOGS = {"logs": files("runs/{run}/{stream}/log.tsv of any runs")}
+LOGS_AND_SCORES = {"logs": files("runs/{run}/{stream}/log.tsv of any runs"), **SCORES}
 """The flags of the runs that a step reads."""
+SETTINGS: dict[str, Any] = {
+    "settings": (ExperimentSettings,),
+    # they say which runs there are: the rules' business, not that of a step
+    "planned": ("seeds", "intervals", "learning_rates", "rate_seeds"),
+}
+"""The settings of a step."""
 
 RunKey = tuple[str, str]
 """The name of a run of the first seed (or its way of joining learners), and a stream."""
@@ -71,14 +77,8 @@ class RunScores:
 
     seeds: tuple[int, ...]
     """The numbers of the S seeds."""
-    samples: int
-    """Positions of a clip."""
-    classes: tuple[str, ...]
-    """C names."""
-    clips: tuple[str, ...]
-    """V ids."""
-    labels: Int64
-    """(V,) places in `classes`."""
+    clips: Mapping[str, Any]
+    """The same for all runs: the V `clips`, their `labels`, the C `classes` and `samples`."""
     probabilities: Float64
     """(S, V, C)."""
 
@@ -88,9 +88,21 @@ Scores = Mapping[RunKey, RunScores]
 Read = TypeVar("Read", RunLogs, RunScores)
 
 
-def read_logs_of(arguments: argparse.Namespace, _: object) -> tuple[dict[RunKey, RunLogs], str]:
-    """Return the logs that the flags name, and how their runs were trained."""
-    return read_run_logs(arguments.logs), training_of(arguments.scores)
+class LoggedRuns(NamedTuple):
+    """The input of a step on logs."""
+
+    logs: Logs
+    trained: str
+    """How the runs were trained."""
+
+
+def read_logged_runs(arguments: argparse.Namespace, _: object) -> LoggedRuns:
+    """Read the logs that the flags name, and how their runs were trained."""
+    return LoggedRuns(read_run_logs(arguments.logs), training_of(arguments.scores))
+
+
+ON_LOGS: dict[str, Any] = {"inputs": LOGS_AND_SCORES, "read": read_logged_runs, **SETTINGS}
+"""Flags, reader and settings of a step on logs."""
 
 
 def training_of(scores: Iterable[Path]) -> str:
@@ -133,21 +145,16 @@ def read_run_scores(paths: Iterable[Path]) -> dict[RunKey, RunScores]:
         for path in by_run.values():
             content = read_classifier_scores(path)
             first = first or (path, content)
-            for name in ("classes", "clips", "labels", "samples"):
+            for name in _ALIKE:
                 if content[name] != first[1][name]:
                     raise InputError(
                         f"{path}: {name} are not those of {first[0]}; only scores of the same "
                         "clips can be compared"
                     )
             probabilities.append(content["probabilities"])
-        scores[key] = RunScores(
-            seeds=tuple(by_run),
-            samples=content["samples"],
-            classes=tuple(content["classes"]),
-            clips=tuple(content["clips"]),
-            labels=np.array(content["labels"], np.int64),
-            probabilities=np.array(probabilities),
-        )
+        clips = {name: content[name] for name in _ALIKE}
+        array = np.array(probabilities)
+        scores[key] = RunScores(seeds=tuple(by_run), clips=clips, probabilities=array)
     return scores
 
 

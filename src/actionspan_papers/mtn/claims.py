@@ -2,26 +2,19 @@
 
 import argparse
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import cast
 
 import numpy as np
 
-from actionspan.arrays import Float64
 from actionspan.evaluation.records import EvaluationSettings
-from actionspan_papers.claims import VERDICTS, Claim, Finding, claims_experiment, no_runs, one_seed
+from actionspan_papers import claims
+from actionspan_papers.claims import Claim, Finding, claims_experiment
 from actionspan_papers.estimates import Estimate, over_samples_and_seeds, over_seeds
-from actionspan_papers.mtn.loss_curves import LOGS, read_losses
-from actionspan_papers.mtn.published import THUMOS14, TableName, published_value
-from actionspan_papers.mtn.scores import METRICS, VideoScores, read_video_scores
-from actionspan_papers.mtn.table import (
-    SCORES,
-    heading,
-    measured_on,
-    measured_words,
-    resample,
-    why_not,
-)
+from actionspan_papers.mtn import table
+from actionspan_papers.mtn.loss_curves import LOGS, Losses, read_losses
+from actionspan_papers.mtn.published import TABLES, THUMOS14, TableName
+from actionspan_papers.mtn.scores import METRICS, Scores
 
 LOSS = "lowest validation loss"
 _FIGURE = "figure 10"
@@ -29,14 +22,11 @@ _FIGURE = "figure 10"
 _SAME_TRAININGS = {"tag", "origin"}
 
 
-def _judged(
-    arguments: argparse.Namespace, settings: EvaluationSettings
-) -> tuple[list[Finding], list[str]]:
-    scores = read_video_scores(arguments.videos)
-    findings = judge_claims(scores, read_losses(arguments.logs), settings)
-    measured = f"{measured_on(arguments.features)}, subset {arguments.subset}"
+def _judged(arguments: argparse.Namespace, settings: EvaluationSettings) -> claims.Judged:
+    measured = table.read_measured(arguments)
+    findings = judge_claims(measured.scores, read_losses(arguments.logs), settings)
     caption = [
-        f"Measured with {measured_words(scores, measured, settings)}",
+        f"Measured with {table.measured_words(*measured, settings)}",
         "A difference above 0 speaks for the claim. It is the better method's percentage less the "
         "worse one's on the same videos; of losses, which have an interval over seeds alone, it is "
         "the worse model's less the better one's. A verdict is on the sign of the difference, not "
@@ -48,33 +38,23 @@ def _judged(
 
 def _claims(place: str, better: str, worse: str, text: str, *keys: str) -> list[Claim]:
     """Return a claim for each measure of a table, or on the losses that figure 10 draws."""
-    claims = []
+    sides = text, f"001, {place}", better, worse
+    if place == _FIGURE:
+        return [Claim(*sides, key, key=key, form="+.4f") for key in keys]
+    every = []
+    rows = TABLES[cast(TableName, place.replace(" ", ""))].rows
     for key in keys:
-        published = None
-        if key != LOSS:
-            table = cast(TableName, place.replace(" ", ""))
-            high, low = (published_value(table, method, key) for method in (better, worse))
-            published = None if high is None or low is None else high - low
-        claims.append(
-            Claim(
-                text=text,
-                source=f"001, {place}",
-                better=better,
-                worse=worse,
-                measure=key.replace("thumos14_", "THUMOS14 "),
-                key=key,
-                published=published,
-                form="+.4f" if key == LOSS else "+.2f",
-            )
-        )
-    return claims
+        published = float(rows[better].values[key]) - float(rows[worse].values[key])
+        measure = key.replace("thumos14_", "THUMOS14 ")
+        every.append(Claim(*sides, measure, key=key, published=published))
+    return every
 
 
 def mtn_above_bsn(findings: Sequence[Finding]) -> str:
     """Say how many comparisons of tables 1 and 2 show MTN above BSN."""
     text = "MTN finds more than BSN"
     verdicts = [finding.verdict for finding in findings if finding.claim.text == text]
-    shown, opposite, _ = map(verdicts.count, VERDICTS)
+    shown, opposite, _ = map(verdicts.count, claims.VERDICTS)
     said = f"{shown} of {len(verdicts)} comparisons show that {text} (origin)"
     return f"{said}, {opposite} show the opposite." if opposite else f"{said}."
 
@@ -96,18 +76,16 @@ CLAIMS = (
 )
 
 
-def judge_claims(
-    scores: Mapping[str, VideoScores], losses: Mapping[str, Float64], settings: EvaluationSettings
-) -> list[Finding]:
+def judge_claims(scores: Scores, losses: Losses, settings: EvaluationSettings) -> list[Finding]:
     """Return a finding for each claim, in percent (points) or of the loss.
 
     The scores are of at least one method; losses are (S, E), NaN where there are none.
     """
-    means = resample(scores, METRICS, settings)
+    means = table.resample(scores, METRICS, settings)
     findings = []
     for claim in CLAIMS:
-        measured: Mapping[str, VideoScores | Float64] = losses if claim.key == LOSS else scores
-        difference: Estimate | str = no_runs(sorted({claim.better, claim.worse} - measured.keys()))
+        there = losses.keys() if claim.key == LOSS else scores.keys()
+        difference: Estimate | str = claims.no_runs(sorted({claim.better, claim.worse} - there))
         if not difference and claim.key == LOSS:
             difference = _of_losses(claim, losses, settings)
         elif not difference:
@@ -117,17 +95,14 @@ def judge_claims(
 
 
 def _of_scores(
-    claim: Claim,
-    scores: Mapping[str, VideoScores],
-    means: Mapping[str, tuple[Float64, Float64]],
-    settings: EvaluationSettings,
+    claim: Claim, scores: Scores, means: table.Means, settings: EvaluationSettings
 ) -> Estimate | str:
     """Return the difference of two methods by what `resample` returned, or why there is none."""
     both = [scores[method] for method in (claim.better, claim.worse)]
     videos = len(both[0].video_ids)
     if videos < 2:
         return "One video has no interval over videos."
-    if alone := one_seed([scored.method for scored in both if len(scored.seeds) < 2]):
+    if alone := claims.one_seed([scored.method for scored in both if len(scored.seeds) < 2]):
         return alone
     # (S,) means and (B,) resampled ones of each
     column = METRICS.index(claim.key)
@@ -136,7 +111,7 @@ def _of_scores(
     difference = float(better.mean() - worse.mean())
     if math.isnan(difference):
         reasons = [
-            f"{scored.method} has no {heading(claim.key)}: {why_not(scored, claim.key)}"
+            f"{scored.method} has no {table.heading(claim.key)}: {table.why_not(scored, claim.key)}"
             for scored, values in zip(both, (better, worse), strict=True)
             if np.isnan(values).any()
         ]
@@ -147,21 +122,19 @@ def _of_scores(
     return over_samples_and_seeds(difference, groups, drawn, videos, settings.confidence)
 
 
-def _of_losses(
-    claim: Claim, losses: Mapping[str, Float64], settings: EvaluationSettings
-) -> Estimate | str:
+def _of_losses(claim: Claim, losses: Losses, settings: EvaluationSettings) -> Estimate | str:
     """Compare the lowest validation losses by Welch's interval over seeds; lower is better."""
     compared = {name: losses[name] for name in (claim.better, claim.worse)}  # (S, E) each
     without = [name for name, curves in compared.items() if not np.isfinite(curves).all()]
     if without:
         return f"The logs of {' and '.join(without)} have epochs without a validation loss."
-    if alone := one_seed([name for name, curves in compared.items() if len(curves) < 2]):
+    if alone := claims.one_seed([name for name, curves in compared.items() if len(curves) < 2]):
         return alone
     better, worse = (curves.min(axis=1) for curves in compared.values())  # (S,)
     return over_seeds([better, worse], settings.confidence, float(worse.mean() - better.mean()))
 
 
 EXPERIMENT = claims_experiment(
-    "001", _judged, inputs={**SCORES, **LOGS}, settings=(EvaluationSettings,)
+    "001", _judged, inputs={**table.SCORES, **LOGS}, settings=(EvaluationSettings,)
 )
 add_arguments, run = EXPERIMENT.add_arguments, EXPERIMENT.run

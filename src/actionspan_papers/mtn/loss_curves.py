@@ -11,54 +11,23 @@ from actionspan.arrays import Float64
 from actionspan.evaluation.records import EvaluationSettings
 from actionspan_papers.curves import draw_curves, epoch_rows, range_forms
 from actionspan_papers.estimates import Estimate, over_seeds, over_seeds_words
-from actionspan_papers.experiments import Experiment, Row, Table, files
+from actionspan_papers.experiments import Experiment, Row, Table, files, same
 from actionspan_papers.mtn.table import FEATURES, measured_on
 from actionspan_papers.runs import named_files, read_logs
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+    from pandas import DataFrame
 
 _COLUMN = "validation_loss"
-
-
+_LOSSES = {"lowest": "lowest loss", "last": "loss at the last epoch"}
+_TITLES = same("model", "seeds", "epochs") | _LOSSES
 LOGS = {"logs": files("temporal/{model}[-seedN]/*/log.tsv")}
 """The flag of the logs of training."""
-_Read = tuple[Mapping[str, Float64], str]
-"""The (S, E) validation losses by model, and on what they were measured."""
-
-
-def _read(arguments: argparse.Namespace, _: EvaluationSettings) -> _Read:
-    return read_losses(arguments.logs), measured_on(arguments.features)
-
-
-def _rows(read: _Read, _: EvaluationSettings) -> list[Row]:
-    """Return a row an epoch."""
-    return [
-        row
-        for model, values in read[0].items()
-        for row in epoch_rows({"model": model}, _COLUMN, values)
-    ]
-
-
-def _table(_: object, read: _Read, settings: EvaluationSettings) -> Table:
-    """Return the lowest and the last losses."""
-    losses, measured = read
-    caption = [
-        "Validation losses (figure 10 of paper 001), lower is better; soft and hard labels have "
-        "losses that cannot be compared.",
-        f"{measured}, the validation videos.",
-        f"{over_seeds_words(settings.confidence)} The band of loss_curves.svg is no "
-        "interval: it goes from the lowest to the highest seed.",
-    ]
-    titles = {name: name for name in ("model", "seeds", "epochs", "lowest loss")}
-    titles["last"] = "loss at the last epoch"
-    shown = [_summary(model, values, settings.confidence) for model, values in losses.items()]
-    return Table(caption=caption, titles=titles, rows=shown, align="lrrrr")
-
-
-def _draw(figure: "Figure", _: object, read: _Read, __: EvaluationSettings) -> None:
-    title = "Validation loss: mean, and from lowest to highest seed"
-    draw_curves(figure, read[0], title, "validation loss")
+Losses = Mapping[str, Float64]
+"""(S, E) validation losses by model."""
+_Read = tuple[Losses, str]
+"""The losses, and on what they were measured."""
 
 
 def read_losses(paths: Sequence[Path]) -> dict[str, Float64]:
@@ -72,19 +41,42 @@ def read_losses(paths: Sequence[Path]) -> dict[str, Float64]:
     """
     names = [path.resolve().parent.parent.name for path in paths]
     by_model = named_files(names, paths, "results/temporal/{model}/{run}/log.tsv")
-    logs = read_logs(by_model, ["validation_loss"], all_alike=False)
+    logs = read_logs(by_model, [_COLUMN], all_alike=False)
     return {model: columns[0] for model, columns in logs.items()}
 
 
-def _summary(model: str, values: Float64, confidence: float) -> Row:
-    """Return a model's lowest and last loss with their intervals over seeds."""
-    seeds, epochs = values.shape
-    cells = {"lowest loss": values.min(axis=1), "last": values[:, -1]}
-    if np.isfinite(values).all():
-        estimates = {key: over_seeds([cell], confidence, form=".4f") for key, cell in cells.items()}
-    else:
-        estimates = dict.fromkeys(cells, Estimate(why_not="no validation loss"))
-    return {"model": model, "seeds": seeds, "epochs": epochs, **estimates}
+def _read(arguments: argparse.Namespace, _: EvaluationSettings) -> _Read:
+    return read_losses(arguments.logs), measured_on(arguments.features)
+
+
+def _rows(read: _Read, _: EvaluationSettings) -> list[Row]:
+    """Return a row an epoch."""
+    curves = read[0].items()
+    return [row for name, own in curves for row in epoch_rows({"model": name}, _COLUMN, own)]
+
+
+def _table(_: object, read: _Read, settings: EvaluationSettings) -> Table:
+    """Return the lowest and the last losses, with their intervals over seeds."""
+    caption = [
+        "Validation losses (figure 10 of paper 001), lower is better; soft and hard labels have "
+        "losses that cannot be compared.",
+        f"{read[1]}, the validation videos.",
+        f"{over_seeds_words(settings.confidence)} The band of loss_curves.svg is no "
+        "interval: it goes from the lowest to the highest seed.",
+    ]
+    rows: list[Row] = []
+    for model, values in read[0].items():
+        losses = [Estimate(why_not="no validation loss")] * 2
+        if np.isfinite(values).all():
+            both = (values.min(axis=1), values[:, -1])
+            losses = [over_seeds([own], settings.confidence, form=".4f") for own in both]
+        rows.append(dict(zip(_TITLES, (model, *values.shape, *losses), strict=True)))
+    return Table(caption=caption, titles=_TITLES, rows=rows, align="lrrrr")
+
+
+def _draw(figure: "Figure", frame: "DataFrame", *_: object) -> None:
+    title = "Validation loss: mean, and from lowest to highest seed"
+    draw_curves(figure, frame, "model", _COLUMN, title)
 
 
 EXPERIMENT = Experiment(

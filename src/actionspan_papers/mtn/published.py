@@ -1,11 +1,16 @@
-"""The published numbers of paper 001's tables, each with its source, in percent.
+"""The published numbers of paper 001's tables, each with its source, and the runs beside them.
 
-The values are written as they are printed there; fractions (0.756) are written in percent (75.6).
+The values, in percent, are written as they are printed; fractions (0.756) are written as 75.6.
 They were measured with the features of each paper, on all of ActivityNet-1.3 or THUMOS14.
 """
 
-from collections.abc import Mapping
-from typing import Literal, NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal, NamedTuple
+
+from actionspan.plan.runs import with_seed
+
+Config = Mapping[str, Any]
+"""The checked configuration."""
 
 TableName = Literal["table1", "table2", "table3"]
 
@@ -16,8 +21,6 @@ ACTIVITYNET = ("AR@1", "AR@5", "AR@10", "AR@50", "AR@100", "AUC")
 class PublishedRow(NamedTuple):
     """The numbers of a method as they are printed."""
 
-    method: str
-    """Our name of the method; where we do not build it, the paper's."""
     name: str = ""
     """The paper's name of it."""
     values: Mapping[str, str] = {}
@@ -30,25 +33,26 @@ class Table(NamedTuple):
 
     title: str
     metrics: tuple[str, ...]
-    rows: tuple[PublishedRow, ...]
+    rows: Mapping[str, PublishedRow]
+    """By our name of the method; where we do not build it, by the paper's."""
     others_below: bool = False
     """Whether our methods that it does not name are below its rows; else above them."""
 
 
-def _rows(number: int, metrics: tuple[str, ...], text: str) -> tuple[PublishedRow, ...]:
-    """Return rows of `method | name | numbers | source`; a dash is no number.
+def _table(number: int, title: str, metrics: tuple[str, ...], text: str) -> Table:
+    """Return a table of the rows `method | name | numbers | source`; a dash is no number.
 
     A source that begins with a bracket is a remark on the table itself, as is an empty source.
     """
-    rows = []
+    rows = {}
     for line in text.strip().splitlines():
         method, name, numbers, source = (cell.strip() for cell in line.split("|"))
         cells = zip(metrics, numbers.split(), strict=True)
         values = {metric: cell for metric, cell in cells if cell != "-"}
         if not source.startswith("001"):
             source = f"001, table {number} {source}".strip()
-        rows.append(PublishedRow(method, name, values, source))
-    return tuple(rows)
+        rows[method] = PublishedRow(name, values, source)
+    return Table(title, metrics, rows, others_below=number == 3)
 
 
 _TABLE1 = """
@@ -78,16 +82,51 @@ mtn    | MTN          | 33.2 49.0 56.2 70.6 75.6 67.26 |
 _TITLE1 = "proposals on ActivityNet-1.3 (validation), ActivityNet's protocol"
 _TITLE2 = "proposals on THUMOS14 (test), THUMOS14's protocol"
 _TITLE3 = "ablation of MTN on ActivityNet-1.3, ActivityNet's protocol"
-_FEW = ("AR@100", "AUC")
 
 TABLES: Mapping[TableName, Table] = {
-    "table1": Table(_TITLE1, _FEW, _rows(1, _FEW, _TABLE1)),
-    "table2": Table(_TITLE2, THUMOS14, _rows(2, THUMOS14, _TABLE2)),
-    "table3": Table(_TITLE3, ACTIVITYNET, _rows(3, ACTIVITYNET, _TABLE3), others_below=True),
+    "table1": _table(1, _TITLE1, ("AR@100", "AUC"), _TABLE1),
+    "table2": _table(2, _TITLE2, THUMOS14, _TABLE2),
+    "table3": _table(3, _TITLE3, ACTIVITYNET, _TABLE3),
 }
 
+LOSS_MODELS = ("origin", "cnn2", "cnn4", "mtn")
+"""The curves of paper 001's figure 10."""
 
-def published_value(table: TableName, method: str, metric: str) -> float | None:
-    """Return a printed number in percent; None where the table has none."""
-    rows = (row for row in TABLES[table].rows if row.method == method and metric in row.values)
-    return next((float(row.values[metric]) for row in rows), None)
+
+def table_scores(config: Config, table: str) -> list[str]:
+    """Return the scores by video that a table is made of."""
+    models = TABLES["table3"].rows if table == "table3" else config["temporal"]["models"]
+    return _video_scores(config, [*models, *_baselines(config)])
+
+
+def claim_scores(config: Config) -> list[str]:
+    """Return the scores by video that the claims compare."""
+    return _video_scores(config, [*TABLES["table3"].rows, *(set(_baselines(config)) & {"tag"})])
+
+
+def loss_logs(config: Config) -> list[str]:
+    """Return the logs of training that figure 10 is made of."""
+    section = config["temporal"]
+    trained = f"{section['exchange']}-{section['ranks']}"
+    names = _seed_names(config, LOSS_MODELS)
+    return [f"results/temporal/{name}/{trained}/log.tsv" for name in names]
+
+
+def _seed_names(config: Config, methods: Iterable[str]) -> list[str]:
+    """Return the names of all seeds of some methods; a method without chance has one."""
+    count = config["evaluation"]["seeds"]
+    return [
+        with_seed(method, seed)
+        for method in methods
+        for seed in range(1, 2 if method in ("sliding", "difference") else count + 1)
+    ]
+
+
+def _baselines(config: Config) -> Sequence[str]:
+    """Return the configured baselines; external features have no frame differences."""
+    left_out = "difference" if config["features"]["source"] == "external" else ""
+    return [name for name in config["evaluation"]["baselines"] if name != left_out]
+
+
+def _video_scores(config: Config, methods: Iterable[str]) -> list[str]:
+    return [f"results/evaluation/videos/{name}.tsv" for name in _seed_names(config, methods)]

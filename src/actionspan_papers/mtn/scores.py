@@ -1,6 +1,6 @@
 """The tables of scores by video, read for all seeds of all methods, in percent."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -36,6 +36,10 @@ class VideoScores:
         return self.values[:, :, [METRICS.index(metric) for metric in metrics]]
 
 
+Scores = Mapping[str, VideoScores]
+"""By method."""
+
+
 def read_video_scores(paths: Sequence[Path]) -> dict[str, VideoScores]:
     """Read `{method}.tsv` and `{method}-seedN.tsv` of any methods, by method.
 
@@ -58,12 +62,12 @@ def read_video_scores(paths: Sequence[Path]) -> dict[str, VideoScores]:
                     f"{path}: video {different!r} is not as in {first[0]}; "
                     "only scores on the same ground truth can be compared"
                 )
-            values.append([table[video_id][2] for video_id in sorted(table)])
-            counts.append([table[video_id][1] for video_id in sorted(table)])
+            counts.append([row[1] for row in table.values()])
+            values.append([row[2] for row in table.values()])
         scores[method] = VideoScores(
             method=method,
-            video_ids=tuple(sorted(instances)),
-            instances=np.array([instances[name] for name in sorted(instances)], dtype=np.int64),
+            video_ids=tuple(instances),
+            instances=np.array(list(instances.values()), dtype=np.int64),
             values=np.array(values, dtype=np.float64),
             seeds=tuple(files),
             proposals=np.array(counts, dtype=np.int64),
@@ -72,7 +76,7 @@ def read_video_scores(paths: Sequence[Path]) -> dict[str, VideoScores]:
 
 
 def _read(path: Path) -> dict[str, tuple[int, int, list[float]]]:
-    """Return the instances, the proposals and the values of each video of a table."""
+    """Return instances, proposals and values of each video of a table, sorted by video."""
     table: dict[str, tuple[int, int, list[float]]] = {}
     rows = read_tsv(path)
     if not rows:
@@ -81,17 +85,17 @@ def _read(path: Path) -> dict[str, tuple[int, int, list[float]]]:
         if column not in rows[0]:
             raise InputError(f"{path}: no column {column!r}")
     for number, row in enumerate(rows, start=2):
+        video_id = row["video_id"]
         try:
-            if row["video_id"] in table:
-                raise ValueError(f"video {row['video_id']!r} a second time")
+            if video_id in table:
+                raise ValueError(f"video {video_id!r} a second time")
             values = [_percent(row, metric) for metric in METRICS]
-            instances, proposals = int(row["instances"]), int(row["proposals"])
-            if instances < 1:
-                raise ValueError(f"{instances} instances")
+            table[video_id] = int(row["instances"]), int(row["proposals"]), values
+            if table[video_id][0] < 1:
+                raise ValueError(f"{row['instances']} instances")
         except ValueError as error:
             raise InputError(f"{path}: row {number}: {error}") from None
-        table[row["video_id"]] = instances, proposals, values
-    return table
+    return dict(sorted(table.items()))
 
 
 def _percent(row: dict[str, str], metric: str) -> float:

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from actionspan.evaluation.records import EvaluationSettings
 from actionspan_papers.estimates import Estimate, over_samples_and_seeds
 from actionspan_papers.experiments import Cell, Experiment, Row, Table, files
 from actionspan_papers.mtn.published import TABLES, PublishedRow, TableName
-from actionspan_papers.mtn.scores import VideoScores, read_video_scores
+from actionspan_papers.mtn.scores import Scores, VideoScores, read_video_scores
 from actionspan_papers.resampling import draw_videos, resampled_scores, seed_scores
 
 _WHY_NOT = {
@@ -25,10 +25,6 @@ _WHY_NOT = {
     "too many proposals": "one percent of the lists is more than that AN",
     "no frame rates": "THUMOS14's protocol needs the frame rate of each video",
 }
-
-
-_Read = tuple[TableName, Mapping[str, VideoScores], str]
-"""The table, the scores by method, and on what they were measured."""
 FEATURES = {"features": "features.h5, whose attributes describe it"}
 """The flag of the file that says what was measured."""
 SCORES: Mapping[str, Any] = {
@@ -38,27 +34,25 @@ SCORES: Mapping[str, Any] = {
     **FEATURES,
     "subset": {"default": "validation", "help": "default: validation"},
 }
-"""The flags of what is made of scores by video."""
+"""The flags of a step on scores by video."""
 
 
-def _read(arguments: argparse.Namespace, _: EvaluationSettings) -> _Read:
+Means = Mapping[str, tuple[Float64, Float64]]
+"""By method, (S, M) means of each seed and (B, M) of each resample of the videos."""
+
+
+class Measured(NamedTuple):
+    """The input of a step on scores by video."""
+
+    scores: Scores
+    on: str
+    """On what they were measured."""
+
+
+def read_measured(arguments: argparse.Namespace) -> Measured:
+    """Read the scores by video that the flags name."""
     measured = f"{measured_on(arguments.features)}, subset {arguments.subset}"
-    return arguments.table, read_video_scores(arguments.videos), measured
-
-
-def _table(_: object, read: _Read, settings: EvaluationSettings) -> Table:
-    name, scores, measured = read
-    rows = table_rows(name, scores, settings)
-    metrics = list(map(heading, TABLES[name].metrics))
-    titles = {"method": "method", "published_as": "published as"}
-    titles |= {metric: f"{metric}, ours" for metric in metrics}
-    titles |= {f"{metric}_published": f"{metric}, published" for metric in metrics}
-    titles |= {"published_source": "source of the published numbers"}
-    return Table(
-        caption=table_caption(name, rows, scores, measured, settings),
-        titles=titles,
-        align=f"ll{'r' * 2 * len(metrics)}l",
-    )
+    return Measured(read_video_scores(arguments.videos), measured)
 
 
 def measured_on(features: Path) -> str:
@@ -68,20 +62,17 @@ def measured_on(features: Path) -> str:
     return ", on ".join(read_description(features))
 
 
-def table_rows(
-    name: TableName, scores: Mapping[str, VideoScores], settings: EvaluationSettings
-) -> list[Row]:
+def table_rows(name: TableName, scores: Scores, settings: EvaluationSettings) -> list[Row]:
     """Return the rows: the paper's in its order; ours without a published number above or below.
 
     The scores are of at least one method.
     """
     table = TABLES[name]
     means = resample(scores, table.metrics, settings)
-    published = {row.method: row for row in table.rows}
-    others = [name for name in scores if name not in published]
+    others = [name for name in scores if name not in table.rows]
     rows: list[Row] = []
-    for method in [*published, *others] if table.others_below else [*others, *published]:
-        printed, scored = published.get(method, PublishedRow(method)), scores.get(method)
+    for method in [*table.rows, *others] if table.others_below else [*others, *table.rows]:
+        printed, scored = table.rows.get(method, PublishedRow()), scores.get(method)
         row: dict[str, Cell] = {"method": method, "published_as": printed.name}
         row["seeds"] = "" if scored is None else len(scored.values)
         for column, metric in enumerate(table.metrics):
@@ -99,13 +90,11 @@ def table_rows(
     return rows
 
 
-def resample(
-    scores: Mapping[str, VideoScores], metrics: Sequence[str], settings: EvaluationSettings
-) -> dict[str, tuple[Float64, Float64]]:
-    """Return each method's means by seed (S, M) and resampled ones (B, M), on the same videos."""
+def resample(scores: Scores, metrics: Sequence[str], settings: EvaluationSettings) -> Means:
+    """Return the means of some measures, resampled on the same videos."""
     videos = len(next(iter(scores.values())).video_ids)
     drawn = draw_videos(videos, settings.resamples, settings.seed)
-    means = {}
+    means: dict[str, tuple[Float64, Float64]] = {}
     for method, scored in scores.items():
         values, instances = scored.of(metrics), scored.instances
         means[method] = seed_scores(values, instances), resampled_scores(values, instances, drawn)
@@ -128,42 +117,7 @@ def heading(metric: str) -> str:
     return metric.removeprefix("thumos14_")
 
 
-def table_caption(
-    name: TableName,
-    rows: Sequence[Row],
-    scores: Mapping[str, VideoScores],
-    measured: str,
-    settings: EvaluationSettings,
-) -> list[str]:
-    """Return what a reader must know before comparing: on what ours was measured, and how."""
-    cells = (cell for row in rows for cell in row.values() if isinstance(cell, Estimate))
-    reasons = dict.fromkeys(cell.why_not for cell in cells if cell.why_not)
-    return [
-        f"Table {name.removeprefix('table')} of paper 001 ({TABLES[name].title}), in percent.",
-        f"Ours: {measured_words(scores, measured, settings)}",
-        "The published numbers are of other features and other data: the order of the methods "
-        "can be compared, the numbers cannot.",
-        *(f"No value, {reason}: {_WHY_NOT[reason]}." for reason in reasons),
-        *_not_above(rows, TABLES[name].metrics),
-    ]
-
-
-def _not_above(rows: Sequence[Row], metrics: Sequence[str]) -> list[str]:
-    """Say in which measures MTN is not above BSN, as it is in each of the paper's tables."""
-    found = {row["method"]: row for row in rows}
-    both = [(name, found["mtn"][name], found["origin"][name]) for name in map(heading, metrics)]
-    below = [
-        name
-        for name, mtn, bsn in both
-        if isinstance(mtn, Estimate) and isinstance(bsn, Estimate) and mtn.value <= bsn.value
-    ]
-    text = f"MTN is not above BSN (origin) here in {', '.join(below)}; in the paper it is in all."
-    return [text] if below else []
-
-
-def measured_words(
-    scores: Mapping[str, VideoScores], measured: str, settings: EvaluationSettings
-) -> str:
+def measured_words(scores: Scores, measured: str, settings: EvaluationSettings) -> str:
     """Return on what our scores were measured, and what their interval is, as two sentences."""
     first = next(iter(scores.values()))
     by_count = defaultdict(list)
@@ -185,10 +139,44 @@ def measured_words(
     )
 
 
+_Read = tuple[TableName, Measured, list[Row]]
+
+
+def _read(arguments: argparse.Namespace, settings: EvaluationSettings) -> _Read:
+    name, measured = arguments.table, read_measured(arguments)
+    return name, measured, table_rows(name, measured.scores, settings)
+
+
+def _table(_: object, read: _Read, settings: EvaluationSettings) -> Table:
+    """Return the table, and what a reader must know before comparing."""
+    name, measured, rows = read
+    table, metrics = TABLES[name], list(map(heading, TABLES[name].metrics))
+    cells = (cell for row in rows for cell in row.values() if isinstance(cell, Estimate))
+    reasons = dict.fromkeys(cell.why_not for cell in cells if cell.why_not)
+    caption = [
+        f"Table {name.removeprefix('table')} of paper 001 ({table.title}), in percent.",
+        f"Ours: {measured_words(*measured, settings)}",
+        "The published numbers are of other features and other data: the order of the methods "
+        "can be compared, the numbers cannot.",
+        *(f"No value, {reason}: {_WHY_NOT[reason]}." for reason in reasons),
+    ]
+    # in each of the paper's tables MTN is above BSN
+    ours = {row["method"]: cast(Mapping[str, Estimate], row) for row in rows}
+    below = [one for one in metrics if ours["mtn"][one].value <= ours["origin"][one].value]
+    if below:
+        lost = ", ".join(below)
+        caption += [f"MTN is not above BSN (origin) here in {lost}; in the paper it is in all."]
+    titles = {"method": "method", "published_as": "published as"}
+    titles |= {metric: f"{metric}, ours" for metric in metrics}
+    titles |= {f"{metric}_published": f"{metric}, published" for metric in metrics}
+    titles |= {"published_source": "source of the published numbers"}
+    return Table(caption=caption, titles=titles, align=f"ll{'r' * 2 * len(metrics)}l")
+
+
 EXPERIMENT = Experiment(
     inputs={"table": {"required": True, "choices": list(TABLES), "help": "which"}, **SCORES},
     read=_read,
-    rows=lambda read, settings: table_rows(read[0], read[1], settings),
+    rows=lambda read, _: read[2],
     table=_table,
     settings=(EvaluationSettings,),
 )

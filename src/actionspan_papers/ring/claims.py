@@ -3,30 +3,19 @@
 import argparse
 import re
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from actionspan.arrays import Float64
+from actionspan.scaling import timing_model
 from actionspan.scaling.times import Run
-from actionspan.scaling.timing_model import (
-    CONFIDENCE,
-    faster_ranges,
-    least_squares,
-    model_columns,
-    ranks_and_seconds,
-)
-from actionspan_papers.claims import NOT_REPRODUCED, REPRODUCED, Claim, Finding, claims_experiment
+from actionspan_papers import claims
+from actionspan_papers.claims import claims_experiment
 from actionspan_papers.estimates import Estimate, alike, over_seeds
-from actionspan_papers.ring.fits import (
-    GPUS,
-    PRINTED,
-    RING_BY_EQUATION_1,
-    TIMES,
-    ratios,
-    runs_of,
-    times,
-)
+from actionspan_papers.ring import fits
+from actionspan_papers.ring.fits import GPUS, PRINTED, ratios, times
 
 # key | claim | place | better | worse | measure | form, and below it why
 _CLAIMS = """
@@ -77,7 +66,7 @@ Logarithms = dict[tuple[str, int], Float64]
 """By exchange and ranks, 100·log of the seconds of each repeat: differences are percents."""
 
 
-def judge_claims(runs: Sequence[Run]) -> list[Finding]:
+def judge_claims(runs: Sequence[Run]) -> list[claims.Finding]:
     """Return a finding for each claim, on our runs where it is about them."""
     exact, words = _by_the_paper()
     measured = measured_evidence(runs)
@@ -85,22 +74,19 @@ def judge_claims(runs: Sequence[Run]) -> list[Finding]:
     for block in re.split(r"\n(?! )", _CLAIMS.strip()):
         line, *more = block.split("\n")
         key, text, place, better, worse, measure, form = map(str.strip, line.split("|"))
-        named: dict[str, Any] = {
-            "text": text,
-            "source": f"000, {place}",
-            "better": better,
-            "worse": worse,
-        }
-        claim = Claim(**named, measure=measure, key=key, form=form)
         why = " ".join(map(str.strip, more)).format(**words)
-        if key not in exact:  # measured, or what no number decides
-            findings.append(claim.judged(measured.get(key, why)))
-            continue
-        value = round(float(exact[key]), 9) + 0.0  # no -0
-        verdict = REPRODUCED if value > 0 else NOT_REPRODUCED
-        number = {"difference": value, "low": value, "high": value}
-        findings.append(Finding(claim=claim, verdict=verdict, why=why, **number))
+        how: dict[str, Any] = {"key": key, "form": form}
+        ours = measured.get(key, why)  # or what no number decides
+        if key in exact:
+            ours = round(float(exact[key]), 9) + 0.0  # no -0
+            how["rule"] = partial(_by_sign, why)
+        findings.append(claims.found(text, f"000, {place}", better, worse, measure, ours, **how))
     return findings
+
+
+def _by_sign(why: str, difference: float, *_: object) -> tuple[claims.Verdict, str]:
+    """Return the verdict by an exact difference: 0 does not show the claim."""
+    return claims.REPRODUCED if difference > 0 else claims.NOT_REPRODUCED, why
 
 
 def _by_the_paper() -> tuple[Mapping[str, float], Mapping[str, object]]:
@@ -112,9 +98,9 @@ def _by_the_paper() -> tuple[Mapping[str, float], Mapping[str, object]]:
     alone = t_ps + p_ps
     # equation 2 is the curve a/n + b·n + c with b = 0
     slope, level = t_ring - c_ring, c_ring + p_ring
-    ((_, last),) = faster_ranges(PRINTED["ps"], (slope, 0.0, level))
+    ((_, last),) = timing_model.faster_ranges(PRINTED["ps"], (slope, 0.0, level))
     beyond = np.array([float(last or 0) + 1])
-    by_equation_1 = least_squares(model_columns("ps", gpus), ring)
+    by_equation_1 = timing_model.least_squares(timing_model.model_columns("ps", gpus), ring)
     saved = c_ps * gpus - c_ring * (gpus - 1) / gpus
     apart = 100 * abs(t_ring / t_ps - 1)
     # after the scatter GPU n has the sum of block n + 1; the printed gather begins with n - 1
@@ -139,16 +125,16 @@ def _by_the_paper() -> tuple[Mapping[str, float], Mapping[str, object]]:
         **{f"{name}_ratio": ratios(name, gpus)[-1] for name in PRINTED},
         **{"last": last, "beyond": int(beyond[0]), "less_from": int(gpus[saved > 0][0])},
         **{"right": right, "central": central, "each": each, "every": each * GPUS},
-        **{"equal": t_ps - slope, "printed": RING_BY_EQUATION_1},
+        **{"equal": t_ps - slope, "printed": fits.RING_BY_EQUATION_1},
         "leads": ", ".join(f"{value:+.3f}" for value in lead),
-        "noise": abs(RING_BY_EQUATION_1) / float(by_equation_1.inverse[1, 1]) ** 0.5,
+        "noise": abs(fits.RING_BY_EQUATION_1) / float(by_equation_1.inverse[1, 1]) ** 0.5,
         "open": f"Run times leave the ring's C open: any C with T = {slope:.1f} + C and "
         f"P = {level:.1f} - C gives the same times",
     }
     return exact, words
 
 
-def measured_evidence(runs: Sequence[Run]) -> dict[str, Estimate | str]:
+def measured_evidence(runs: Sequence[Run]) -> dict[str, Estimate | float | str]:
     """Return the evidence on each claim about our runs, in percent; of C, in seconds."""
     whole, sent = (_logarithms(runs, part) for part in ("seconds", "t2"))
     work = {key: own + 100 * np.log(key[1]) for key, own in _logarithms(runs, "t1").items()}
@@ -166,11 +152,11 @@ def measured_evidence(runs: Sequence[Run]) -> dict[str, Estimate | str]:
 
 def _logarithms(runs: Sequence[Run], part: str) -> Logarithms:
     """Return those of the runs whose seconds of a part are known and not 0."""
-    found: dict[tuple[str, int], list[float]] = {}
+    seconds: dict[tuple[str, int], list[float]] = {}
     for run in runs:
         if value := getattr(run, part):
-            found.setdefault((run.exchange, run.ranks), []).append(value)
-    return {key: 100 * np.log(values) for key, values in found.items()}
+            seconds.setdefault((run.exchange, run.ranks), []).append(value)
+    return {key: 100 * np.log(values) for key, values in seconds.items()}
 
 
 def _sum(logarithms: Logarithms, signs: Mapping[tuple[str, int], int]) -> Estimate | str:
@@ -180,22 +166,22 @@ def _sum(logarithms: Logarithms, signs: Mapping[tuple[str, int], int]) -> Estima
     groups = [sign * logarithms[key] for key, sign in signs.items()]
     if min(map(len, groups)) < 2:
         return "One run of each says nothing about the next."
-    return over_seeds(groups, CONFIDENCE, float(sum(group.mean() for group in groups)))
+    return over_seeds(groups, timing_model.CONFIDENCE, float(sum(group.mean() for group in groups)))
 
 
 def _negative(runs: Sequence[Run]) -> Estimate | str:
     """Return -C of equation 1 fitted to the ring's runs."""
     if not runs:
         return "There are no runs of ring."
-    ranks, seconds = ranks_and_seconds(runs)
-    fit = least_squares(model_columns("ps", ranks), seconds)
-    found = fit.estimate.interval([0, -1, 0]) if fit.estimate and fit.degrees else None
-    if found is None:
+    ranks, seconds = timing_model.ranks_and_seconds(runs)
+    fit = timing_model.least_squares(timing_model.model_columns("ps", ranks), seconds)
+    ends = fit.estimate.interval([0, -1, 0]) if fit.estimate and fit.degrees else None
+    if ends is None:
         return "Runs on three numbers of ranks, and one more, are needed to fit equation 1."
-    return Estimate(value=-float(fit.coefficients[1]), low=found[0], high=found[1])
+    return Estimate(value=-float(fit.coefficients[1]), low=ends[0], high=ends[1])
 
 
-def _judged(arguments: argparse.Namespace) -> tuple[list[Finding], list[str]]:
+def _judged(arguments: argparse.Namespace) -> claims.Judged:
     caption = [
         "A difference above 0 speaks for the claim. Our runs have the 95 % interval over their "
         f"repeats (Welch). All else is exact: it follows from the printed fits, on {GPUS} GPUs "
@@ -203,8 +189,8 @@ def _judged(arguments: argparse.Namespace) -> tuple[list[Finding], list[str]]:
         "stand for them. The gain is that of the ring's lead in speed ratio from one GPU more; K "
         "is the size of the gradient.",
     ]
-    return judge_claims(runs_of(arguments)), caption
+    return judge_claims(fits.runs_of(arguments)), caption
 
 
-EXPERIMENT = claims_experiment("000", _judged, inputs=TIMES)
+EXPERIMENT = claims_experiment("000", _judged, inputs=fits.TIMES)
 add_arguments, run = EXPERIMENT.add_arguments, EXPERIMENT.run

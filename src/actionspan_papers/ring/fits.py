@@ -6,7 +6,6 @@ Paper 001 prints the same fits for MTN.
 import argparse
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,10 +13,7 @@ from actionspan.arrays import Float64
 from actionspan.scaling.fit_timing import paper_fit
 from actionspan.scaling.times import EXCHANGES, Run, read_times
 from actionspan.scaling.timing_model import is_server, model_columns, ranks_and_seconds
-from actionspan_papers.experiments import Experiment, Row, Table
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
+from actionspan_papers.experiments import Experiment, Row, Table, same
 
 GPUS = 8
 """The most that were run; the equations hold from 2 on."""
@@ -47,14 +43,13 @@ def runs_of(arguments: argparse.Namespace) -> list[Run]:
     return read_times(arguments.times) if arguments.times else []
 
 
-def _table(_: "DataFrame", __: argparse.Namespace) -> Table:
+def _table(*_: object) -> Table:
     caption = [
         "Fits of T, C and P to training times, in seconds. Equation 1 is T/n + C·n + P, equation 2 "
         "T/n + C·(n - 1)/n + P on n GPUs or ranks (paper 000). Seconds and speed ratio, T + P over "
         "the seconds, are those of the fit on the most ranks that were run.",
     ]
-    titles = {name: name for name in _COLUMNS}
-    return Table(caption=caption, titles=titles, align="llrrrrrrrl")
+    return Table(caption=caption, titles=same(*_COLUMNS), align="llrrrrrrrl")
 
 
 def fit_rows(runs: Sequence[Run]) -> list[Row]:

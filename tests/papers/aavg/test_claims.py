@@ -7,7 +7,6 @@ import pytest
 
 from actionspan.errors import InputError
 from actionspan.files.storage import read_tsv
-from actionspan_papers.aavg.accuracies import TWO_STREAM, accuracies, estimate
 from actionspan_papers.aavg.claims import (
     FINAL,
     FIRST_HALF,
@@ -16,10 +15,10 @@ from actionspan_papers.aavg.claims import (
     judge_claims,
     not_lower,
 )
-from actionspan_papers.aavg.comparisons import STREAM_NAMES
-from actionspan_papers.aavg.published import published_difference
+from actionspan_papers.aavg.comparisons import STREAM_NAMES, published_difference
 from actionspan_papers.aavg.readers import read_run_logs, read_run_scores
 from actionspan_papers.aavg.settings import ExperimentSettings
+from actionspan_papers.aavg.table import TWO_STREAM, accuracies, estimate
 from actionspan_papers.claims import VERDICTS
 from papers.aavg.runs import named, write_log, write_scores
 from papers.steps import outputs, run_step
@@ -45,9 +44,9 @@ def test_both_streams_together_are_the_mean_of_their_probabilities(tmp_path):
         write_scores(tmp_path, "aavg1-epoch-2", "flow", [0.2, 0.3, 0.8, 0.45]),
     ]
     found = accuracies(read_run_scores(paths))
-    assert found["aavg1-epoch", "rgb"].correct.tolist() == [[100, 0, 0, 100]]
-    assert found["aavg1-epoch", "flow"].correct.tolist() == [[0, 0, 100, 0]]
-    assert found["aavg1-epoch", TWO_STREAM].correct.tolist() == [[100, 0, 100, 100]]
+    assert found["aavg1-epoch", "rgb"].values.tolist() == [[100, 0, 0, 100]]
+    assert found["aavg1-epoch", "flow"].values.tolist() == [[0, 0, 100, 0]]
+    assert found["aavg1-epoch", TWO_STREAM].values.tolist() == [[100, 0, 100, 100]]
 
 
 def test_both_streams_are_paired_by_seed(tmp_path):
@@ -58,8 +57,8 @@ def test_both_streams_are_paired_by_seed(tmp_path):
         write_scores(tmp_path, "aavg1-epoch-2-seed3", "flow", [0.8, 0.2]),
     ]
     both = accuracies(read_run_scores(paths))["aavg1-epoch", TWO_STREAM]
-    assert both.seeds == (3,)
-    assert both.correct.tolist() == [[0, 100]]
+    assert both.seeds == [3]
+    assert both.values.tolist() == [[0, 100]]
     assert ("aavg1-epoch", TWO_STREAM) not in accuracies(read_run_scores([paths[0], paths[2]]))
 
 
@@ -69,10 +68,10 @@ def test_rgb_of_aavg4_is_that_of_aavg3(tmp_path):
         write_scores(tmp_path, "aavg4-epoch-2", "flow", [0.3, 0.95, 0.3]),
     ]
     found = accuracies(read_run_scores(paths))
-    assert found["aavg4-epoch", "rgb"].correct.tolist() == [[100, 0, 100]]
-    assert found["aavg4-epoch", TWO_STREAM].correct.tolist() == [[100, 100, 100]]
+    assert found["aavg4-epoch", "rgb"].values.tolist() == [[100, 0, 100]]
+    assert found["aavg4-epoch", TWO_STREAM].values.tolist() == [[100, 100, 100]]
     own = write_scores(tmp_path, "aavg4-epoch-2", "rgb", [0.1, 0.1, 0.1])
-    assert not accuracies(read_run_scores([*paths, own]))["aavg4-epoch", "rgb"].correct.any()
+    assert not accuracies(read_run_scores([*paths, own]))["aavg4-epoch", "rgb"].values.any()
 
 
 def test_the_interval_joins_seeds_and_clips():

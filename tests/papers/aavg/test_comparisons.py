@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 from actionspan.plan.runs import METHODS, Learning
 from actionspan_papers.aavg.comparisons import (
     COMPARISONS,
-    compared_runs,
     curve_figures,
     rate_runs,
     run_of,
@@ -36,9 +35,6 @@ def test_the_runs_of_each_figure():
         "periodic-epoch-2",
         "ps_async-k1-2",
     ]
-    every = names(compared_runs(SETTINGS, 2))
-    assert len(every) == len(set(every)) == 10
-    assert {"aavg4-epoch-2", "aavg2-epoch-2"} < set(every)
 
 
 def test_the_figures_are_those_of_the_paper_and_of_peers():
