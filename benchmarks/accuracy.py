@@ -32,7 +32,7 @@ from actionspan.temporal.settings import ON_SEQUENCES, SEQUENCES
 
 ROOT = Path(__file__).parents[1]
 COLUMNS = ("AR@1", "AR@10", "AR@100")
-BASELINES = ("random", "sliding", "difference")
+BASELINES = ("random", "sliding", "difference", "cuts")
 READER = ("events a video", "precision", "recall", "found in the first five", "calibration error")
 
 
@@ -143,6 +143,7 @@ def run_baseline(results: Path, config: dict[str, Any], name: str, seed: int, ou
     call(
         *("evaluation", "baseline", "--method", name, "--annotations", annotations),
         *("--features", results / "features/features.h5"),
+        *("--videos", results / "dataset/videos.tsv"),
         *("--subset", config["evaluation"]["subset"]),
         *("--out-json", out / "proposals.json", "--out-csv", out / "proposals.csv"),
         *seeded(config["evaluation"]["baseline"], seed),

@@ -43,6 +43,15 @@ class Footage:
     times: Array  # (N,) centres of the snippets in seconds
     rows: Mapping[str, Array]  # (N, C) of a stream, (N,) of a motion curve
 
+    def annotation(self, subset: str) -> Annotation:
+        """Return its row of annotations.json."""
+        return Annotation(
+            video_id=self.video.video_id,
+            subset=subset,
+            duration_seconds=self.video.duration_seconds,
+            instances=self.instances,
+        )
+
 
 @dataclass(frozen=True, kw_only=True)
 class Fold:
@@ -52,15 +61,15 @@ class Fold:
     held_out: list[Footage]
 
 
-def read_training(results: Path) -> list[Footage]:
-    """Return the training videos of a run that have features; no other video is read."""
+def read_footage(results: Path, subsets: Sequence[str] = ("training",)) -> list[Footage]:
+    """Return the videos of a run's subsets that have features; no other video is read."""
     known = {one.video_id: one for one in read_annotations(results / "dataset/annotations.json")}
     videos = {one.video_id: one for one in read_videos(results / "dataset/videos.tsv")}
     found = []
     for shard in sorted((results / "features/shards").glob("*.h5")):
         with open_h5(shard) as file:
             for name in file:
-                if name in videos and name in known and known[name].subset == "training":
+                if name in videos and name in known and known[name].subset in subsets:
                     group = file[name]
                     found.append(
                         Footage(
@@ -73,19 +82,25 @@ def read_training(results: Path) -> list[Footage]:
     return sorted(found, key=lambda one: one.video.video_id)
 
 
-def hashed_folds(videos: Sequence[Footage], folds: int) -> list[Fold]:
-    """Hold out the same videos as `actionspan dataset folds`.
+def hashed_folds(
+    videos: Sequence[Footage], folds: int, group: Callable[[str], str] = str
+) -> list[Fold]:
+    """Hold out the same videos as `actionspan dataset folds`, or whole groups of them.
+
+    `group` returns the person or scene of a video's id, which is in one fold alone.
 
     Raises:
-        ValueError: There are not enough videos for so many folds.
+        ValueError: There are not enough groups for so many folds.
     """
-    named = {one.video.video_id: one for one in videos}
+    groups: dict[str, list[Footage]] = {}
+    for one in videos:
+        groups.setdefault(group(one.video.video_id), []).append(one)
     return [
         Fold(
-            training=[one for name, one in named.items() if name not in part],
-            held_out=[named[name] for name in part],
+            training=[one for name, own in groups.items() if name not in part for one in own],
+            held_out=[one for name in part for one in groups[name]],
         )
-        for part in fold_parts(named, folds)
+        for part in fold_parts(groups, folds)
     ]
 
 
@@ -265,13 +280,5 @@ def write_fold(folder: Path, fold: Fold, subset: str) -> None:
                 group[key] = values
     videos = [replace(one.video, subset=subsets[one.video.video_id]) for one in everything]
     write_videos(folder / "videos.tsv", videos, VIDEO_COLUMNS)
-    annotations = [
-        Annotation(
-            video_id=one.video.video_id,
-            subset=subsets[one.video.video_id],
-            duration_seconds=one.video.duration_seconds,
-            instances=one.instances,
-        )
-        for one in everything
-    ]
+    annotations = [one.annotation(subsets[one.video.video_id]) for one in everything]
     write_annotations(folder / "annotations.json", annotations)

@@ -40,7 +40,7 @@ from folds import (
     Footage,
     footage_folds,
     hashed_folds,
-    read_training,
+    read_footage,
     spliced_folds,
     write_fold,
 )
@@ -177,7 +177,7 @@ def make_sets(arguments: argparse.Namespace) -> dict[str, list[Fold]]:
     for results in arguments.results:
         name = set_name(results)
         divide = footage_folds if name in arguments.by_footage else hashed_folds
-        sets[name] = divide(read_training(results), numbers.get(name, numbers[""]))
+        sets[name] = divide(read_footage(results), numbers.get(name, numbers[""]))
     if arguments.spliced:
         number = numbers.get("spliced", numbers[""])
         sets["spliced"] = spliced_folds(arguments.spliced, number)

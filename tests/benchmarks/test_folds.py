@@ -136,6 +136,18 @@ def test_each_video_is_held_out_once(folds):
     ]
 
 
+def test_a_person_is_in_one_fold_alone(folds):
+    videos = [footage(folds, f"v{number}_{number % 4}", np.ones((1, 1))) for number in range(10)]
+
+    def people(several) -> set[str]:
+        return {one.video.video_id[-1] for one in several}
+
+    made = folds.hashed_folds(videos, 3, lambda name: name[-1])
+    assert sorted(len(people(fold.held_out)) for fold in made) == [1, 1, 2]
+    assert all(people(fold.held_out).isdisjoint(people(fold.training)) for fold in made)
+    assert all(len(fold.held_out) + len(fold.training) == 10 for fold in made)
+
+
 @pytest.mark.parametrize("number", [1, 4])
 def test_too_few_or_many_folds(folds, number):
     videos = [footage(folds, f"v{n}", np.ones((1, 1))) for n in range(3)]
@@ -189,7 +201,7 @@ def test_a_run_gives_its_training_videos_back(folds, tmp_path):
     (tmp_path / "fold/shard.h5").rename(results / "features/shards/0000.h5")
     for name in ("videos.tsv", "annotations.json"):
         (tmp_path / "fold" / name).rename(results / "dataset" / name)
-    (read,) = folds.read_training(results)
+    (read,) = folds.read_footage(results)
     assert read.video == replace(a.video, subset="training")
     assert read.instances == a.instances
     np.testing.assert_array_equal(read.times, a.times)

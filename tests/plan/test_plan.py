@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from actionspan.errors import InputError
+from actionspan.evaluation.baseline import METHODS
 from actionspan.plan.runs import flags, one_of, run_pattern, seeded, seeded_flags
 from plan.conftest import Wildcards
 
@@ -246,13 +247,13 @@ def test_timed_runs_have_a_reference_and_keep_the_last_epoch(planned):
         ("overlap", 0.5, {"sliding"}),
         ("shortest_window", 0.1, {"sliding"}),
         ("window_prior", "none", {"sliding"}),
-        ("proposals", 90, {"random", "sliding", "difference", "tag"}),
+        ("proposals", 90, {"random", "sliding", "difference", "cuts", "tag"}),
     ],
 )
 def test_a_baseline_has_the_flags_it_reads(planned, key, value, readers):
     before = planned().outcomes
     after = planned({"evaluation": {"baseline": {key: value}}}).outcomes
-    for name in ("random", "sliding", "difference", "tag"):
+    for name in METHODS:
         wildcards = Wildcards(baseline=name)
         changed = before.baseline_flags(wildcards) != after.baseline_flags(wildcards)
         assert changed == (name in readers), name
@@ -262,7 +263,7 @@ def test_soft_nms_is_of_the_baselines_that_group_a_signal(planned):
     before = planned().outcomes
     after = planned({"proposals": {"suppression": {"slope": 0.3}}}).outcomes
     keep = planned({"proposals": {"suppression": {"keep": 50}}}).outcomes
-    for name in ("random", "sliding", "difference", "tag"):
+    for name in METHODS:
         wildcards = Wildcards(baseline=name)
         changed = before.baseline_flags(wildcards) != after.baseline_flags(wildcards)
         assert changed == (name in {"difference", "tag"})

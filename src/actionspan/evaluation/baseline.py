@@ -12,7 +12,7 @@ from typing import Literal
 import numpy as np
 
 from actionspan.arrays import Float64, Int64
-from actionspan.dataset.tables import Annotation, read_annotations
+from actionspan.dataset.tables import Annotation, read_annotations, read_videos
 from actionspan.errors import InputError
 from actionspan.evaluation.files import without_videos
 from actionspan.features.steps import merge_windows
@@ -21,11 +21,18 @@ from actionspan.files.storage import open_h5
 from actionspan.proposals.grouping import group_proposals
 from actionspan.proposals.segments import result_rows, write_proposals
 from actionspan.proposals.settings import SuppressionSettings
+from actionspan.running.progress import progress
 from actionspan.settings import Checked, add_settings, from_arguments, option
 from actionspan.temporal.probabilities import read_probabilities
 
-METHODS = ("random", "sliding", "difference", "tag")
+METHODS = ("random", "sliding", "difference", "cuts", "tag")
 SCALE_STEP = 2**0.5
+
+_READ = {  # what a method reads: the flag and its file
+    "difference": ("features", "features.h5"),
+    "cuts": ("videos", "videos.tsv"),
+    "tag": ("probabilities", "probabilities.h5"),
+}
 
 Proposals = tuple[Float64, Float64]
 """(P, 2) starts and ends in seconds, and (P,) scores, best first."""
@@ -37,6 +44,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--annotations", type=Path, required=True, help="annotations.json")
     features = "features.h5, for its frame differences (difference only)"
     parser.add_argument("--features", type=Path, nargs="?", help=features)
+    videos = "videos.tsv, for the video files (cuts only)"
+    parser.add_argument("--videos", type=Path, nargs="?", help=videos)
     probabilities = "probabilities.h5, for its actionness (tag only)"
     parser.add_argument("--probabilities", type=Path, nargs="?", help=probabilities)
     parser.add_argument("--subset", default="validation", help="default: validation")
@@ -75,11 +84,13 @@ def _proposals(
         prior = annotations if settings.window_prior == "training" else []
         lengths = relative_lengths(prior)
         return [sliding_windows(video.duration_seconds, lengths, settings) for video in videos]
-    is_motion = arguments.method == "difference"
-    name = "features" if is_motion else "probabilities"
+    name, file = _READ[arguments.method]
     path = getattr(arguments, name)
     if path is None:
-        raise InputError(f"--method {arguments.method} needs --{name} {name}.h5")
+        raise InputError(f"--method {arguments.method} needs --{name} {file}")
+    if arguments.method == "cuts":
+        return _runs_of_shots(path, annotations, videos, settings.proposals)
+    is_motion = arguments.method == "difference"
     signals = frame_differences(path, videos) if is_motion else actionness(path, videos)
     return [
         group_proposals(signal, video.duration_seconds, None, suppression, stretch=is_motion)
@@ -164,6 +175,33 @@ def relative_lengths(annotations: Sequence[Annotation]) -> Float64:
         for instance in video.instances
     ]
     return np.array(lengths, np.float64)
+
+
+def _runs_of_shots(
+    path: Path, annotations: Sequence[Annotation], videos: Sequence[Annotation], most: int
+) -> list[Proposals]:
+    """Return the proposals of `cuts` of each video, none where its file cannot be read."""
+    from actionspan.evaluation.cuts import cut_proposals, find_cuts, frame_changes
+
+    files = {video.video_id: video.path for video in read_videos(path)}
+    lengths = [
+        instance.end - instance.start
+        for video in annotations
+        if video.subset == "training"
+        for instance in video.instances
+    ]
+    made = []
+    for video in progress(videos, "looking for cuts", len(videos)):
+        try:
+            if video.video_id not in files:
+                raise InputError(f"{path}: no video {video.video_id}")
+            cuts = find_cuts(frame_changes(files[video.video_id]))
+        except InputError as error:
+            print(f"{error}; cuts proposes nothing there", file=sys.stderr)
+            made.append((np.zeros((0, 2)), np.zeros(0)))
+        else:
+            made.append(cut_proposals(*cuts, video.duration_seconds, lengths, most))
+    return made
 
 
 def frame_differences(path: Path, videos: Sequence[Annotation]) -> list[Float64]:

@@ -22,6 +22,7 @@ _BASELINES: dict[str, tuple[str, Any]] = {
     "random": ("#a3a8af", (0, (1, 1.6))),
     "sliding": ("#7c828a", (0, (4, 1.8))),
     "difference": ("#555b63", (0, (6, 1.6, 1, 1.6))),
+    "cuts": ("#3d4248", (0, (2, 1, 6, 1))),
     "tag": ("#26292e", (0, (6, 1.6, 1, 1.6, 1, 1.6))),
 }
 _MARKERS = ("", "o", "s", "^")  # of a second model with a colour, a third one, …

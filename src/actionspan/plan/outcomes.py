@@ -110,16 +110,21 @@ class OutcomesPlan:
     """The methods of a run and the files that are made of their proposals."""
 
     def __init__(
-        self, config: Mapping[str, Any], videos: list[str], features: FeaturesPlan, run: str
+        self,
+        config: Mapping[str, Any],
+        videos: list[str],
+        features: FeaturesPlan,
+        run: str,
+        fetched: bool = False,
     ) -> None:
         self._config, self._run = config, run
         evaluation = config["evaluation"]
         self.models: list[str] = list(config["temporal"]["models"])
         # those whose candidates PEM evaluates
         self.evaluated = [model for model in self.models if model not in ON_SEQUENCES]
-        # external features have no frames that could differ
-        skipped = "difference" if features.external else None
-        self.baselines = [name for name in evaluation["baselines"] if name != skipped]
+        # external features have no frames that could differ, fetched videos are deleted before
+        skipped = {"difference", "cuts"} if features.external else {"cuts"} if fetched else set()
+        self.baselines = [name for name in evaluation["baselines"] if name not in skipped]
         self.methods = self.models + self.baselines  # in the order of the tables
         folders = [f"results/proposals/{model}" for model in self.models]
         # with external features a model cannot take videos
@@ -181,9 +186,13 @@ class OutcomesPlan:
         return [path] if _on_sequences(wildcards) else []
 
     def baseline_features(self, wildcards: Any) -> list[str]:
-        """Return the features: only the frame-difference baseline looks at the video."""
+        """Return the features, for their frame differences alone."""
         looks = _base(wildcards) == "difference"
         return [of_fold("results/features/features.h5")(wildcards)] if looks else []
+
+    def baseline_videos(self, wildcards: Any) -> list[str]:
+        """Return the table of videos: only the rule of cuts reads the files."""
+        return ["results/dataset/videos.tsv"] if _base(wildcards) == "cuts" else []
 
     def baseline_probabilities(self, wildcards: Any) -> list[str]:
         """Return probabilities: only TAG groups actionness, the base network's of the same seed."""
@@ -202,7 +211,7 @@ class OutcomesPlan:
         read = {"random": ["seed"], "sliding": ["overlap", "shortest_window", "window_prior"]}
         keys = read.get(_base(wildcards), [])
         chosen = seeded_flags(self._config["evaluation"]["baseline"], name, "proposals", *keys)
-        if keys:
+        if keys or _base(wildcards) == "cuts":
             return chosen
         # baselines that group a signal have the models' Soft-NMS, but their own number of proposals
         suppression = dict(self._config["proposals"]["suppression"])

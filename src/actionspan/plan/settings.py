@@ -153,8 +153,9 @@ class EvaluationKnobs(Checked):
     subset: Subset = option("validation", "whose videos are scored")
     baselines: tuple[str, ...] = option(
         METHODS,
-        "random; sliding: windows of many lengths; difference: grouped frame differences; tag: "
-        "grouped actionness of the model origin, which is trained for it",
+        "random; sliding: windows of many lengths; difference: grouped frame differences; cuts: "
+        "runs of shots, a rule that knows no action (docs/method.md); tag: grouped actionness "
+        "of the model origin, which is trained for it",
         choices=METHODS,
     )
     timelines: int = option(3, "pictures of single videos that a plain run draws", least=0)

@@ -40,7 +40,9 @@ class Plan:
         self.finetune = FinetunePlan(config)
         self.ranks = RanksPlan(config)
         videos = self.dataset.videos
-        self.outcomes = OutcomesPlan(config, videos, self.features, self.ranks.run)
+        self.outcomes = OutcomesPlan(
+            config, videos, self.features, self.ranks.run, self.dataset.fetched
+        )
         self.folds = FoldsPlan(config, self.outcomes.methods)
         if videos and len(self.folds.numbers) > len(videos):
             raise InputError(
