@@ -197,10 +197,7 @@ def test_a_knob_re_runs_what_depends_on_it(project, change, expected):
 
 
 def test_a_knob_re_runs_the_baselines_that_read_it(project):
-    wanted = [
-        f"results/proposals/{name}/proposals.json"
-        for name in METHODS
-    ]
+    wanted = [f"results/proposals/{name}/proposals.json" for name in METHODS]
     overlap = {"evaluation": {"baseline": {"overlap": 0.5}}}
     assert project.planned(*wanted, config=overlap) == {"evaluation_baseline": 1}
 
