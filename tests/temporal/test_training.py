@@ -22,10 +22,10 @@ from actionspan.temporal import load_model
 from actionspan.temporal import training as train_module
 from actionspan.temporal.loss import boundary_loss
 from actionspan.temporal.mtn import BaseTEM
-from actionspan.temporal.networks import build_model, network_class
+from actionspan.temporal.networks import network_class
 from actionspan.temporal.samples import read_samples
 from actionspan.temporal.settings import MODELS, TemporalSettings
-from actionspan.temporal.training import add_noise, train
+from actionspan.temporal.training import train
 from actionspan.training.fit import CHECKPOINT, bits_of
 from tiers import first_tier
 
@@ -200,23 +200,6 @@ def test_noise_comes_from_the_seed_and_only_training_has_it(toy, tmp_path, monke
     seen[True].clear()
     train(toy.features, toy.annotations, "origin", noisy, tmp_path / "again")
     assert (tmp_path / "again/model.pt").read_bytes() == (tmp_path / "noisy/model.pt").read_bytes()
-
-
-def test_the_noise_of_a_video_does_not_depend_on_who_reads_it_with_which_others():
-    settings = replace(SMALL, feature_noise=2.0)
-    model = build_model("origin", 2, settings)
-    features = torch.arange(24.0).reshape(4, 3, 2)
-    whole = add_noise(model, features, settings, 5, 8)
-    parts = [
-        add_noise(model, features[:1], settings, 5, 8),
-        add_noise(model, features[1:], settings, 5, 9),
-    ]
-    assert torch.equal(torch.cat(parts), whole)
-    assert torch.equal(features, torch.arange(24.0).reshape(4, 3, 2))
-    noise = whole - features
-    assert not torch.equal(noise[0], noise[1])
-    assert not torch.equal(noise, add_noise(model, features, settings, 6, 8) - features)
-    assert len(add_noise(model, features[:0], settings, 5, 8)) == 0
 
 
 def test_a_model_of_before_lacks_the_newer_settings_and_loads(toy, tmp_path):

@@ -107,6 +107,13 @@ class TemporalSettings(Checked):
         "features sqrt(C / 256) times this",
         least=0,
     )
+    speed: float = option(
+        0.3,
+        "span and stream learn each video slower or faster, anew in each epoch, by up to this "
+        "much in the logarithm of the speed; 0: as it is",
+        least=0,
+        most=2,
+    )
     labels: LabelRule = option("bsn", "rule of the labels: bsn or mtn (docs/method.md)")
     boundary_ratio: float = option(
         0.1, "width of a start or end region as share of its instance, at least one step", least=0

@@ -1,7 +1,6 @@
 """Training of a temporal network, on one process or on many that share every batch."""
 
 import contextlib
-import math
 import os
 import platform
 import sys
@@ -22,6 +21,7 @@ from actionspan.parallel.settings import ExchangeName, ParallelSettings
 from actionspan.running.determinism import deterministic, seed_torch
 from actionspan.running.prefetch import prefetched
 from actionspan.temporal import networks
+from actionspan.temporal.augmentation import add_noise, change_speed
 from actionspan.temporal.loss import BoundaryLoss
 from actionspan.temporal.networks import TemporalNetwork
 from actionspan.temporal.samples import Samples, batches, epoch_order, read_samples
@@ -73,25 +73,6 @@ def training_step(
     return loss
 
 
-def add_noise(
-    model: TemporalNetwork, features: Tensor, settings: TemporalSettings, epoch: int, first: int
-) -> Tensor:
-    """Return features (S, T, C) with normal noise.
-
-    It follows from the seed, the epoch and a video's place in it, from `first` on, so that any
-    number of ranks adds the same. Few features carry together less than many, so that the same
-    noise on each would drown them: `feature_noise` is for 256 and more, and the sum of the squares
-    falls with their number below.
-    """
-    deviation = settings.feature_noise * min(1.0, math.sqrt(features.shape[2] / 256))
-    noisy = features.clone()
-    generator = torch.Generator()
-    for place, video in enumerate(noisy, start=first):
-        seed_torch(settings.seed, epoch, place, generator=generator)
-        model.add_noise(video, deviation, generator)
-    return noisy
-
-
 def train_epoch(
     model: TemporalNetwork,
     replica: Replica,
@@ -109,9 +90,11 @@ def train_epoch(
         timed = stopwatch.loop(ready, "data", "t1", replica)
         for step, (features, labels, rows) in enumerate(timed):
             seed_torch(settings.seed, epoch, step, *others)  # dropout
+            first = step * settings.batch_size
+            if settings.speed and model.cross_fitted:
+                features, labels = change_speed(features, labels, rows, settings, epoch, first)
             if settings.feature_noise:
-                first = step * settings.batch_size + rows.start
-                features = add_noise(model, features, settings, epoch, first)
+                features = add_noise(model, features, settings, epoch, first + rows.start)
             loss = training_step(model, replica, features, labels, rows, settings.smooth_labels > 0)
             if loss is not None:
                 weight = len(labels) if replica.sums_gradients else len(features)

@@ -1,0 +1,262 @@
+r"""What each method finds in uncut footage, cross-validated over people or scenes.
+
+    python benchmarks/uncut.py --data ../shared/data --work build/uncut --sets rooms hapt
+
+The sets are folders of `--data`; the features of each are made by the workflow in `--work`, once.
+Its videos are divided by people (scenes, where nobody is named) into folds: every method is fitted
+on the others of a fold, and the proposals of all held-out videos are scored together. Models are
+trained once a seed. Beside the default model stand two that see less of the same columns, zeros in
+place of the rest: `cues only` has the changes and the motion curves, `motion only` these curves;
+and `cuts`, a rule of shot boundaries that learns only the lengths of instances.
+
+Prints a Markdown table a set: mean ± deviation over seeds, the bootstrap interval over videos of
+the seeds' mean recall, and the paired difference in AUC to the default model, with its interval.
+"""
+
+import argparse
+import shutil
+import subprocess
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import torch
+import yaml
+
+from accuracy import BASELINES, READER, call, changed_config, read, run_baseline, run_model
+from actionspan.dataset.tables import write_annotations
+from actionspan.evaluation.evaluate import VIDEO_COLUMNS, evaluate_files
+from actionspan.evaluation.records import EvaluationSettings
+from actionspan.features.collect import MOTION
+from actionspan.features.cues import REACHES
+from actionspan.features.store import read_transform
+from actionspan.files.storage import create_h5
+from actionspan.running.apart import worker_pool
+from folds import Fold, Footage, hashed_folds, read_footage, write_fold
+from recipes import rescale, rescaled
+
+RESAMPLES = 2000
+SCORES = ("AR@1", "AR@10", "AR@100", "AUC")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Set:
+    """A set of footage."""
+
+    videos: str = "videos"  # its folder; "" where there are features alone
+    who: Callable[[str], str] = str  # the person or scene that a video shows
+    says: str
+    """What it can show."""
+
+
+SETS = {
+    "rooms": Set(says="falls and posture changes under a ceiling camera; times good to a second"),
+    "hapt": Set(
+        videos="",
+        who=lambda name: name.partition("_")[2],
+        says="posture transitions by a phone's sensors: sparse, long, well timed; no video",
+    ),
+    "kinect": Set(
+        videos="",
+        who=lambda name: name.partition("_")[0],
+        says="ten actions by skeletons; few people, so easily learned by heart; no video",
+    ),
+    "cycles": Set(
+        who=lambda name: name.partition("_")[2],
+        says="every repetition of a movement: boundaries on real motion, but nearly all of a "
+        "video is an instance, so not whether anything happens",
+    ),
+    "fights": Set(
+        videos="untrimmed",
+        says="EDITED: every boundary is a cut, so it ranks detectors of cuts; no evidence for "
+        "uncut footage",
+    ),
+}
+
+
+def prepare(name: str, data: Path, work: Path) -> list[Footage]:
+    """Make the features of a set by the workflow, if they are not there, and read them."""
+    one, folder, data = SETS[name], work / name, data.resolve()
+    dataset = {"annotations": str(data / name / "annotations.json")}
+    config: dict[str, Any] = {"dataset": {**dataset, "videos": str(data / name / one.videos)}}
+    if not one.videos:
+        info = str(data / name / "video_info.csv")
+        external = {"source": "external", "external": {"folder": str(data / name / "features")}}
+        config = {
+            "dataset": {**dataset, "videos": None, "video_info": info},
+            "features": external,
+            "evaluation": {"baselines": ["random", "sliding"]},
+        }
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "config.yaml").write_text(yaml.safe_dump(config))
+    command = ["actionspan", "run", "results/features/sequences.h5", "--cores", "all"]
+    subprocess.run([*command, "--configfile", "config.yaml", "--quiet"], cwd=folder, check=True)
+    return read_footage(folder / "results", ("training", "validation"))
+
+
+def masked(source: Path, out: Path, keep: int) -> None:
+    """Write sequences.h5 with zeros in all columns but the first and the last `keep`."""
+    with h5py.File(source) as given, create_h5(out, "") as file:
+        for key, value in given.attrs.items():
+            if key not in file.attrs:
+                file.attrs[key] = value
+        for key in given:
+            if key != "features":
+                given.copy(key, file)
+        features = given["features"][:]
+        features[..., 1 : features.shape[2] - keep] = 0
+        file.create_dataset("features", data=features)
+
+
+def views(results: Path) -> dict[str, Path]:
+    """Write and return what a fold looks like to models that see less, by name."""
+    sequences = results / "features/sequences.h5"
+    with h5py.File(sequences) as file:
+        motion = sum(key in file for key in MOTION)
+    kept = {"cues only": len(REACHES) * len(read_transform(sequences).streams) + motion}
+    if motion:
+        kept["motion only"] = motion
+    made = {}
+    for name, keep in kept.items():
+        made[name] = results.parent / name.replace(" ", "-")
+        shutil.copytree(results / "dataset", made[name] / "dataset")
+        masked(sequences, made[name] / "features/sequences.h5", keep)
+    return made
+
+
+def make_fold(place: Path, fold: Fold, config: dict[str, Any]) -> dict[str, Path]:
+    """Write a fold as results of runs: of all features, and of each view of them."""
+    write_fold(place, fold, "testing")
+    rescale(place, config)
+    results = rescaled(place, config)
+    shutil.copy(place / "videos.tsv", results / "dataset")
+    return {"": results, **views(results)}
+
+
+def run(
+    method: str, seed: int, folds: Sequence[dict[str, Path]], truth: Path, config: dict, out: Path
+) -> dict[str, Any]:
+    """Fit a method on each fold; score the proposals for all held-out videos together."""
+    torch.set_num_threads(1)
+    model, _, view = method.partition(", ")
+    run_one = run_baseline if model in BASELINES else run_model
+    places = [out / str(number) for number in range(len(folds))]
+    for place, fold in zip(places, folds, strict=True):
+        run_one(fold[view], config, model, seed, place)
+    # join the folds
+    kinds = ["proposals"] + ["events"] * (places[0] / "events.json").exists()
+    for kind in kinds:
+        call(
+            *("evaluation", "pool", "--proposals", *(place / f"{kind}.json" for place in places)),
+            *("--annotations", *(fold[""] / "dataset/annotations.json" for fold in folds)),
+            *("--out-json", out / f"{kind}.json", "--out-csv", out / f"{kind}.csv"),
+        )
+    record, rows = evaluate_files(
+        truth,
+        out / "proposals.json",
+        subset="testing",
+        method=model,
+        settings=EvaluationSettings(resamples=RESAMPLES),
+    )
+    reader = read(out, truth, config) if "events" in kinds else {}
+    videos = {row[0]: (row[1], row[VIDEO_COLUMNS.index("AUC")]) for row in rows}
+    return {**record, "reader": reader, "videos": [videos[name] for name in sorted(videos)]}
+
+
+def difference(records: Sequence[dict], reference: Sequence[dict]) -> str:
+    """Return the difference in AUC, seeds averaged, and its bootstrap interval over videos."""
+
+    def areas(several: Sequence[dict]) -> np.ndarray:
+        return np.mean([[area for _, area in one["videos"]] for one in several], axis=0)
+
+    weights = np.array([instances for instances, _ in records[0]["videos"]], float)
+    paired = areas(records) - areas(reference)
+    drawn = np.random.default_rng(0).integers(len(paired), size=(RESAMPLES, len(paired)))
+    means = (weights * paired)[drawn].sum(axis=1) / weights[drawn].sum(axis=1)
+    low, high = np.quantile(means, (0.025, 0.975))
+    return f"{np.average(paired, weights=weights):+.1f} [{low:.1f}, {high:.1f}]"
+
+
+def row(name: str, records: Sequence[dict], reference: Sequence[dict] | None) -> str:
+    """Return one method's line of the table, in percent."""
+
+    def spread(values: Sequence[float | None]) -> str:
+        known = [value for value in values if value is not None]
+        if not known:
+            return "–"
+        deviation = f" ± {np.std(known, ddof=1):.1f}" if len(known) > 1 else ""
+        return f"{np.mean(known):.1f}{deviation}"
+
+    cells = [spread([100 * one[key] for one in records]) for key in SCORES[:3]]
+    low, high = np.mean([one["AUC_interval"] for one in records], axis=0)
+    cells += [spread([one["AUC"] for one in records]), f"{low:.1f}–{high:.1f}"]
+    cells.append(difference(records, reference) if reference else "")
+    cells += [spread([one["reader"].get(key) for one in records]) for key in READER]
+    return f"| {name} | " + " | ".join(cells) + " |"
+
+
+def run_set(name: str, arguments: argparse.Namespace, pool: Executor) -> None:
+    """Print the table of one set."""
+    config = changed_config([], ["evaluation.subset=testing", *arguments.set])
+    footage = prepare(name, arguments.data, arguments.work)
+    place = arguments.work / name / "folds"
+    shutil.rmtree(place, ignore_errors=True)
+    folds = hashed_folds(footage, arguments.folds, SETS[name].who)
+    making = [
+        pool.submit(make_fold, place / str(number), fold, config)
+        for number, fold in enumerate(folds)
+    ]
+    made = [job.result() for job in making]
+    truth = place / "annotations.json"
+    write_annotations(truth, [one.annotation("testing") for one in footage])
+    methods = [each for each in BASELINES if SETS[name].videos or each in BASELINES[:2]]
+    views_of = [f"{arguments.models[0]}, {view}" for view in made[0] if view]
+    methods += [*arguments.models, *views_of]
+    jobs = {
+        method: [
+            pool.submit(run, method, seed, made, truth, config, place / method / str(seed))
+            for seed in (arguments.seeds[:1] if method in BASELINES[1:] else arguments.seeds)
+        ]
+        for method in methods
+    }
+    seconds = sum(one.video.duration_seconds for one in footage)
+    instances = sum(len(one.instances) for one in footage)
+    people = len({SETS[name].who(one.video.video_id) for one in footage})
+    size = f"{len(footage)} videos of {people}, {seconds / 60:.0f} minutes, {instances} instances"
+    print(f"\n**{name}** ({size}; {arguments.folds} folds): {SETS[name].says}\n")
+    titles = ("method", *SCORES, "95 % over videos", "AUC − model's", *READER)
+    print(f"| {' | '.join(titles)} |\n|---|" + "---:|" * (len(titles) - 1), flush=True)
+    default = [job.result() for job in jobs[arguments.models[0]]]
+    for method, running in jobs.items():
+        records = [job.result() for job in running]
+        print(row(method, records, None if records[0] is default[0] else default), flush=True)
+
+
+def main() -> None:
+    """Print the tables."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--data", type=Path, required=True, help="folder of the sets")
+    parser.add_argument("--work", type=Path, default=Path("build/uncut"), help="to write")
+    parser.add_argument("--sets", nargs="+", choices=SETS, default=list(SETS))
+    parser.add_argument("--models", nargs="+", default=["span", "origin"])
+    parser.add_argument("--folds", type=int, default=5)
+    parser.add_argument("--seeds", nargs="+", type=int, default=[1, 2, 3])
+    parser.add_argument("--set", nargs="*", default=[], metavar="KEY=VALUE", help="of the settings")
+    parser.add_argument("--processes", type=int, default=2)
+    arguments = parser.parse_args()
+    pool = worker_pool(arguments.processes)
+    try:
+        for name in arguments.sets:
+            run_set(name, arguments, pool)
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+if __name__ == "__main__":
+    main()
