@@ -40,7 +40,14 @@ from plan.conftest import Wildcards
         ({"recognition": {"clips": "nowhere"}}, "nowhere: not a folder of clips"),
         ({"evaluation": {"folds": 61}}, "evaluation.folds: 61 folds of 60 videos; at most one for"),
         ({"evaluation": {"folds": 10**8}}, "evaluation.folds: 100000000 is more than 1000"),
-        ({"report": {"model": "bmn"}}, "report.model: 'bmn' is not one of temporal.models: origin"),
+        (
+            {"report": {"model": "pyramid"}},
+            "report.model: 'pyramid' is not one of temporal.models: origin",
+        ),
+        (
+            {"temporal": {"models": ["bmn"]}},  # a model of version 0.2.0
+            "temporal.models.0: 'bmn' is not one of origin, se, dense, mtn, cnn2, cnn4, attention",
+        ),
     ],
 )
 def test_a_wrong_configuration_is_one_line(planned, wrong, line):

@@ -138,7 +138,7 @@ def test_an_instance_outside_the_video_is_cut_to_it():
         ([[3.0, 1.0]], 10.0, {}, r"segment \[3.0, 1.0\]"),
         ([[0.0, float("nan")]], 10.0, {}, "nan"),
         ([[0.0, 1.0]], 0.0, {}, "duration_seconds 0.0"),
-        ([[0.0, 1.0]], 10.0, {"rule": "bmn"}, "'bmn': one of bsn, mtn"),
+        ([[0.0, 1.0]], 10.0, {"rule": "tem"}, "'tem': one of bsn, mtn"),
     ],
 )
 def test_a_wrong_argument_is_named(segments, duration, options, named):

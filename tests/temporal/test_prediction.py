@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 
+from actionspan.cli import main
 from actionspan.errors import InputError
 from actionspan.files.torch_files import write_torch
 from actionspan.temporal import load_model, predict_probabilities
@@ -104,6 +105,18 @@ def test_what_is_no_model_is_one_line(tmp_path):
         load_model(tmp_path / "other.pt")
     with pytest.raises(InputError, match=r"temporal model: model 'dbg': one of origin, se"):
         load_model({**content_of("mtn"), "model": "dbg"})
+
+
+def test_a_model_whose_network_is_gone_is_one_line(toy, tmp_path, capsys):
+    path = tmp_path / "model.pt"
+    write_torch(path, {**content_of("mtn"), "model": "bmn"})  # a model of version 0.2.0
+    out = tmp_path / "probabilities.h5"
+    features = str(toy.features)
+    predicted = ["--model", str(path), "--features", features, "--out", str(out)]
+    assert main(["temporal", "predict", *predicted]) == 2
+    line = f"{path}: model 'bmn': one of {', '.join(MODELS)}"
+    assert capsys.readouterr().err.splitlines() == [f"actionspan temporal: {line}"]
+    assert not out.exists()
 
 
 def test_a_model_of_an_earlier_version_loads_where_its_network_is_the_same():

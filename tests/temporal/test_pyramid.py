@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from actionspan.proposals.segments import temporal_iou
+from actionspan.temporal.labels import video_targets
 from actionspan.temporal.pyramid import (
     STRIDES,
     Pyramid,
@@ -17,12 +18,33 @@ from actionspan.temporal.pyramid import (
 )
 from actionspan.temporal.settings import TemporalSettings
 from actionspan.temporal.training import start
-from temporal.test_bmn import batch
 
 
 def network(channels=4, hidden=64):
     torch.manual_seed(0)
     return Pyramid(channels, hidden=hidden).double()
+
+
+def batch(count=6, steps=20, seed=0):
+    """Features whose first says where the action is, and labels, float64."""
+    random = np.random.default_rng(seed)
+    features, labels, truth = [], [], []
+    for _ in range(count):
+        begin = random.integers(1, steps - 8) + 0.5
+        end = begin + random.integers(4, steps - 2 - int(begin))
+        row = random.normal(size=(steps, 4))
+        row[int(begin) : int(end), 0] += 4
+        kinds = np.zeros((steps, 3), np.float32)
+        kinds[int(begin), 0] = kinds[int(end), 2] = 1
+        kinds[int(begin) : int(end), 1] = 1
+        features.append(row)
+        labels.append(video_targets(kinds, np.array([[begin, end]]), -1))
+        truth.append((begin, end))
+    return (
+        torch.from_numpy(np.stack(features)),
+        torch.from_numpy(np.stack(labels)).double(),
+        np.array(truth),
+    )
 
 
 @pytest.mark.parametrize("steps", [1, 17, 100])

@@ -26,7 +26,7 @@ from actionspan.temporal.settings import TemporalSettings
         ("decay_epochs", [14, 7], "rising numbers, each at least 1"),
         ("decay_epochs", [7, 7], "rising numbers"),
         ("decay_epochs", [0], "each at least 1"),
-        ("labels", "bmn", "bsn, mtn"),
+        ("labels", "tem", "bsn, mtn"),
         ("keep", "all", "one of best, average, last"),
         ("seed", -1, "from 0"),
     ],

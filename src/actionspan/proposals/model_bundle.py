@@ -210,9 +210,6 @@ def _check_fit(bundle: Bundle, path: Path) -> None:
             raise InputError(f"{path}: {line}")
     if _widths(given) != _widths(seen):
         raise InputError(f"{path}: classified: other streams than transform")
-    if given.steps > network.most_steps:
-        most = f"{type(network).__name__} takes at most {network.most_steps}"
-        raise InputError(f"{path}: transform: steps {given.steps}: {most}")
 
 
 def _widths(transform: Transform) -> dict[str, int]:

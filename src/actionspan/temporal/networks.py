@@ -31,7 +31,6 @@ class TemporalNetwork(nn.Module):
     """Takes features (B, T, C) and returns probabilities (B, T, 3) of start, action and end."""
 
     channels: int
-    most_steps = 8192  # of a video or window that a model file may ask for
     columns = KINDS  # of the labels that `loss` takes; `labels.COLUMNS`: all that is known
     cross_fitted = False  # whether its members each leave out a part of the training videos
     look_ahead: int | None = None  # steps after its own that a probability depends on; None: all
@@ -70,9 +69,9 @@ def network_class(name: ModelName) -> type[TemporalNetwork]:
         if not (isinstance(added, type) and issubclass(added, TemporalNetwork)):
             raise InputError(f"plug-ins: actionspan.networks: {name}: not a TemporalNetwork")
         return added
-    from actionspan.temporal import bmn, mtn, pyramid, span  # which import this module
+    from actionspan.temporal import mtn, pyramid, span  # which import this module
 
-    modules = {"bmn": bmn, "mtn": mtn, "pyramid": pyramid, "span": span}
+    modules = {"mtn": mtn, "pyramid": pyramid, "span": span}
     kind: type[TemporalNetwork] = getattr(modules[MODELS[name].module], MODELS[name].kind)
     return kind
 

@@ -54,7 +54,6 @@ MODELS: dict[str, Network] = {
         takes=("members", "look_ahead"),
         on_steps=False,
     ),
-    "bmn": Network("bmn", "BoundaryMatching", "boundary-matching network", on_steps=False),
     "pyramid": Network("pyramid", "Pyramid", "anchor-free pyramid with regression", on_steps=False),
 }
 MODELS |= {
