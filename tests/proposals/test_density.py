@@ -39,7 +39,7 @@ from actionspan.temporal.probabilities import Prediction, write_probabilities
 
 STEPS = 60
 # without dropout, whose noise draws the mean of an exponential down
-SETTINGS = DensitySettings(epochs=30, hidden=24, training_cells=250, dropout=0.0, copies=1)
+SETTINGS = DensitySettings(epochs=30, hidden=24, training_cells=250, dropout=0.0)
 GRID = LatticeSettings(ratio=1.25, stride=0.2)
 
 
@@ -134,7 +134,7 @@ def same_weights(one, two) -> bool:
 
 
 def test_a_member_never_sees_the_videos_of_its_part():
-    settings = replace(SETTINGS, epochs=2, copies=2)
+    settings = replace(SETTINGS, epochs=2)
     videos = easy_footage(9)
     before = fit_density(videos, settings, GRID)
     random = np.random.default_rng(0)
@@ -146,7 +146,7 @@ def test_a_member_never_sees_the_videos_of_its_part():
     ]
     after = fit_density(spoilt, settings, GRID)
     kept = [same_weights(*pair) for pair in zip(before.members, after.members, strict=True)]
-    assert kept == [False, False, True, True, False, False]  # two copies of each of three members
+    assert kept == [False, True, False]
     assert after.calibration != before.calibration
 
 
@@ -159,35 +159,6 @@ def test_the_same_training_has_the_same_bits_and_another_seed_has_not():
     assert all(same_weights(one, two) for one, two, _ in pairs)
     assert first.calibration == again.calibration
     assert not any(same_weights(one, three) for one, _, three in pairs)
-
-
-def test_copies_differ_and_their_mean_is_the_members_density():
-    videos = easy_footage(6)
-    one, two = (
-        fit_density(videos, replace(SETTINGS, epochs=1, copies=copies), GRID) for copies in (1, 2)
-    )
-    assert all(same_weights(*pair) for pair in zip(one.members, two.members[::2], strict=True))
-    assert not any(same_weights(*pair) for pair in zip(one.members, two.members[1::2], strict=True))
-    curves = videos[0].probabilities
-    cells, paired = two.cells(curves, 0.5)
-    features = two.features(curves, cells, paired, 0.5)
-    for part in range(3):
-        own = [member.density(features) for member in two.members[2 * part : 2 * part + 2]]
-        np.testing.assert_array_equal(two.expected(features, part), np.mean(own, axis=0))
-    everyone = np.mean([member.density(features) for member in two.members], axis=0)
-    np.testing.assert_array_equal(two.expected(features), everyone)
-
-
-@pytest.mark.parametrize("copies", [2, 0])
-def test_a_file_with_another_number_of_copies_is_refused(model, copies):
-    with pytest.raises(InputError, match="copies"):
-        density_from_state(Part({**density_state(model), "copies": copies}, "density"))
-
-
-def test_a_density_without_copies_is_one_of_before(model):
-    state = density_state(model)
-    del state["copies"]
-    assert density_from_state(Part(state, "density")).copies == 1
 
 
 def test_a_density_survives_its_file_to_the_bit(model, tmp_path):
@@ -256,10 +227,10 @@ def test_a_file_of_training_videos_becomes_a_density(files, tmp_path):
     probabilities, annotations, known = files
     words = ["proposals", "density", "--probabilities", str(probabilities)]
     words += ["--annotations", str(annotations), "--out", str(tmp_path / "density.pt")]
-    words += ["--epochs=2", "--hidden=8", "--training-cells=50", "--ratio=1.3", "--copies=2"]
+    words += ["--epochs=2", "--hidden=8", "--training-cells=50", "--ratio=1.3"]
     assert main(words) == 0
     made = load_density(tmp_path / "density.pt")
-    assert (len(made.members), made.copies) == (4, 2)
+    assert len(made.members) == 2
     assert made.lattice == LatticeSettings(ratio=1.3)
     # validation videos are not looked at: neither their lengths nor their curves
     footage = [
@@ -271,7 +242,7 @@ def test_a_file_of_training_videos_becomes_a_density(files, tmp_path):
         )
         for number in range(6)
     ]
-    settings = DensitySettings(epochs=2, hidden=8, training_cells=50, copies=2)
+    settings = DensitySettings(epochs=2, hidden=8, training_cells=50)
     expected = fit_density(footage, settings, LatticeSettings(ratio=1.3))
     assert made.lengths == pytest.approx(expected.lengths)
     assert all(map(same_weights, made.members, expected.members))
@@ -307,7 +278,7 @@ def test_the_list_that_is_shown_is_the_one_that_was_calibrated(files, tmp_path, 
     probabilities, annotations, _ = files
     words = ["proposals", "density", "--probabilities", str(probabilities)]
     words += ["--annotations", str(annotations)]
-    words += ["--epochs=2", "--hidden=8", "--training-cells=50", "--ratio=1.3", "--copies=2"]
+    words += ["--epochs=2", "--hidden=8", "--training-cells=50", "--ratio=1.3"]
     made = []
     for name, more in (("plain", []), ("own", [f"--events={events}", "--overlap=0.1"])):
         assert main([*words, *more, "--out", str(tmp_path / name)]) == 0

@@ -78,7 +78,7 @@ def changed(path, *keys, value):
         (("temporal", "channels"), 267.0, "channels 267.0: a whole number"),
         (("temporal", "model"), "mtn", "its weights are not those of mtn in this version"),
         (("temporal", "state_dict", "last.bias"), torch.full((30,), float("nan")), "last.bias: h"),
-        (("density", "members"), [], "density: members []: a list of 1 to 2000"),
+        (("density", "members"), [], "density: members []: a list of 1 to 100"),
         (
             ("density", "lattice", "ratio"),
             1 + 1e-12,

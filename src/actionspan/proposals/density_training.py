@@ -28,7 +28,6 @@ FORMAT = "actionspan density 2"
 _FEWEST = 8  # steps of a part of a video below which it is left out
 _NEAR, _FAR = 0.5, 0.15  # best tIoU with an instance, of cells near and far from the truth
 _SPREAD = 0.05  # of an instance over the cells that overlap it most, in tIoU
-_COPY = 1 << 40  # from a copy's seed to the next
 _LEAST_SHARE = 0.6  # tIoU from which a cell has a share of an instance
 
 
@@ -135,12 +134,8 @@ def fit_density(
     fields = {name: [getattr(one, name) for one in drawn] for name in vars(drawn[0])}
     cells = Cells(**{name: np.concatenate(arrays) for name, arrays in fields.items()})
     count = 1 + max(video.part for video in videos)
-    members = [
-        _fit_member(cells, part, count, settings, copy)
-        for part in range(count)
-        for copy in range(settings.copies)
-    ]
-    model = replace(model, members=members, copies=settings.copies)
+    members = [_fit_member(cells, part, count, settings) for part in range(count)]
+    model = replace(model, members=members)
     # events of each video by the member that left it out
     gains, right = [], []
     for video in videos:
@@ -209,14 +204,12 @@ def _draw(video: Footage, model: DensityModel, settings: DensitySettings, place:
     )
 
 
-def _fit_member(
-    cells: Cells, part: int, members: int, settings: DensitySettings, copy: int
-) -> Intensity:
+def _fit_member(cells: Cells, part: int, members: int, settings: DensitySettings) -> Intensity:
     """Train a member on the cells that are not of a part; on all where that leaves nothing."""
     kept = np.flatnonzero(cells.part != part)
     if not cells.instances[kept].any():
         kept = np.arange(len(cells.part))
-    torch.manual_seed(settings.seed * members + part + _COPY * copy)
+    torch.manual_seed(settings.seed * members + part)
     member = Intensity(settings.hidden, settings.dropout)
     features = cells.features[kept]
     member.centre.copy_(torch.from_numpy(features.mean(axis=0)))
@@ -226,7 +219,7 @@ def _fit_member(
     optimiser = torch.optim.AdamW(
         member.parameters(), lr=settings.learning_rate, weight_decay=settings.weight_decay
     )
-    generator = np.random.default_rng([settings.seed, part, copy])
+    generator = np.random.default_rng([settings.seed, part])
     batches = [list(_batches(cells, kept, generator, settings)) for _ in range(settings.epochs)]
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, sum(map(len, batches)))
     for rows, weights in (batch for epoch in batches for batch in epoch):

@@ -223,17 +223,13 @@ class Intensity(nn.Module):
 
 @dataclass(frozen=True, kw_only=True)
 class DensityModel:
-    """Members that each left out a part of the training videos, and what goes with them.
-
-    A member is several networks, its copies, one after the other in `members`.
-    """
+    """Members that each left out a part of the training videos, and what goes with them."""
 
     members: Sequence[Intensity]
     lengths: Lengths
     lattice: LatticeSettings
     calibration: Calibration
     ahead: float | None = None  # steps behind its end that a cell is seen, for a stream; None: all
-    copies: int = 1  # of each member
 
     def cells(self, probabilities: Float32, seconds: float) -> tuple[Float64, NDArray[np.bool_]]:
         """Return the cells (N, 2) of a video in steps, and which are pairs of peaks (N,)."""
@@ -269,10 +265,8 @@ class DensityModel:
 
     def expected(self, features: Float32, part: int | None = None) -> Float64:
         """Return the density (N,) at cells with features (N, F), see `density`."""
-        chosen = self.members
-        if part is not None:
-            chosen = chosen[part * self.copies : (part + 1) * self.copies]
-        density: Float64 = np.mean([member.density(features) for member in chosen], axis=0)
+        members = self.members if part is None else [self.members[part]]
+        density: Float64 = np.mean([member.density(features) for member in members], axis=0)
         return density
 
 
@@ -284,14 +278,13 @@ def density_state(model: DensityModel) -> dict[str, Any]:
         "lattice": asdict(model.lattice),
         "calibration": list(model.calibration),
         "ahead": model.ahead,
-        "copies": model.copies,
     }
 
 
 def density_from_state(part: Part) -> DensityModel:
     """Build the model that `density_state` described, or raise InputError."""
     members = []
-    for member in part["members"].items(1, 2000):
+    for member in part["members"].items(1, 100):
         hidden = len(member["layers.0.weight"].tensor(None, FEATURES + 1))
         if float(member["base"].tensor()) < 0 or float(member["scale"].tensor(None).min()) <= 0:
             raise InputError(f"{member.name}: base and scale: above 0")
@@ -300,12 +293,8 @@ def density_from_state(part: Part) -> DensityModel:
     offset, slope, bar = part["calibration"].items(3, 3)
     if low > high:
         part["lengths"].refuse("the shortest first")
-    copies = part["copies"].whole(1, 20) if "copies" in part else 1
-    if len(members) % copies:
-        part["copies"].refuse(f"a divisor of the number of networks, {len(members)}")
     return DensityModel(
         members=members,
-        copies=copies,
         lengths=Lengths(low, high),
         lattice=part["lattice"].settings(LatticeSettings),
         calibration=Calibration(offset.number(-1e6, 1e6), slope.number(0, 1e6), bar.number(0, 1)),

@@ -122,9 +122,6 @@ class DensitySettings(Checked):
     )
     hidden: int = option(64, "units of both hidden layers", least=1, most=65_536)
     dropout: float = option(0.2, "probability that a hidden value is dropped", least=0, below=1)
-    copies: int = option(
-        3, "networks of each member, from other first weights; their mean counts", least=1, most=20
-    )
     epochs: int = option(20, "passes, each over a new balanced sample", least=1)
     batch_size: int = option(512, "cells in a step", least=1)
     learning_rate: float = option(0.002, "AdamW's first step size; it falls to 0", above=0)
