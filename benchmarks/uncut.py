@@ -184,18 +184,19 @@ def difference(records: Sequence[dict], reference: Sequence[dict]) -> str:
 def row(name: str, records: Sequence[dict], reference: Sequence[dict] | None) -> str:
     """Return one method's line of the table, in percent."""
 
-    def spread(values: Sequence[float | None]) -> str:
+    def spread(values: Sequence[float | None], digits: int = 1) -> str:
         known = [value for value in values if value is not None]
         if not known:
             return "–"
-        deviation = f" ± {np.std(known, ddof=1):.1f}" if len(known) > 1 else ""
-        return f"{np.mean(known):.1f}{deviation}"
+        deviation = f" ± {np.std(known, ddof=1):.{digits}f}" if len(known) > 1 else ""
+        return f"{np.mean(known):.{digits}f}{deviation}"
 
     cells = [spread([100 * one[key] for one in records]) for key in SCORES[:3]]
     low, high = np.mean([one["AUC_interval"] for one in records], axis=0)
     cells += [spread([one["AUC"] for one in records]), f"{low:.1f}–{high:.1f}"]
     cells.append(difference(records, reference) if reference else "")
-    cells += [spread([one["reader"].get(key) for one in records]) for key in READER]
+    *shares, error = ([one["reader"].get(key) for one in records] for key in READER)
+    cells += [*map(spread, shares), spread(error, 2)]
     return f"| {name} | " + " | ".join(cells) + " |"
 
 
