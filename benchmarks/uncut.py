@@ -1,6 +1,6 @@
 r"""What each method finds in uncut footage, cross-validated over people or scenes.
 
-    python benchmarks/uncut.py --data ../shared/data --work build/uncut --sets rooms hapt
+    python benchmarks/uncut.py --data DATA --work build/uncut --sets rooms hapt
 
 The sets are folders of `--data`; the features of each are made by the workflow in `--work`, once.
 Its videos are divided by people (scenes, where nobody is named) into folds: every method is fitted

@@ -152,10 +152,10 @@ class EvaluationKnobs(Checked):
 
     subset: Subset = option("validation", "whose videos are scored")
     baselines: tuple[str, ...] = option(
-        METHODS,
-        "random; sliding: windows of many lengths; difference: grouped frame differences; cuts: "
-        "runs of shots, a rule that knows no action (docs/method.md); tag: grouped actionness "
-        "of the model origin, which is trained for it",
+        tuple(name for name in METHODS if name != "cuts"),
+        "random; sliding: windows of many lengths; difference: grouped frame differences; tag: "
+        "grouped actionness of the model origin, which is trained for it; cuts: runs of shots, for "
+        "edited footage, whose scored videos it decodes once more",
         choices=METHODS,
     )
     timelines: int = option(3, "pictures of single videos that a plain run draws", least=0)
