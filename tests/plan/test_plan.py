@@ -12,8 +12,9 @@ import pytest
 
 from actionspan.errors import InputError
 from actionspan.evaluation.baseline import METHODS
+from actionspan.plan.outcomes import OutcomesPlan
 from actionspan.plan.runs import flags, one_of, run_pattern, seeded, seeded_flags
-from plan.conftest import Wildcards
+from plan.conftest import Wildcards, merged
 
 
 @pytest.mark.parametrize(
@@ -287,6 +288,18 @@ def test_a_baseline_looks_at_what_it_groups(planned):
         "results/temporal/origin-seed3/none-1/probabilities.h5"
     ]
     assert outcomes.baseline_probabilities(Wildcards(baseline="sliding")) == []
+    assert outcomes.baseline_videos(Wildcards(baseline="cuts")) == ["results/dataset/videos.tsv"]
+    assert outcomes.baseline_videos(Wildcards(baseline="random")) == []
+
+
+@pytest.mark.parametrize(("external", "fetched"), [(False, False), (False, True), (True, False)])
+def test_cuts_is_for_those_who_name_it_and_have_the_videos(config, planned, external, fetched):
+    assert "cuts" not in planned().outcomes.baselines
+    named = {"evaluation": {"baselines": ["random", "cuts", "difference"]}}
+    features = SimpleNamespace(external=external)
+    made = OutcomesPlan(merged(config, named), [], features, "none-1", fetched).baselines
+    with_video = ["random", "difference"] if fetched else ["random", "cuts", "difference"]
+    assert made == (["random"] if external else with_video)
 
 
 @pytest.mark.parametrize("model", ["mtn", "mtn-seed2", "span", "span-seed2"])

@@ -10,7 +10,8 @@ import torch
 from actionspan.dataset.tables import read_annotations, write_annotations
 from actionspan.errors import InputError
 from actionspan.features.store import UNSHARED, read_transform
-from actionspan.temporal import load_model
+from actionspan.temporal import load_model, training
+from actionspan.temporal.augmentation import change_speed
 from actionspan.temporal.labels import COLUMNS, INSIDE, NO_PART, PART, boundary_overlaps, divide
 from actionspan.temporal.networks import build_model
 from actionspan.temporal.prediction import (
@@ -23,7 +24,7 @@ from actionspan.temporal.samples import read_samples
 from actionspan.temporal.settings import TemporalSettings
 from actionspan.temporal.training import train
 from actionspan.training.fit import CHECKPOINT
-from temporal.conftest import write_toy_sequences
+from temporal.conftest import write_toy, write_toy_sequences
 from temporal.test_span import of_member
 from temporal.test_training import read_log, same_files, stop_in_epoch
 from tiers import first_tier
@@ -40,6 +41,32 @@ def toy(tmp_path):
 def train_span(toy, out, settings=SMALL):
     train(toy.features, toy.annotations, "span", settings, out)
     return load_model(out / "model.pt")
+
+
+def test_each_batch_of_an_epoch_is_played_at_speeds_of_its_own(toy, tmp_path, monkeypatch):
+    seen = []
+
+    def recorded(features, labels, rows, settings, epoch, first):
+        seen.append((epoch, first, len(labels)))
+        return change_speed(features, labels, rows, settings, epoch, first)
+
+    monkeypatch.setattr(training, "change_speed", recorded)
+    wanted = replace(SMALL, epochs=2)
+    still = train_span(toy, tmp_path / "still", replace(wanted, speed=0.0))
+    assert seen == []
+    moved = train_span(toy, tmp_path / "moved", wanted)
+    assert seen == [(epoch, *batch) for epoch in (1, 2) for batch in ((0, 3), (3, 3), (6, 2))]
+    weights = zip(still.parameters(), moved.parameters(), strict=True)
+    assert not any(torch.equal(one, two) for one, two in weights)
+
+
+def test_the_networks_of_the_papers_are_trained_at_the_speed_of_the_film(tmp_path):
+    toy = write_toy(tmp_path / "papers")
+    for speed in (0.0, 0.3):
+        settings = replace(SMALL, epochs=2, speed=speed)
+        train(toy.features, toy.annotations, "origin", settings, tmp_path / str(speed))
+    one, two = (load_model(tmp_path / name / "model.pt").parameters() for name in ("0.0", "0.3"))
+    assert all(map(torch.equal, one, two))
 
 
 def test_samples_know_the_part_of_each_training_video(toy):

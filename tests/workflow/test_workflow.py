@@ -195,6 +195,15 @@ def test_a_knob_re_runs_what_depends_on_it(project, change, expected):
     assert set(project.planned(config=change)) == expected
 
 
+def test_the_rule_of_cuts_is_scored_as_the_others(project):
+    wanted, named = "results/evaluation/cuts.json", {"evaluation": {"baselines": ["cuts"]}}
+    done = project.snakemake(wanted, config=named)
+    assert done.returncode == 0, done.stdout + done.stderr
+    record = json.loads(project.text(wanted))
+    assert record["method"] == "cuts"
+    assert project.planned(wanted, config=named) == {}
+
+
 def test_a_knob_re_runs_the_baselines_that_read_it(project):
     wanted = [
         f"results/proposals/{name}/proposals.json"

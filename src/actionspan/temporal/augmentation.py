@@ -1,4 +1,4 @@
-"""Training videos as they never were: with noise, and slower or faster than they were filmed.
+"""Training videos with noise, and slower or faster than they were filmed.
 
 A few videos show an action at a few speeds and a scene in one light. What is drawn for a video
 follows from the seed, the epoch and its place in the epoch, so that any number of ranks draws the

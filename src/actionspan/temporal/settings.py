@@ -108,8 +108,8 @@ class TemporalSettings(Checked):
     )
     speed: float = option(
         0.3,
-        "span and stream learn each video slower or faster, anew in each epoch, by up to this "
-        "much in the logarithm of the speed; 0: as it is",
+        "span and stream learn each video slower or faster, at a new speed in each epoch: its "
+        "logarithm is at most this, either way; 0: as it is",
         least=0,
         most=2,
     )

@@ -1,4 +1,4 @@
-/* The chosen segment in words, and what can be done with it. */
+/* The chosen segment as sentences, and what can be done with it. */
 
 import { byId, el, icon } from "./dom.js";
 import {

@@ -126,7 +126,7 @@ function shade(button, share) {
   button.classList.toggle("dark-at-night", share < 0.49);
 }
 
-/** Say in words what a lane shows. */
+/** Describe what a lane shows. */
 function textOf(kind, segments) {
   const name = { truth: "truth", own: "corrected", event: "events", proposal: "proposals" }[kind];
   const told = segments
