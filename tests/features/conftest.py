@@ -89,6 +89,7 @@ def write_images(tmp_path: Path) -> Callable[..., tuple[Path, Path]]:
                 random = np.random.default_rng([seed, *video_id.encode()])
                 frame_group = frame_file.create_group(video_id)
                 frame_group["rgb"] = random.integers(0, 256, (rows, 40, 56, 3), np.uint8)
+                frame_group["mover"] = random.integers(0, 256, (rows, 32, 32, 3), np.uint8)
                 group = flow_file.create_group(video_id)
                 group["flow"] = random.integers(100, 156, (rows, 2 * pairs, 40, 56), np.uint8)
                 group["flow"].attrs["bound"] = 20.0

@@ -50,6 +50,7 @@ def test_a_shard_holds_both_streams_and_what_describes_them(write_images, settin
             group = file[name]
             assert group["rgb"].shape == (rows, 1024)
             assert group["flow"].shape == (rows, HISTOGRAM)
+            assert group["mover"].shape == (rows, 1024)
             assert group["rgb"].dtype == group["flow"].dtype == np.float32
             for key in ("time", "frame_difference", "flow_magnitude"):
                 np.testing.assert_array_equal(group[key][:], flow_file[name][key][:])
@@ -75,7 +76,11 @@ def test_flow_is_a_network_a_histogram_or_both(write_images, settings, tmp_path,
     extract(frames, flow, tmp_path / "out.h5", settings(**options))
     with h5py.File(tmp_path / "out.h5") as file:
         assert file["a/flow"].shape == (2, width)
-    assert TwoStream(settings(**options), 4).features == {"rgb": 1024, "flow": width}
+    assert TwoStream(settings(**options), 4).features == {
+        "rgb": 1024,
+        "flow": width,
+        "mover": 1024,
+    }
 
 
 def test_scores_are_one_value_a_class(write_images, settings, tmp_path):
@@ -95,7 +100,7 @@ def test_a_video_has_the_same_bits_in_any_shard(write_images, settings, tmp_path
     extract(*write_images(LENGTHS, "many"), tmp_path / "many.h5", chosen)
     extract(*write_images({"c": 5}, "one"), tmp_path / "one.h5", chosen)
     with h5py.File(tmp_path / "many.h5") as many, h5py.File(tmp_path / "one.h5") as one:
-        for stream in ("rgb", "flow"):
+        for stream in ("rgb", "flow", "mover"):
             np.testing.assert_array_equal(many["c"][stream][:], one["c"][stream][:])
 
 
@@ -159,6 +164,17 @@ def test_the_command_runs_and_reports_a_mistake_in_one_line(write_images, tmp_pa
     assert "bn_inception: no weights come with it; give a checkpoint" in error
     assert main([*words, "--source", "scores"]) == 2
     assert "rgb_weights must name the checkpoint" in capsys.readouterr().err
+
+
+def test_frames_without_squares_say_what_to_run(write_images, settings, tmp_path):
+    frames, flow = write_images({"a": 2})
+    with h5py.File(frames, "a") as file:
+        del file["a/mover"]
+    reasons = extract(frames, flow, tmp_path / "out.h5", settings())
+    assert "s_frames.h5: no squares around what moves; run video frames" in reasons["a"]
+    assert extract(frames, flow, tmp_path / "none.h5", settings(mover=False)) == {}
+    with h5py.File(tmp_path / "none.h5") as file:
+        assert "mover" not in file["a"]
 
 
 @pytest.mark.full

@@ -64,7 +64,7 @@ def separately(shard: Path, folder: Path, frames: dict, flow: dict, encoders: di
 
 CASES: dict[str, tuple[dict[str, Any], dict[str, Any], dict[str, Any]]] = {
     "one network for both streams": (
-        {"stack": 1, "snippet_frames": 8},
+        {"stack": 1, "snippet_frames": 8, "mover_side": 32},
         {"algorithm": "dis", "preset": "fast"},
         {**SMALL, "batch_size": 4},
     ),
@@ -72,10 +72,10 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any], dict[str, Any]]] = {
         {"stack": 2, "snippet_frames": 4, "short_side": 40},
         {"algorithm": "farneback", "bound": 10.0},
         {**SMALL, "batch_size": 3, "flow_encoder": "bn_inception", "flow_weights": "bn"}
-        | {"flow_histogram": True, "crop": "centre"},
+        | {"flow_histogram": True, "crop": "centre", "mover": False},
     ),
     "clips": (
-        {"stack": 3, "clips": True, "clip_rate": 20.0, "clip_side": 32},
+        {"stack": 3, "mover_side": 32, "clips": True, "clip_rate": 20.0, "clip_side": 32},
         {"algorithm": "dis"},
         {**SMALL, "flow_encoder": "flow_histogram", "clip_encoder": "i3d", "clip_weights": "i3d"}
         | {"clip_size": 32, "clip_window": 32, "clip_stride": 16},
@@ -117,7 +117,7 @@ def test_videos_are_rejected_as_in_the_separate_steps(shard, tmp_path):
     assert main(words) == 0
     gone.unlink()
     table.write_text("\n".join([*table.read_text().splitlines(), *lines[1:]]) + "\n")
-    expected = separately(table, tmp_path, {"max_frames": 50}, {}, SMALL)
+    expected = separately(table, tmp_path, {"max_frames": 50, "mover_side": 32}, {}, SMALL)
     words = f"features encode --shard {table} --out {tmp_path}/one.h5 --max-frames 50"
     assert main(f"{words} {flags(SMALL)}".split()) == 0
     with h5py.File(expected) as separate, h5py.File(tmp_path / "one.h5") as one:
@@ -182,7 +182,7 @@ def test_nothing_decodes_ahead_of_the_networks(pixels, ahead, tmp_path, monkeypa
 def test_encode_video_returns_arrays(tmp_path):
     path = encode(tmp_path / "v.mp4", 40)
     found = encode_video(str(path), VideoSettings(encoders=EncoderSettings(**SMALL)))
-    assert set(found) == {"rgb", "flow", "time", "frame_difference", "flow_magnitude"}
+    assert set(found) == {*("rgb", "flow", "mover", "time", "frame_difference", "flow_magnitude")}
     assert {len(values) for values in found.values()} == {5}
     assert found["rgb"].shape == found["flow"].shape == (5, 1280)
     with pytest.raises(InputError, match="no such file"):

@@ -32,7 +32,7 @@ from tiers import first_tier
 from video.numbered import encode
 
 DEMO = DemoSettings(videos=4, shortest_seconds=5.0, longest_seconds=6.0)
-FRAMES = {"snippet_frames": 16, "stack": 1, "short_side": 128}
+FRAMES = {"snippet_frames": 16, "stack": 1, "short_side": 128, "mover_side": 64}
 FLOW = {"algorithm": "dis", "preset": "ultrafast", "bound": 20.0}
 ENCODERS = {
     "source": "pooled",
@@ -716,7 +716,8 @@ def test_a_model_of_before_clips_loads_and_has_no_such_stream(trained, tmp_path)
     settings = json.loads(content["settings"])
     settings["encoders"]["window"] = 16  # a setting that is gone
     for section in ("frames", "encoders"):
-        kept = {key: v for key, v in settings[section].items() if not key.startswith("clip")}
+        later = ("clip", "mover")
+        kept = {key: v for key, v in settings[section].items() if not key.startswith(later)}
         assert kept != settings[section]
         settings[section] = kept
     content["settings"] = json.dumps(settings)
@@ -724,6 +725,7 @@ def test_a_model_of_before_clips_loads_and_has_no_such_stream(trained, tmp_path)
     bundle = load_bundle(tmp_path / "old.pt")
     assert not bundle.frames.clips
     assert bundle.encoders.clip_encoder == "none"
+    assert (bundle.frames.mover_side, bundle.encoders.mover) == (0, False)
     path = trained.videos[1]
     assert propose(tmp_path / "out", path, "--model", tmp_path / "old.pt") == 0
     assert results(tmp_path / "out") == {path.stem: trained.proposals()[path.stem]}

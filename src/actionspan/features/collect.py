@@ -23,7 +23,8 @@ from actionspan.features.transform import Moments, Transform, fit_transform, tra
 from actionspan.files.storage import create_h5, digest, open_h5
 from actionspan.running.progress import progress
 
-STREAMS = ("rgb", "flow", "clip", "external")
+STREAMS = ("rgb", "flow", "mover", "clip", "external")
+_SPAN_ONLY = "mover"  # the papers' models have no such stream, and it sees ahead
 # Attributes of shards that features.h5 has too, and their values where a shard has none.
 ATTRIBUTES = {"description": "features without a description", "settings": "{}"}
 MOTION = ("frame_difference", "flow_magnitude")
@@ -74,7 +75,9 @@ def collect(
     listed, where = _find_features(shards, videos, all_needed)
     subsets = {video.video_id: video.subset for video in read_annotations(annotations)}
     chosen = [replace(video, subset=subsets.get(video.video_id, "testing")) for video in listed]
-    with closing(_Shards(where)) as opened:
+    whole = with_cues and causal is None
+    streams = [stream for stream in STREAMS if whole or stream != _SPAN_ONLY]
+    with closing(_Shards(where, streams)) as opened:
         transform = replace(_fit(chosen, opened, settings), cues=with_cues)
         if causal is not None:
             transform = replace(transform, past=_fit_cues(chosen, opened, transform, causal))
@@ -118,8 +121,8 @@ def _find_features(
 class _Shards:
     """The shard files, open one at a time: neighbours in the order of ids often share a file."""
 
-    def __init__(self, where: dict[str, Path]) -> None:
-        self.where = where
+    def __init__(self, where: dict[str, Path], streams: Sequence[str]) -> None:
+        self.where, self.streams = where, streams
         self.stack = ExitStack()
         self.path: Path | None = None
         self.file: Any = None
@@ -144,7 +147,7 @@ class _Shards:
         """Return a video's features, which must fit those of the first video that was read."""
         group = self.group(video)
         raw = _Raw(
-            streams={key: group[key][:].astype(np.float32) for key in STREAMS if key in group},
+            streams={key: group[key][:].astype(np.float32) for key in self.streams if key in group},
             times=self.times(video),
             motion={key: group[key][:].astype(np.float32) for key in MOTION if key in group},
         )

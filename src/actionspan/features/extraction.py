@@ -30,7 +30,8 @@ from actionspan.video.earlier import FEATURES, Made, read_made
 from actionspan.video.jpegs import JpegPictures, read_pictures
 
 COPIED = ("time", "frame_difference", "flow_magnitude")
-Images = tuple[UInt8, UInt8]  # snippets: (B, H, W, 3) centre frames and (B, 2L, h, w) coded flow
+# snippets: (B, H, W, 3) centre frames, (B, 2L, h, w) coded flow, (B, side, side, 3) what moves
+Images = tuple[UInt8, UInt8, UInt8 | None]
 _FACTS = ("fps", "frame_count", "stated_frames", "duration_seconds", "snippet_frames")
 _VIDEO_SHA = "video_sha256"  # the checksum of the video in a store of pictures
 
@@ -59,6 +60,8 @@ class TwoStream:
         self._uses_histogram = self.flow is None or settings.flow_histogram
         if self._uses_histogram:
             self.features["flow"] += HISTOGRAM_FEATURES
+        if settings.mover:
+            self.features["mover"] = self.rgb.features
         self.clip: ClipEncoder | None = None
         if settings.clip_encoder != "none":
             self.clip = ClipEncoder(settings, own.get("clip"))
@@ -80,11 +83,12 @@ class TwoStream:
     @property
     def made_by(self) -> dict[str, str]:
         """What computed the vectors of each stream that has a network."""
-        encoders = {"rgb": self.rgb, "flow": self.flow, "clip": self.clip}
+        mover = self.rgb if "mover" in self.features else None
+        encoders = {"rgb": self.rgb, "flow": self.flow, "mover": mover, "clip": self.clip}
         return {stream: each.run.made_by for stream, each in encoders.items() if each}
 
     def __call__(self, batches: Iterable[Images], bound: float) -> dict[str, Float32]:
-        """Encode a video as `rgb` and `flow`, (T, features) each, `batch_size` snippets at a time.
+        """Encode a video's streams but clips, (T, features) each, `batch_size` snippets at a time.
 
         `bound` are the pixels of motion at level 255.
 
@@ -96,18 +100,33 @@ class TwoStream:
             raise InputError("there is no snippet")
         return {key: np.concatenate([each[key] for each in encoded]) for key in encoded[0]}
 
-    def batch(self, pictures: UInt8, planes: UInt8, bound: float) -> dict[str, Float32]:
-        """Encode up to `batch_size` snippets of a video as `rgb` and `flow`: (B, features) each."""
+    def batch(
+        self, pictures: UInt8, planes: UInt8, movers: UInt8 | None, bound: float
+    ) -> dict[str, Float32]:
+        """Encode up to `batch_size` snippets of a video: (B, features) of each stream but clips."""
         parts = [self.flow.batch(planes)] if self.flow else []
         if self._uses_histogram:
             parts.append(np.stack([flow_histogram(each, bound) for each in planes]))
-        return {"rgb": self.rgb.batch(pictures), "flow": np.concatenate(parts, axis=1)}
+        made = {"rgb": self.rgb.batch(pictures), "flow": np.concatenate(parts, axis=1)}
+        if "mover" in self.features:
+            assert movers is not None
+            made["mover"] = self.rgb.batch(movers)
+        return made
 
 
-def decoded_images(frames: Any, flow: Any, size: int) -> Iterator[Images]:
-    """Yield `size` snippets at a time of a video's groups of `video frames` and `video flow`."""
+def decoded_images(frames: Any, flow: Any, size: int, *, mover: bool) -> Iterator[Images]:
+    """Yield `size` snippets at a time of a video's groups of `video frames` and `video flow`.
+
+    Raises:
+        InputError: What moves is wanted, and the frames have no squares around it.
+    """
+    if mover and "mover" not in frames:
+        wanted = "run video frames with --mover-side, or give --no-mover"
+        raise InputError(f"{frames.file.filename}: no squares around what moves; {wanted}")
     for start in range(0, len(flow["flow"]), size):
-        yield frames["rgb"][start : start + size], flow["flow"][start : start + size]
+        rows = slice(start, start + size)
+        movers = frames["mover"][rows] if mover else None
+        yield frames["rgb"][rows], flow["flow"][rows], movers
 
 
 def stored_images(pictures: JpegPictures, size: int) -> Iterator[Images]:
@@ -115,7 +134,7 @@ def stored_images(pictures: JpegPictures, size: int) -> Iterator[Images]:
     for start in range(0, pictures.count, size):
         rows = range(start, min(start + size, pictures.count))
         planes = [pictures.read("flow", row).transpose(2, 0, 1) for row in rows]
-        yield np.stack([pictures.read("rgb", row) for row in rows]), np.stack(planes)
+        yield np.stack([pictures.read("rgb", row) for row in rows]), np.stack(planes), None
 
 
 class NotFiniteError(InputError):
@@ -182,8 +201,9 @@ def extract_stored(
     snippets: Path, out: Path, settings: EncoderSettings, how: ShardWork | None = None
 ) -> dict[str, str]:
     """Do the same for a shard of stored pictures, those that encoders are tuned on."""
-    if settings.clip_encoder != "none":
-        raise InputError(f"{snippets}: stored pictures hold no clips; give clip_encoder none")
+    if settings.clip_encoder != "none" or settings.mover:
+        line = "stored pictures hold no clips and no squares; give clip_encoder none, and no mover"
+        raise InputError(f"{snippets}: {line}")
     with open_h5(snippets) as file:
         pictures = _stored(snippets)
         made = read_made(snippets)
@@ -265,7 +285,7 @@ def _work(
             facts = kept | {"sha256": facts[_VIDEO_SHA]}
         else:
             frames = opened.enter_context(open_h5(frame_file))[name]
-            images = decoded_images(frames, flow, size)
+            images = decoded_images(frames, flow, size, mover=settings.mover)
             bound = float(flow["flow"].attrs["bound"])  # pixels of motion at level 255
         streams = encode(images, bound)
         if encode.clip:

@@ -6,6 +6,7 @@ to the bit those of `video frames`, `video flow` and `features extract`.
 """
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -54,7 +55,8 @@ class VideoEncoder:
     def __init__(
         self, settings: VideoSettings, weights: Mapping[str, Mapping[str, Tensor]] | None = None
     ) -> None:
-        self.settings = settings
+        side = settings.encoders.input_size if settings.encoders.mover else 0
+        self.settings = replace(settings, frames=replace(settings.frames, mover_side=side))
         self.streams = extraction.TwoStream(settings.encoders, 2 * settings.frames.stack, weights)
 
     def __call__(
@@ -87,7 +89,7 @@ class VideoEncoder:
         def images() -> Iterator[extraction.Images]:
             size = self.settings.encoders.batch_size
             for batch in snippet_batches(counted(), frames, flow, size):
-                yield batch.pictures, batch.flow
+                yield batch.pictures, batch.flow, batch.movers
                 for key, parts in facts.items():
                     parts.append(getattr(batch, key))
                 if on_progress:
@@ -117,9 +119,10 @@ def encode_video(
         settings: Of frames, flow and encoders; by default those of config.yaml.
 
     Returns:
-        For the T snippets of the video: `rgb` and `flow`, (T, C) float32 features of each stream,
-        and `clip`, where there is its encoder; `time` (T,) float64, their centres in seconds;
-        `frame_difference` (T,) float32 in 0 … 1 and `flow_magnitude` (T,) float32 in pixels.
+        For the T snippets of the video: `rgb`, `flow` and, where they are asked for, `mover` and
+        `clip`, (T, C) float32 features of each stream; `time` (T,) float64, their centres in
+        seconds; `frame_difference` (T,) float32 in 0 … 1 and `flow_magnitude` (T,) float32 in
+        pixels.
 
     Raises:
         InputError: The file is not a video, or a network cannot be built.

@@ -65,6 +65,11 @@ class EncoderSettings(Checked):
         unit="frames",
         least=8,
     )
+    mover: bool = option(
+        True,
+        "encode a square around what moves too, cut from the full resolution, which model span "
+        "sees as a further stream (source pooled)",
+    )
     crop: Literal["squash", "centre"] = option(
         "squash", "squash the frame to a square, or cut the square at its centre"
     )
@@ -110,6 +115,8 @@ class EncoderSettings(Checked):
 
         flow = f"{flow_algorithm} flow".strip()
         streams = [seen(self.rgb_encoder, self.rgb_weights, "RGB")]
+        if self.mover:
+            streams[0] += " and on what moves in it"
         streams.append(seen(self.flow_encoder, self.flow_weights, flow))
         if self.flow_histogram:
             streams.append("a histogram of flow")

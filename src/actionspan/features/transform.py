@@ -22,7 +22,7 @@ _NEGLIGIBLE = 1e-6  # a deviation below this share of the stream's largest count
 MOST_STEPS = 8192  # of a row
 _MOST_SNIPPETS = 1_000_000  # that a row may depend on, or that may be in no window
 _METHODS = ("mean", "bins", "linear", "nearest")
-_STREAMS = ("rgb", "flow", "clip")
+_STREAMS = ("rgb", "flow", "mover", "clip")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -164,17 +164,17 @@ def transform_features(
 ) -> Float32:
     """Turn a video's raw features into the sequence that its rows of features.h5 are cut from.
 
-    `raw` are (T, C) features of each stream, `times` (T,) snippet centres and `duration` the
-    video's length in seconds; `motion` are (T,) curves, which cues are made of too.
+    `raw` are (T, C) features of each stream, maybe of others too, `times` (T,) snippet centres and
+    `duration` the video's length in seconds; `motion` are (T,) curves, which cues are made of too.
 
     Returns:
         (T, C): the streams side by side, in the transform's order, at T equal steps of the video.
         With cues, a column of ones before them and the cues behind; with a past, its rows.
 
     Raises:
-        ValueError: The streams are not those of the transform.
+        ValueError: A stream of the transform is not there.
     """
-    if set(raw) != set(transform.streams):
+    if not set(transform.streams) <= set(raw):
         given, fitted = (", ".join(sorted(names)) for names in (raw, transform.streams))
         raise ValueError(f"streams are {given}, the model has {fitted}")
     if transform.past is not None:

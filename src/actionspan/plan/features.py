@@ -50,6 +50,7 @@ class FeaturesPlan:
         if not clips:  # their knobs then re-run nothing
             self.frames, self.encoders = map(_without_clips, (self.frames, self.encoders))
         self.frames["clips"] = clips
+        self.frames["mover_side"] = self.encoders["input_size"] if self.encoders["mover"] else 0
         weights = (self.encoders.get(f"{stream}_weights") for stream in ("rgb", "flow", "clip"))
         self.weights = weights_files(*weights)
         self.flow_weights = weights_files(video["flow"]["weights"])
@@ -99,6 +100,8 @@ def encoders_of(config: Mapping[str, Any]) -> dict[str, Any]:
             encoders[f"{stream}_weights"] = f"results/finetune/{stream}/model.pt"
         # as they saw pictures while they were tuned
         encoders |= {"input_size": finetune["input_size"], "crop": "squash"}
+    # pictures that are stored have no square, and the papers' classifiers know none
+    encoders["mover"] = encoders["mover"] and config["features"]["source"] == "pooled"
     if trains_classifiers(config):
         for stream in ("rgb", "flow"):
             training = training_of(config["recognition"], stream)

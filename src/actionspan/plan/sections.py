@@ -25,11 +25,12 @@ from actionspan.settings import Knob, knobs_of
 from actionspan.temporal.settings import TemporalSettings
 from actionspan.video.settings import CopySettings, FlowSettings, FrameSettings
 
-# one key for all sources: features.source, which the rules pass on as --source; frames of clips are
-# kept where features.encoders.clip_encoder sees them; and dataset.on_bad_input is that of all steps
+# one key for all sources: features.source, which the rules pass on as --source; frames of clips and
+# squares are kept where features.encoders see them; and dataset.on_bad_input is that of all steps
 _ELSEWHERE = (
     (features.EncoderSettings, "source"),
     (FrameSettings, "clips"),
+    (FrameSettings, "mover_side"),
     (FaultSettings, "on_bad_input"),
 )
 

@@ -117,13 +117,17 @@ def write_bundle(
         raise InputError(f"{features}: no settings of encoders: {line}")
     learned = read_torch(temporal)
     load_model(learned)
+    transform = _tensors(features)
+    if "mover/mean" not in transform:  # it takes videos without squares
+        earlier["encoders"] |= {"mover": False}
+        earlier["frames"] |= {"mover_side": 0}
     encoders = from_mapping(EncoderSettings, earlier["encoders"])
     flow = from_mapping(FlowSettings, earlier["flow"])
     content = {
         "format": FORMAT,
         "actionspan_version": __version__,
         "settings": to_json(json.dumps(earlier), **sections),
-        "transform": _tensors(features),
+        "transform": transform,
         # without the ids of the training videos
         "temporal": {key: value for key, value in learned.items() if key != "parts"},
         "weights": _read_weights(encoders, flow),
@@ -208,7 +212,7 @@ def _check_fit(bundle: Bundle, path: Path) -> None:
         if width != wanted:
             line = f"{name} takes {wanted} features a step, its rows have {width}"
             raise InputError(f"{path}: {line}")
-    if _widths(given) != _widths(seen):
+    if not _widths(seen).items() <= _widths(given).items():
         raise InputError(f"{path}: classified: other streams than transform")
 
 
@@ -258,5 +262,8 @@ def _settings(part: Part) -> dict[str, Any]:
         given = None
     if not isinstance(given, dict):
         raise InputError(f"{part.name}: settings: not a dictionary in JSON")
+    for section, key, value in (("encoders", "mover", False), ("frames", "mover_side", 0)):
+        if isinstance(given.get(section), dict):  # older models have no such stream
+            given[section] = {key: value} | given[section]
     sections = Part(_LATER | given, f"{part.name}: settings")
     return {name: sections[name].settings(kind) for name, kind in _SECTIONS.items()}

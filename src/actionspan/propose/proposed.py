@@ -127,7 +127,7 @@ class MotionProposer:
         # decord would decode far ahead of the flow and fill the memory
         frames = read_frames(Path(video), steady=has_eight_bits(Path(video)))
         batches = []
-        for batch in snippet_batches(frames, FrameSettings(), FlowSettings(), _BATCH):
+        for batch in snippet_batches(frames, FrameSettings(mover_side=0), FlowSettings(), _BATCH):
             batches.append((batch.flow_magnitude, batch.time))
             if on_progress:
                 on_progress(float(batch.time[-1]), duration)

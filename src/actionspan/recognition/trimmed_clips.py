@@ -74,7 +74,10 @@ def _work(
     group: h5py.Group,
 ) -> None:
     kept = FrameSettings(
-        snippet_frames=settings.snippet_frames, stack=settings.stack, short_side=settings.height
+        snippet_frames=settings.snippet_frames,
+        stack=settings.stack,
+        short_side=settings.height,
+        mover_side=0,
     )
 
     def positions() -> Iterator[Position]:

@@ -34,6 +34,13 @@ class FrameSettings(Checked):
         least=32,
         most=8192,
     )
+    mover_side: int = option(
+        224,
+        "side of the square around what moves that is kept of each snippet too; 0: none",
+        unit="pixels",
+        least=0,
+        most=4096,
+    )
     clips: bool = option(False, "keep consecutive frames for a network of clips too")
     clip_rate: float = option(
         25.0,

@@ -12,7 +12,7 @@ stamp. A frame that several samples take is kept once.
 
 import math
 from collections.abc import Callable, Iterable, Iterator
-from itertools import islice, pairwise
+from itertools import islice, pairwise, tee
 from pathlib import Path
 from typing import NamedTuple
 
@@ -30,6 +30,7 @@ from actionspan.running.shards import ShardWork
 from actionspan.settings import to_json
 from actionspan.video import earlier
 from actionspan.video.decode import Frame, fitted_size, read_frames, resized
+from actionspan.video.movers import SMALLEST_SHARE, squares
 from actionspan.video.optical_flow import compute_flow
 from actionspan.video.settings import FlowSettings, FrameSettings
 
@@ -43,6 +44,7 @@ class Snippet(NamedTuple):
     rgb: UInt8  # (H, W, 3) the centre frame
     gray: UInt8  # (L + 1, H, W) consecutive frames around it
     seconds: float  # time stamp of the centre frame
+    mover: UInt8 | None = None  # (side, side, 3) what moves in the centre frame, if it is wanted
 
 
 def snippets(
@@ -58,16 +60,30 @@ def snippets(
 
 def cut_snippets(frames: Iterable[Frame], settings: FrameSettings) -> Iterator[Snippet]:
     """Yield the snippets of a sequence of frames; only the frames kept are converted."""
+    if settings.mover_side == 0:
+        yield from _cut_snippets(frames, settings)
+        return
+    # a square waits for the snippets behind it
+    cut, seen = tee(_cut_snippets(frames, settings))
+    views = (snippet.mover for snippet in seen if snippet.mover is not None)
+    for snippet, square in zip(cut, squares(views, settings.mover_side), strict=True):
+        yield snippet._replace(mover=square)
+
+
+def _cut_snippets(frames: Iterable[Frame], settings: FrameSettings) -> Iterator[Snippet]:
+    """Yield snippets with, in place of the square, the picture that it is cut from."""
     length, half = settings.snippet_frames, settings.snippet_frames // 2
     before, stack = settings.stack // 2, settings.stack
     gray: dict[int, UInt8] = {}  # by frame: those that the next snippets need
-    waiting: list[tuple[int, UInt8, float]] = []  # centre frame, its picture and time
+    waiting: list[tuple[int, UInt8, float, UInt8 | None]] = []  # centre frames, and what they show
     size, count, next_centre = (0, 0), 0, half
-    rgb, seconds = np.zeros((0, 0, 3), np.uint8), 0.0
+    picture = rgb = np.zeros((0, 0, 3), np.uint8)
+    seconds = 0.0
 
-    def snippet(centre: int, rgb: UInt8, seconds: float) -> Snippet:
+    def snippet(centre: int, rgb: UInt8, seconds: float, view: UInt8 | None) -> Snippet:
         window = range(centre - before, centre - before + stack + 1)
-        return Snippet(rgb, np.stack([gray[min(max(i, 0), count - 1)] for i in window]), seconds)
+        grays = np.stack([gray[min(max(i, 0), count - 1)] for i in window])
+        return Snippet(rgb, grays, seconds, view)
 
     for index, frame in enumerate(frames):
         count = index + 1
@@ -75,13 +91,13 @@ def cut_snippets(frames: Iterable[Frame], settings: FrameSettings) -> Iterator[S
         if index >= half and (index - half + before) % length > stack:
             continue
         # Convert the frame.
-        rgb, seconds = frame.picture(), frame.seconds
-        size = size if index else fitted_size(*rgb.shape[:2], settings.short_side)
-        rgb = resized(rgb, size)
+        picture, seconds = frame.picture(), frame.seconds
+        size = size if index else fitted_size(*picture.shape[:2], settings.short_side)
+        rgb = resized(picture, size)
         gray[index] = cv2.cvtColor(rgb, cv2.COLOR_RGB2GRAY)
         # Yield the snippets it completes, and drop the frames no longer needed.
         if index == next_centre:
-            waiting.append((index, rgb, seconds))
+            waiting.append((index, rgb, seconds, _view(picture, settings)))
             next_centre += length
         while waiting and index >= waiting[0][0] - before + stack:
             yield snippet(*waiting.pop(0))
@@ -90,9 +106,18 @@ def cut_snippets(frames: Iterable[Frame], settings: FrameSettings) -> Iterator[S
             del gray[old]
     # The video's end: a video shorter than its first centre has one snippet.
     if 0 < count <= half:
-        waiting.append((count - 1, rgb, seconds))
+        waiting.append((count - 1, rgb, seconds, _view(picture, settings)))
     for centre in waiting:
         yield snippet(*centre)
+
+
+def _view(picture: UInt8, settings: FrameSettings) -> UInt8 | None:
+    """Return what a square is cut from: no larger than the smallest square needs."""
+    if settings.mover_side == 0:
+        return None
+    short_side = round(settings.mover_side / SMALLEST_SHARE)
+    height, width = picture.shape[:2]
+    return resized(picture, fitted_size(height, width, short_side))
 
 
 def frame_differences(gray: UInt8) -> float:
@@ -106,6 +131,7 @@ class Batch(NamedTuple):
 
     pictures: UInt8  # (B, H, W, 3) centre frames
     flow: UInt8  # (B, 2L, H, W) coded
+    movers: UInt8 | None  # (B, side, side, 3) what moves in them, if it is wanted
     time: Float64  # (B,) of the centre frames in seconds
     frame_difference: Float32  # (B,) 0 … 1
     flow_magnitude: Float32  # (B,) pixels
@@ -125,10 +151,16 @@ def snippet_batches(
         yield Batch(
             pictures=np.stack([snippet.rgb for snippet in snippets]),
             flow=planes,
+            movers=_movers(snippets),
             time=np.array([snippet.seconds for snippet in snippets]),
             frame_difference=np.array([frame_differences(s.gray) for s in snippets], np.float32),
             flow_magnitude=magnitude,
         )
+
+
+def _movers(block: list[Snippet]) -> UInt8 | None:
+    found = [snippet.mover for snippet in block if snippet.mover is not None]
+    return np.stack(found) if found else None
 
 
 def write_frames(
@@ -137,7 +169,8 @@ def write_frames(
     """Decode a probed video and write its snippets, a block at a time.
 
     The group gets `rgb` (T, H, W, 3), `gray` (T, L + 1, H, W), `time` (T,) in seconds and
-    `frame_difference` (T,) 0 … 1; with `clips` also what `ClipWriter` writes.
+    `frame_difference` (T,) 0 … 1; with `mover_side` also `mover` (T, side, side, 3), and with
+    `clips` what `ClipWriter` writes.
 
     Raises:
         InputError: The file is not a video, it is beyond the limits, or its decoding breaks off.
@@ -157,6 +190,9 @@ def write_frames(
     while block := list(islice(remaining, _BLOCK)):
         append_rows(group, "rgb", np.stack([snippet.rgb for snippet in block]))
         append_rows(group, "gray", np.stack([snippet.gray for snippet in block]))
+        movers = _movers(block)
+        if movers is not None:
+            append_rows(group, "mover", movers)
         append_rows(group, "time", np.array([snippet.seconds for snippet in block]))
         differences = [frame_differences(snippet.gray) for snippet in block]
         append_rows(group, "frame_difference", np.array(differences, np.float32))
