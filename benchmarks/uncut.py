@@ -9,6 +9,10 @@ trained once a seed. Beside the default model stand two that see less of the sam
 place of the rest: `cues only` has the changes and the motion curves, `motion only` these curves;
 and `cuts`, a rule of shot boundaries that learns only the lengths of instances.
 
+`--learn 1 2 4 8` shows in place of that how much more videos are worth: each fold trains on so
+many of its videos, with instances, a random choice for each seed, of which larger ones hold the
+smaller.
+
 Prints a Markdown table a set: mean ± deviation over seeds, the bootstrap interval over videos of
 the seeds' mean recall, and the paired difference in AUC to the default model, with its interval.
 """
@@ -18,7 +22,7 @@ import shutil
 import subprocess
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +45,8 @@ from recipes import rescale, rescaled
 
 RESAMPLES = 2000
 SCORES = ("AR@1", "AR@10", "AR@100", "AUC")
+_TITLES = ("method", *SCORES, "95 % over videos", "AUC − model's", *READER)
+HEAD = f"| {' | '.join(_TITLES)} |\n|---|" + "---:|" * (len(_TITLES) - 1)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,13 +134,22 @@ def views(results: Path) -> dict[str, Path]:
     return made
 
 
-def make_fold(place: Path, fold: Fold, config: dict[str, Any]) -> dict[str, Path]:
-    """Write a fold as results of runs: of all features, and of each view of them."""
+def fewer(fold: Fold, count: int, seed: int) -> Fold:
+    """Return a fold that trains on so many of its videos with instances."""
+    order = np.random.default_rng(seed).permutation(len(fold.training))
+    useful = [fold.training[place] for place in order if fold.training[place].instances]
+    return replace(fold, training=useful[:count])
+
+
+def make_fold(
+    place: Path, fold: Fold, config: dict[str, Any], *, all_views: bool = True
+) -> dict[str, Path]:
+    """Write a fold as results of runs: of all features, and of each view of them if wanted."""
     write_fold(place, fold, "testing")
     rescale(place, config)
     results = rescaled(place, config)
     shutil.copy(place / "videos.tsv", results / "dataset")
-    return {"": results, **views(results)}
+    return {"": results, **(views(results) if all_views else {})}
 
 
 def run(
@@ -200,6 +215,39 @@ def row(name: str, records: Sequence[dict], reference: Sequence[dict] | None) ->
     return f"| {name} | " + " | ".join(cells) + " |"
 
 
+def learn(
+    model: str, count: int, seed: int, folds: Sequence[Fold], truth: Path, config: dict, out: Path
+) -> dict[str, Any]:
+    """Fit a model on `count` videos of each fold, and score what it finds in the held-out ones."""
+    made = [
+        make_fold(out / f"fold-{number}", fewer(fold, count, seed), config, all_views=False)
+        for number, fold in enumerate(folds)
+    ]
+    return run(model, seed, made, truth, config, out)
+
+
+def learning_curve(
+    name: str,
+    folds: Sequence[Fold],
+    truth: Path,
+    config: dict[str, Any],
+    arguments: argparse.Namespace,
+    pool: Executor,
+) -> None:
+    """Print what each number of training videos gives."""
+    model, place = arguments.models[0], truth.parent
+    jobs = {
+        count: [
+            pool.submit(learn, model, count, seed, folds, truth, config, place / f"{count}/{seed}")
+            for seed in arguments.seeds
+        ]
+        for count in arguments.learn
+    }
+    print(f"\n**{name}**, {model} by the number of training videos\n\n{HEAD}", flush=True)
+    for count, running in jobs.items():
+        print(row(str(count), [job.result() for job in running], None), flush=True)
+
+
 def run_set(name: str, arguments: argparse.Namespace, pool: Executor) -> None:
     """Print the table of one set."""
     config = changed_config([], ["evaluation.subset=testing", *arguments.set])
@@ -207,13 +255,17 @@ def run_set(name: str, arguments: argparse.Namespace, pool: Executor) -> None:
     place = arguments.work / name / "folds"
     shutil.rmtree(place, ignore_errors=True)
     folds = hashed_folds(footage, arguments.folds, SETS[name].who)
+    truth = place / "annotations.json"
+    place.mkdir(parents=True)
+    write_annotations(truth, [one.annotation("testing") for one in footage])
+    if arguments.learn:
+        learning_curve(name, folds, truth, config, arguments, pool)
+        return
     making = [
         pool.submit(make_fold, place / str(number), fold, config)
         for number, fold in enumerate(folds)
     ]
     made = [job.result() for job in making]
-    truth = place / "annotations.json"
-    write_annotations(truth, [one.annotation("testing") for one in footage])
     methods = [each for each in BASELINES if SETS[name].videos or each in BASELINES[:2]]
     views_of = [f"{arguments.models[0]}, {view}" for view in made[0] if view]
     methods += [*arguments.models, *views_of]
@@ -229,8 +281,7 @@ def run_set(name: str, arguments: argparse.Namespace, pool: Executor) -> None:
     people = len({SETS[name].who(one.video.video_id) for one in footage})
     size = f"{len(footage)} videos of {people}, {seconds / 60:.0f} minutes, {instances} instances"
     print(f"\n**{name}** ({size}; {arguments.folds} folds): {SETS[name].says}\n")
-    titles = ("method", *SCORES, "95 % over videos", "AUC − model's", *READER)
-    print(f"| {' | '.join(titles)} |\n|---|" + "---:|" * (len(titles) - 1), flush=True)
+    print(HEAD, flush=True)
     default = [job.result() for job in jobs[arguments.models[0]]]
     for method, running in jobs.items():
         records = [job.result() for job in running]
@@ -248,6 +299,7 @@ def main() -> None:
     parser.add_argument("--models", nargs="+", default=["span", "origin"])
     parser.add_argument("--folds", type=int, default=5)
     parser.add_argument("--seeds", nargs="+", type=int, default=[1, 2, 3])
+    parser.add_argument("--learn", nargs="+", type=int, default=[], metavar="VIDEOS")
     parser.add_argument("--set", nargs="*", default=[], metavar="KEY=VALUE", help="of the settings")
     parser.add_argument("--processes", type=int, default=2)
     arguments = parser.parse_args()
