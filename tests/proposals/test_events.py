@@ -106,6 +106,18 @@ def test_equal_chances_are_shown_together_or_not_at_all():
     assert max(scores, key=scores.__getitem__) == fitted.bar == chances[0]
 
 
+@pytest.mark.parametrize(("instances", "most"), [(0.5, 10), (5.0, 10), (5.1, 11), (20.0, 40)])
+def test_a_video_has_room_for_twice_the_events_that_it_is_expected_to_hold(instances, most):
+    """Sixty places that share nothing, each as likely as the others."""
+    starts = 2.0 * np.arange(60)
+    cells = np.stack([starts, starts + 1], axis=1)
+    density = np.full(60, instances / 60)
+    segments, gains = distinct_events(cells, density, EventSettings())
+    assert len(segments) == len(gains) == most
+    segments, _ = distinct_events(cells, density, EventSettings(events=7))
+    assert len(segments) == 7
+
+
 def test_without_events_everything_is_shown():
     assert calibrate(np.zeros(0), np.zeros(0), 3) == Calibration()
     assert Calibration().bar == 0

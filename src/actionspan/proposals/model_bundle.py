@@ -120,7 +120,7 @@ def write_bundle(
     transform = _tensors(features)
     if "mover/mean" not in transform:  # it takes videos without squares
         earlier["encoders"] |= {"mover": False}
-        earlier["frames"] |= {"mover_side": 0}
+        earlier["frames"] = earlier.get("frames", {}) | {"mover_side": 0}
     encoders = from_mapping(EncoderSettings, earlier["encoders"])
     flow = from_mapping(FlowSettings, earlier["flow"])
     content = {

@@ -13,6 +13,7 @@ chance follows from what it adds to the instances expected to be found, by a log
 """
 
 import heapq
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
@@ -107,6 +108,7 @@ def single_tiou(first: Float32, second: Float32) -> Float32:
 
 
 _LEAST = 1e-6  # a smaller gain counts as this
+_ROOM = (10, 10_000)  # fewest and most events that a video is given room for
 
 
 class Calibration(NamedTuple):
@@ -131,7 +133,8 @@ def distinct_events(
     Each adds the most to the instances expected to be found at tIoU 0.5, of the cells that share
     no more than `overlap` of the shorter of both with any event before.
     """
-    looked_at = SelectionSettings(proposals=5 * settings.events)
+    most = settings.events or math.ceil(np.clip(2 * density.sum(), *_ROOM))
+    looked_at = SelectionSettings(proposals=5 * most)
     chosen, gains = select(cells, density, looked_at, found)
     kept: list[int] = []
     for place, cell in enumerate(chosen):
@@ -141,7 +144,7 @@ def distinct_events(
         shorter = np.minimum(end - start, others[:, 1] - others[:, 0])
         if (shared <= settings.overlap * shorter).all():
             kept.append(place)
-        if len(kept) == settings.events:
+        if len(kept) == most:
             break
     return cells[chosen[kept]], gains[kept]
 

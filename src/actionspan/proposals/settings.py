@@ -146,7 +146,12 @@ class SelectionSettings(Checked):
 class EventSettings(Checked):
     """Which distinct events a reader is shown (models span and stream)."""
 
-    events: int = option(10, "at most this many events a video", least=1, most=10**4)
+    events: int | None = option(
+        None,
+        "at most this many events a video; null: 10, or twice the number expected if that is more",
+        least=1,
+        most=10**4,
+    )
     overlap: float = option(
         0.5, "most that two events share, of the shorter of both", least=0, below=1
     )
