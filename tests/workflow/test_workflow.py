@@ -96,7 +96,7 @@ def test_span_gives_sequences_and_a_list_for_a_reader(project):
     with h5py.File(project.folder / "results/features/sequences.h5") as file:
         assert file["features"].shape == (6, 512, 1 + 3 * 128 + 3 * 4 + 2)
     with h5py.File(project.folder / "results/features/features.h5") as file:
-        assert file["features"].shape == (6, 100, 2 * 128)  # what the papers' models see
+        assert file["features"].shape == (6, 100, 2 * 8)  # what the papers' models see
         np.testing.assert_array_equal(file["features"][..., 0].sum(axis=1), file["length"][:])
     assert (project.folder / "results/proposals/span/density.pt").is_file()
     proposals, events = (
