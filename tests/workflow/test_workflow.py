@@ -95,9 +95,9 @@ def test_a_run_gives_features_proposals_and_a_table(project):
 def test_span_gives_sequences_and_a_list_for_a_reader(project):
     with h5py.File(project.folder / "results/features/sequences.h5") as file:
         assert file["features"].shape == (6, 512, 1 + 3 * 128 + 3 * 4 + 2)
+        np.testing.assert_array_equal(file["features"][..., 0].sum(axis=1), file["length"][:])
     with h5py.File(project.folder / "results/features/features.h5") as file:
         assert file["features"].shape == (6, 100, 2 * 8)  # what the papers' models see
-        np.testing.assert_array_equal(file["features"][..., 0].sum(axis=1), file["length"][:])
     assert (project.folder / "results/proposals/span/density.pt").is_file()
     proposals, events = (
         json.loads(project.text(f"results/proposals/span/{name}.json"))["results"]

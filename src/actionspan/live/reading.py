@@ -158,7 +158,9 @@ class Reader:
         self.seconds = 0.0  # time stamp of the last
         self.reached_limit = False
         self.lost = False  # no connection, and all that came before is handed over
-        self._source, self._cutting, self._settings = frames, cutting, settings
+        # a square round what moves would see seconds ahead
+        self._source, self._cutting = frames, replace(cutting, mover_side=0)
+        self._settings = settings
         self._hand_over, self._begin = hand_over, begin or Begin()
         self._stopped = threading.Event()
         self._shape: tuple[int, int] | None = None
