@@ -40,6 +40,9 @@ junk = st.binary(max_size=300).filter(lambda data: BOUNDARY not in data)
     sizes=st.lists(st.integers(1, 500), min_size=1, max_size=5),
     line=st.sampled_from([b"\r\n", b"\n"]),
 )
+@example(  # a length that ends where a later picture does
+    between=[b""] * 12, lies=[None] * 6 + [199, None, 0, None, None, None], sizes=[283], line=b"\n"
+)
 def test_every_picture_comes_once_whatever_is_between(between, lies, sizes, line):
     pictures = [picture(number) for number in range(12)]
     data = b""

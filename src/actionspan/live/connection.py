@@ -97,10 +97,12 @@ class Parts:
         return b""
 
     def _picture(self) -> bytes | None:
-        end = self._length
+        end, next_part = self._length, b"\n" + self._boundary
         there = self._data[max(0, end - 64) : end]
-        if len(self._data) < end or not there.rstrip(b"\0\r\n").endswith(_PICTURE_ENDS):
-            end = self._data.find(b"\n" + self._boundary, self._searched)
+        at_an_end = there.rstrip(b"\0\r\n").endswith(_PICTURE_ENDS)
+        # a length that is too long may reach the end of a later picture
+        if len(self._data) < end or not at_an_end or self._data.find(next_part, 0, end) >= 0:
+            end = self._data.find(next_part, self._searched)
             self._searched = max(0, len(self._data) - len(self._boundary))
         if end < 0:
             return None
