@@ -416,6 +416,22 @@ def test_clips_are_kept_where_a_network_sees_them_and_their_knobs_count_only_the
     assert on.weights == ["my_i3d.pt"]
 
 
+@pytest.mark.parametrize(
+    ("features", "side"),
+    [
+        ({}, 224),
+        ({"encoders": {"input_size": 112}}, 112),
+        ({"encoders": {"mover": False}}, 0),
+        ({"source": "finetuned"}, 0),
+        ({"source": "scores"}, 0),
+    ],
+)
+def test_squares_are_as_large_as_the_network_sees_where_they_are_encoded(planned, features, side):
+    plan = planned({"features": features}).features
+    assert plan.frames["mover_side"] == side
+    assert plan.encoders["mover"] is (side > 0)
+
+
 def test_frames_have_the_flows_that_trained_classifiers_see(planned):
     scores = {"features": {"source": "scores"}, "recognition": {"store": {"stack": 7}}}
     assert planned().features.frames["stack"] == 1
