@@ -168,7 +168,7 @@ def make_way(
             piece=piece,
         )
     _check_piece(piece)
-    unsampled: dict[str, type[_Way]] = {"full": _Full, "frozen": _Frozen, "checkpoint": _Checkpoint}
+    unsampled: dict[str, type[_Way]] = {"full": _Full, "frozen": _Way, "checkpoint": _Checkpoint}
     if way in unsampled:
         return unsampled[way](encoder, piece)
     estimator = estimator_of(encoder, keep_ratio, sampler, gradient_weight)
@@ -181,7 +181,10 @@ def make_way(
 
 
 class _Way(nn.Module):
-    """An encoder behind the call of all ways; `_features` is what a way makes of a video."""
+    """An encoder behind the call of all ways; `_features` is what a way makes of a video.
+
+    As it is, the way `frozen`: features of all rows, without a graph.
+    """
 
     def __init__(self, encoder: nn.Module, piece: int) -> None:
         super().__init__()
@@ -191,15 +194,17 @@ class _Way(nn.Module):
         self, frames: Frames, *, generator: Generator | None = None, key: str = ""
     ) -> Tensor:
         encoding.refuse_batch_statistics(self.encoder)
-        if self._learns(frames):
-            return self._features(frames, generator, key)
-        return encoding.encode_plain(self.encoder, frames, encoding.all_rows(frames), self.piece)
+        make = self._features if self._learns(frames) else self._plain
+        return make(frames, generator, key)
 
     def _learns(self, frames: Frames) -> bool:
         return needs_gradient(self.encoder, frames)
 
     def _features(self, frames: Frames, generator: Generator | None, key: str) -> Tensor:
-        raise NotImplementedError
+        return self._plain(frames, generator, key)
+
+    def _plain(self, frames: Frames, generator: Generator | None, key: str) -> Tensor:
+        return encoding.encode_plain(self.encoder, frames, encoding.all_rows(frames), self.piece)
 
 
 class _Full(_Way):
@@ -210,13 +215,6 @@ class _Full(_Way):
     ) -> Tensor:
         encoding.all_rows(frames)
         return encoding.encode_all(self.encoder, frames)
-
-
-class _Frozen(_Way):
-    """Features of all rows, without a graph."""
-
-    def _learns(self, frames: Frames) -> bool:
-        return False
 
 
 class _Checkpoint(_Way):
