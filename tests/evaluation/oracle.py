@@ -1,4 +1,4 @@
-"""The protocols once more, slowly, written from their descriptions in words."""
+"""The protocols once more, slowly, written from their descriptions."""
 
 
 def literal_recall(ground_truth, proposals):

@@ -1,4 +1,4 @@
-"""The stage's algorithms once more, slowly, written from their description in words."""
+"""The stage's algorithms once more, slowly, written from their descriptions."""
 
 import math
 

@@ -23,7 +23,7 @@ def build_schema() -> dict[str, Any]:
 
 
 def add_sections(root: dict[str, Any], sections: Mapping[str, Section]) -> None:
-    """Add sections to a schema, in place; none of their keys is required."""
+    """Add sections to a schema, in place; all of their keys are optional."""
     for name, section in sections.items():
         inner = root
         for key in name.split("."):

@@ -21,7 +21,7 @@ GPUS = 8
 PRINTED = {"ps": (4223.8, 12.1, 290.8), "ring": (4400.1, 59.6, 363.5)}
 RING_BY_EQUATION_1 = -3.8
 """C of equation 1 fitted to the ring's times; its T and P are not printed."""
-TIMES = {"times": {"type": Path, "help": "times.tsv of our runs; without, none of them"}}
+TIMES = {"times": {"type": Path, "help": "times.tsv of our runs, if there are any"}}
 """The flag of the table of our runs."""
 _EQUATIONS = {"ps": "1", "ring": "2"}
 _COLUMNS = ("times", "equation", *"TCP", "rank", "ranks", "seconds", "ratio", "note")
