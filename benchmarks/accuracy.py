@@ -142,8 +142,7 @@ def run_baseline(results: Path, config: dict[str, Any], name: str, seed: int, ou
     annotations = results / "dataset/annotations.json"
     call(
         *("evaluation", "baseline", "--method", name, "--annotations", annotations),
-        *("--features", results / "features/features.h5"),
-        *("--videos", results / "dataset/videos.tsv"),
+        *("--features", results / f"features/{'sequences' if name == 'cuts' else 'features'}.h5"),
         *("--subset", config["evaluation"]["subset"]),
         *("--out-json", out / "proposals.json", "--out-csv", out / "proposals.csv"),
         *seeded(config["evaluation"]["baseline"], seed),

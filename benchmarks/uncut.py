@@ -148,7 +148,6 @@ def make_fold(
     write_fold(place, fold, "testing")
     rescale(place, config)
     results = rescaled(place, config)
-    shutil.copy(place / "videos.tsv", results / "dataset")
     return {"": results, **(views(results) if all_views else {})}
 
 

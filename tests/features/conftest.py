@@ -1,6 +1,6 @@
 """Small shards and tables of the features stage."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -57,9 +57,14 @@ def write_tables(tmp_path: Path) -> Callable[[dict[str, str]], tuple[Path, Path]
 
 @pytest.fixture
 def write_shard(tmp_path: Path) -> Callable[..., Path]:
-    """Write a feature shard of given streams a video, over 10 s."""
+    """Write a feature shard of given streams a video, over 10 s, and cuts of some videos."""
 
-    def write(name: str, videos: dict[str, dict[str, np.ndarray]], motion: bool = True) -> Path:
+    def write(
+        name: str,
+        videos: dict[str, dict[str, np.ndarray]],
+        motion: bool = True,
+        cuts: Mapping[str, np.ndarray] = {},
+    ) -> Path:
         path = tmp_path / f"{name}.h5"
         with create_h5(path, "test") as file:
             for video_id, streams in videos.items():
@@ -71,6 +76,8 @@ def write_shard(tmp_path: Path) -> Callable[..., Path]:
                 if motion:
                     group["frame_difference"] = np.linspace(0, 1, rows, dtype=np.float32)
                     group["flow_magnitude"] = np.linspace(2, 4, rows, dtype=np.float32)
+                if video_id in cuts:
+                    group["cuts"] = cuts[video_id]
         return path
 
     return write

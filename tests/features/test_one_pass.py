@@ -182,6 +182,7 @@ def test_nothing_decodes_ahead_of_the_networks(pixels, ahead, tmp_path, monkeypa
 def test_encode_video_returns_arrays(tmp_path):
     path = encode(tmp_path / "v.mp4", 40)
     found = encode_video(str(path), VideoSettings(encoders=EncoderSettings(**SMALL)))
+    assert found.pop("cuts").shape[1] == 2
     assert set(found) == {*("rgb", "flow", "mover", "time", "frame_difference", "flow_magnitude")}
     assert {len(values) for values in found.values()} == {5}
     assert found["rgb"].shape == found["flow"].shape == (5, 1280)

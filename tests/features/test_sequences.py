@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from actionspan.cli import main
+from actionspan.errors import InputError
 from actionspan.features.collect import collect
 from actionspan.features.settings import CausalSettings, RescaleSettings, SequenceSettings
 from actionspan.features.steps import cut_windows, merge_windows, window_starts
@@ -99,6 +100,47 @@ def test_shards_without_motion_have_the_cues_of_their_streams(
         [shard], *write_tables(SUBSETS), out, SETTINGS.rescaling(), with_cues=True, same_footage=0.9
     )
     assert open_features(out).array.shape[2] == WIDTH - 2
+
+
+def test_the_cuts_of_a_video_are_with_its_rows(raw, write_shard, write_tables, tmp_path):
+    """Those of windows too, and none where a shard has none."""
+    cuts = {"b": np.array([[1.5, 0.2], [6.0, 0.9]]), "d": np.array([[2.5, 0.5]])}
+    out = tmp_path / "sequences.h5"
+    shard = write_shard("x", raw, cuts=cuts)
+    collect([shard], *write_tables(SUBSETS), out, SETTINGS.rescaling(), with_cues=True)
+    features = open_features(out)
+    found = {features.video_id[rows.start]: features.cuts(rows) for rows in features.videos()}
+    for name in SUBSETS:
+        np.testing.assert_array_equal(found[name], cuts.get(name, np.zeros((0, 2))))
+
+
+def test_without_streams_the_curves_of_motion_are_the_features(
+    raw, write_shard, write_tables, tmp_path
+):
+    bare = {name: {"other": rows["rgb"]} for name, rows in raw.items()}
+    files = [write_shard("x", bare)], *write_tables(SUBSETS)
+    path = tmp_path / "sequences.h5"
+    collect(*files, path, SETTINGS.rescaling(), with_cues=True, same_footage=0.9)
+    features, transform = open_features(path), read_transform(path)
+    assert transform.channels == features.array.shape[2] == 3
+    assert not transform.streams
+    for rows in features.videos():
+        sequence = features.sequence(rows)
+        assert (sequence[:, 0] == 1).all()
+        if len(sequence) > 1:  # the curves rise
+            assert (np.diff(sequence[:, 1:], axis=0) > 0).all()
+            np.testing.assert_allclose(sequence[:, 1:].std(axis=0), 2, rtol=1e-5)
+    # as the papers' models and a stream see them
+    collect(*files, tmp_path / "features.h5", RescaleSettings())
+    assert read_transform(tmp_path / "features.h5").channels == 2
+    assert open_features(tmp_path / "features.h5").array.shape == (4, 100, 2)
+    how = {"with_cues": True, "causal": CausalSettings()}
+    collect(*files, tmp_path / "causal.h5", SETTINGS.rescaling(), **how)
+    assert read_transform(tmp_path / "causal.h5").channels == 1 + 2 * 2
+    assert open_features(tmp_path / "causal.h5").array.shape[2] == 5
+    nothing = [write_shard("y", bare, motion=False)]
+    with pytest.raises(InputError, match=r"no features \(rgb and flow, external, or motion\)"):
+        collect(nothing, *files[1:], path, SETTINGS.rescaling(), with_cues=True)
 
 
 def test_the_command_writes_the_same_bytes(files, path, tmp_path):

@@ -283,23 +283,23 @@ def test_a_baseline_looks_at_what_it_groups(planned):
     assert outcomes.baseline_features(Wildcards(baseline="difference")) == [
         "results/features/features.h5"
     ]
+    assert outcomes.baseline_features(Wildcards(baseline="cuts-fold2")) == [
+        "results/features/folds/2/sequences.h5"
+    ]
     assert outcomes.baseline_features(Wildcards(baseline="random")) == []
     assert outcomes.baseline_probabilities(Wildcards(baseline="tag-seed3")) == [
         "results/temporal/origin-seed3/none-1/probabilities.h5"
     ]
     assert outcomes.baseline_probabilities(Wildcards(baseline="sliding")) == []
-    assert outcomes.baseline_videos(Wildcards(baseline="cuts")) == ["results/dataset/videos.tsv"]
-    assert outcomes.baseline_videos(Wildcards(baseline="random")) == []
 
 
-@pytest.mark.parametrize(("external", "fetched"), [(False, False), (False, True), (True, False)])
-def test_cuts_is_for_those_who_name_it_and_have_the_videos(config, planned, external, fetched):
+@pytest.mark.parametrize("external", [False, True])
+def test_cuts_is_for_those_who_name_it_and_have_videos(config, planned, external):
     assert "cuts" not in planned().outcomes.baselines
     named = {"evaluation": {"baselines": ["random", "cuts", "difference"]}}
     features = SimpleNamespace(external=external)
-    made = OutcomesPlan(merged(config, named), [], features, "none-1", fetched).baselines
-    with_video = ["random", "difference"] if fetched else ["random", "cuts", "difference"]
-    assert made == (["random"] if external else with_video)
+    made = OutcomesPlan(merged(config, named), [], features, "none-1").baselines
+    assert made == (["random"] if external else ["random", "cuts", "difference"])
 
 
 @pytest.mark.parametrize("model", ["mtn", "mtn-seed2", "span", "span-seed2"])

@@ -17,6 +17,7 @@ from actionspan.proposals import density_training
 from actionspan.proposals.density_training import (
     FORMAT,
     Footage,
+    cut_cuts,
     cut_instances,
     instance_shares,
     load_density,
@@ -221,6 +222,50 @@ def files(tmp_path):
     ]
     write_annotations(tmp_path / "annotations.json", known)
     return tmp_path / "probabilities.h5", tmp_path / "annotations.json", known
+
+
+def test_the_share_of_instances_on_cuts_is_that_of_the_training_videos(files, tmp_path):
+    """All of the validation video's are, and none of a video without cuts counts."""
+    probabilities, annotations, known = files
+    cuts = [
+        np.array([(edge, 0.9) for each in one.instances for edge in (each.start, each.end)])
+        for one in known
+    ]
+    cuts[0][:, 1] = 0.1  # no cut
+    cuts[1] = np.array([[0.7, 0.9]])  # far from all
+    on = sum(len(one.instances) for one in known[2:6])
+    of = on + len(known[1].instances)
+    with h5py.File(probabilities, "a") as file:
+        file["cuts"] = np.concatenate(cuts)
+        file["cut_offsets"] = np.cumsum([0, *map(len, cuts)])
+    quick = replace(SETTINGS, epochs=1, training_cells=20)
+    for stated, wanted in ((None, on / of), (0.25, 0.25)):
+        settings = replace(quick, on_cuts=stated)
+        train_density(probabilities, annotations, tmp_path / "density.pt", settings, GRID)
+        assert load_density(tmp_path / "density.pt").on_cuts == pytest.approx(wanted)
+    made = load_density(tmp_path / "density.pt")
+    curves, duration = easy_video(3, STEPS + 3)[0], (STEPS + 3) / 2
+    lattice_alone = made.density(curves, duration)
+    cells, density = made.density(curves, duration, cuts=cuts[3])
+    assert len(cells) > len(lattice_alone[0])
+    assert density.sum() == pytest.approx(lattice_alone[1].sum())
+    moved = 1 - density[: len(lattice_alone[1])].sum() / density.sum()
+    assert 0.1 < moved <= 0.25 + 1e-9
+
+
+def test_cuts_of_a_part_lie_where_its_steps_were_joined():
+    cuts = np.array([[1.2, 0.5], [2.2, 0.9], [2.8, 0.4], [3.6, 0.2], [4.9, 0.7]])
+    # of 0.5 s: steps 2, 3, 4 and 7, 8, 9 stay
+    kept = np.arange(10) % 5 > 1
+    # 2.2 s is in step 4, 2.8 and 3.6 at and near the joint
+    np.testing.assert_allclose(
+        cut_cuts(cuts, kept, 0.5), [[0.2, 0.5], [1.2, 0.9], [2.9, 0.7]], atol=1e-9
+    )
+    cuts[1, 1] = 0.1
+    np.testing.assert_allclose(
+        cut_cuts(cuts, kept, 0.5), [[0.2, 0.5], [1.5, 0.4], [2.9, 0.7]], atol=1e-9
+    )
+    assert cut_cuts(np.zeros((0, 2)), kept, 0.5).shape == (0, 2)
 
 
 def test_a_file_of_training_videos_becomes_a_density(files, tmp_path):

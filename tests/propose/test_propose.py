@@ -8,7 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from xml.etree import ElementTree
@@ -20,7 +20,7 @@ import torch
 
 from actionspan import load_model
 from actionspan.cli import main
-from actionspan.demo.data_set import render_demo
+from actionspan.demo.data_set import plan_demo, render_demo
 from actionspan.demo.scenario import DemoSettings, demo_video_names
 from actionspan.errors import InputError
 from actionspan.networks.i3d import I3D
@@ -74,9 +74,9 @@ def flags(settings: dict) -> list[str]:
     return flag_line(settings).split()
 
 
-def train(folder: Path, frames: dict, encoders: dict) -> Trained:
+def train(folder: Path, frames: dict, encoders: dict, *density: str, demo=DEMO) -> Trained:
     """Every stage of the workflow, called as its rules call them."""
-    render_demo(folder / "demo", DEMO, 1)
+    render_demo(folder / "demo", demo, 1)
     videos = tuple(folder / "demo" / name for name in demo_video_names(DEMO.videos))
 
     def stage(words: str, *more: object) -> None:
@@ -128,7 +128,8 @@ def train(folder: Path, frames: dict, encoders: dict) -> Trained:
     stage("temporal predict --model @span/model.pt --features @sequences.h5 --out @span.h5")
     stage(
         f"proposals density --probabilities @span.h5 {known} --out @density.pt "
-        "--epochs 1 --hidden 8"
+        "--epochs 1 --hidden 8",
+        *density,
     )
     stage(
         "proposals select --probabilities @span.h5 --density @density.pt "
@@ -229,6 +230,27 @@ def test_a_network_that_finds_segments_gives_the_bits_of_the_workflow(trained, t
     expected = in_milliseconds(results(tmp_path))[path.stem]
     assert len(expected) == SUPPRESSION["keep"]
     assert results(tmp_path / "out") == {path.stem: expected}
+
+
+def test_a_model_of_motion_gives_the_bits_of_the_workflow(tmp_path):
+    """In footage that is cut, where half of the instances lie on cuts."""
+    frames, motion = FRAMES | {"mover_side": 0}, ENCODERS | {"source": "motion", "mover": False}
+    cut = replace(DEMO, seed=10)
+    moved = train(tmp_path / "trained", frames, motion, "--on-cuts=0.5", demo=cut)
+    new = moved.validation()
+    assert propose(tmp_path, *new, "--model", moved.folder / "span/bundle.pt") == 0
+    expected = moved.proposals("span")
+    assert results(tmp_path) == {path.stem: expected[path.stem] for path in new}
+    mtn = moved.folder / "mtn"
+    assert propose(tmp_path / "mtn", *new, "--model", mtn) == 0
+    expected = moved.proposals()
+    assert results(tmp_path / "mtn") == {path.stem: expected[path.stem] for path in new}
+    assert load_bundle(moved.folder / "span/bundle.pt").transform.channels == 3
+    # both shots are among what it proposes
+    (plan,) = [each for each in plan_demo(cut) if each.subset == "validation"]
+    (rows,) = results(tmp_path).values()
+    ends = np.array([row["segment"] for row in rows])
+    assert (np.abs(ends - plan.shots[1].start) < 0.05).any(axis=0).all()
 
 
 def test_a_new_video_gives_the_bits_of_the_workflow_by_span(trained, tmp_path):

@@ -4,7 +4,6 @@
 rule evaluation_baseline:
     input:
         features=plan.outcomes.baseline_features,
-        videos=plan.outcomes.baseline_videos,
         probabilities=plan.outcomes.baseline_probabilities,
         annotations=of_fold("results/dataset/annotations.json"),
         code=step("evaluation baseline"),
@@ -26,7 +25,7 @@ rule evaluation_baseline:
     shell:
         "python -m actionspan evaluation baseline --method {params.method}"
         " --annotations {input.annotations} --features {input.features}"
-        " --videos {input.videos} --probabilities {input.probabilities}"
+        " --probabilities {input.probabilities}"
         " --subset {params.subset} {params.settings}"
         " --out-json {output.json} --out-csv {output.csv} > {log} 2>&1"
 

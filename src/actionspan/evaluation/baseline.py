@@ -12,7 +12,7 @@ from typing import Literal
 import numpy as np
 
 from actionspan.arrays import Float64, Int64
-from actionspan.dataset.tables import Annotation, read_annotations, read_videos
+from actionspan.dataset.tables import Annotation, read_annotations
 from actionspan.errors import InputError
 from actionspan.evaluation.files import without_videos
 from actionspan.features.steps import merge_windows
@@ -21,7 +21,6 @@ from actionspan.files.storage import open_h5
 from actionspan.proposals.grouping import group_proposals
 from actionspan.proposals.segments import result_rows, write_proposals
 from actionspan.proposals.settings import SuppressionSettings
-from actionspan.running.progress import progress
 from actionspan.settings import Checked, add_settings, from_arguments, option
 from actionspan.temporal.probabilities import read_probabilities
 
@@ -30,7 +29,7 @@ SCALE_STEP = 2**0.5
 
 _READ = {  # what a method reads: the flag and its file
     "difference": ("features", "features.h5"),
-    "cuts": ("videos", "videos.tsv"),
+    "cuts": ("features", "sequences.h5"),
     "tag": ("probabilities", "probabilities.h5"),
 }
 
@@ -42,10 +41,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the step's flags."""
     parser.add_argument("--method", required=True, choices=METHODS, help="which baseline")
     parser.add_argument("--annotations", type=Path, required=True, help="annotations.json")
-    features = "features.h5, for its frame differences (difference only)"
+    features = "features.h5, for its frame differences, or sequences.h5, for its cuts"
     parser.add_argument("--features", type=Path, nargs="?", help=features)
-    videos = "videos.tsv, for the video files (cuts only)"
-    parser.add_argument("--videos", type=Path, nargs="?", help=videos)
     probabilities = "probabilities.h5, for its actionness (tag only)"
     parser.add_argument("--probabilities", type=Path, nargs="?", help=probabilities)
     parser.add_argument("--subset", default="validation", help="default: validation")
@@ -180,28 +177,25 @@ def relative_lengths(annotations: Sequence[Annotation]) -> Float64:
 def _runs_of_shots(
     path: Path, annotations: Sequence[Annotation], videos: Sequence[Annotation], most: int
 ) -> list[Proposals]:
-    """Return the proposals of `cuts` of each video, none where its file cannot be read."""
-    from actionspan.evaluation.cuts import cut_proposals, find_cuts, frame_changes
+    """Return the proposals of `cuts` of each video, none where it has no features."""
+    from actionspan.evaluation.cuts import cut_proposals
 
-    files = {video.video_id: video.path for video in read_videos(path)}
+    features = open_features(path)
+    cuts = {features.video_id[rows.start]: features.cuts(rows) for rows in features.videos()}
     lengths = [
         instance.end - instance.start
         for video in annotations
         if video.subset == "training"
         for instance in video.instances
     ]
-    made = []
-    for video in progress(videos, "looking for cuts", len(videos)):
-        try:
-            if video.video_id not in files:
-                raise InputError(f"{path}: no video {video.video_id}")
-            cuts = find_cuts(frame_changes(files[video.video_id]))
-        except InputError as error:
-            print(f"{error}; cuts proposes nothing there", file=sys.stderr)
-            made.append((np.zeros((0, 2)), np.zeros(0)))
-        else:
-            made.append(cut_proposals(*cuts, video.duration_seconds, lengths, most))
-    return made
+    _check_there(path, cuts, videos)
+    none = np.zeros((0, 2)), np.zeros(0)
+    return [
+        cut_proposals(cuts[video.video_id], video.duration_seconds, lengths, most)
+        if video.video_id in cuts
+        else none
+        for video in videos
+    ]
 
 
 def frame_differences(path: Path, videos: Sequence[Annotation]) -> list[Float64]:
@@ -248,11 +242,16 @@ def actionness(path: Path, videos: Sequence[Annotation]) -> list[Float64]:
 def _chosen(
     path: Path, signals: Mapping[str, Float64], videos: Sequence[Annotation]
 ) -> list[Float64]:
-    """Return the signal of each video, a zero where it is not in the file.
+    """Return the signal of each video, a zero where it is not in the file."""
+    _check_there(path, signals, videos)
+    return [signals.get(video.video_id, np.zeros(1)) for video in videos]
+
+
+def _check_there(path: Path, held: Mapping[str, Float64], videos: Sequence[Annotation]) -> None:
+    """Report the videos that are not in the file.
 
     The decoding of such a video broke off: it gets no proposals and counts as a miss.
     """
-    missing = [video.video_id for video in videos if video.video_id not in signals]
+    missing = [video.video_id for video in videos if video.video_id not in held]
     if missing:
         print(f"{path}: without features: {', '.join(missing)}", file=sys.stderr)
-    return [signals.get(video.video_id, np.zeros(1)) for video in videos]

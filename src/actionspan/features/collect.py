@@ -19,9 +19,16 @@ from actionspan.features.footage import FEWEST_FEATURES, MOST_STEPS, shared_foot
 from actionspan.features.settings import CausalSettings, RescaleSettings
 from actionspan.features.steps import cut_windows, merge_windows, rescale
 from actionspan.features.store import UNSHARED, write_checked
-from actionspan.features.transform import Moments, Transform, fit_transform, transform_features
+from actionspan.features.transform import (
+    CURVES,
+    Moments,
+    Transform,
+    fit_transform,
+    transform_features,
+)
 from actionspan.files.storage import create_h5, digest, open_h5
 from actionspan.running.progress import progress
+from actionspan.video.settings import CUTS
 
 STREAMS = ("rgb", "flow", "mover", "clip", "external")
 _SPAN_ONLY = "mover"  # the papers' models have no such stream, and it sees ahead
@@ -37,6 +44,7 @@ class _Raw(NamedTuple):
     streams: dict[str, Float32]
     times: Float64
     motion: dict[str, Float32]
+    cuts: Float64
 
 
 def collect(
@@ -150,13 +158,14 @@ class _Shards:
             streams={key: group[key][:].astype(np.float32) for key in self.streams if key in group},
             times=self.times(video),
             motion={key: group[key][:].astype(np.float32) for key in MOTION if key in group},
+            cuts=group[CUTS][:] if CUTS in group else np.zeros((0, 2)),
         )
         self._check(f"{self.path}: video {video.video_id}", raw)
         return raw
 
     def _check(self, where: str, raw: _Raw) -> None:
-        if not raw.streams:
-            raise InputError(f"{where}: no features (rgb and flow, or external)")
+        if not raw.streams and len(raw.motion) < CURVES:
+            raise InputError(f"{where}: no features (rgb and flow, external, or motion)")
         widths = {stream: rows.shape[1] for stream, rows in raw.streams.items()}
         if not self.widths:
             self.widths, self.motion = widths, sorted(raw.motion)
@@ -236,6 +245,8 @@ def _write(file: h5py.File, videos: list[Video], opened: _Shards, transform: Tra
         file["length"] = np.array(lengths, np.int64)[video_of]
     # their features and curves
     width = sum(fitted.features for fitted in transform.streams.values())
+    if not (width or transform.cues):
+        width = len(opened.motion)
     if transform.cues:
         width += len(REACHES) * len(transform.streams) + len(opened.motion)
         width = 1 + width * (1 if transform.past is None else 2)
@@ -243,10 +254,12 @@ def _write(file: h5py.File, videos: list[Video], opened: _Shards, transform: Tra
     features = file.create_dataset("features", (*shape, width), np.float32)
     curves = {key: file.create_dataset(key, shape, np.float32) for key in opened.motion}
     end, content = 0, hashlib.sha256()
+    cuts = [np.zeros((0, 3))]  # the first row of a video, and a cut of it
     for video, firsts in zip(progress(videos, "rescaling", len(videos)), starts, strict=True):
         raw, duration = opened.read(video), video.duration_seconds
         rows = slice(end, end + len(firsts))
         end = rows.stop
+        cuts.append(np.column_stack([np.full(len(raw.cuts), rows.start), raw.cuts]))
         sequence = transform_features(raw.streams, raw.times, duration, transform, raw.motion)
         windows = cut_windows(sequence, firsts, transform.steps)
         if not np.isfinite(windows).all():
@@ -259,6 +272,8 @@ def _write(file: h5py.File, videos: list[Video], opened: _Shards, transform: Tra
                 length, method = len(sequence), transform.method
                 values = rescale(values, raw.times, duration, length, method, motion=True)
             curve[rows] = cut_windows(values, firsts, transform.steps)
+    if transform.cues and transform.past is None:
+        file[CUTS] = np.concatenate(cuts)
     write_checked(file, content.hexdigest())
 
 
@@ -275,11 +290,11 @@ def _write_footage(path: Path, file: h5py.File, transform: Transform, similarity
     training = [name for name, rows in rows_of.items() if subsets[rows[0]] == "training"]
     # compare the videos
     steps = sum(int(lengths[rows_of[name][0]]) for name in training)
-    width = next(iter(transform.streams.values())).features
-    why_not = ""
+    width = next((stream.features for stream in transform.streams.values()), 0)
+    why_not = "" if transform.streams else "no stream shows the scene"
     if steps > MOST_STEPS:
         why_not = f"{steps} training steps are too many to compare (up to {MOST_STEPS})"
-    elif width < FEWEST_FEATURES:
+    elif transform.streams and width < FEWEST_FEATURES:
         why_not = f"{width} features of the first stream are too few (from {FEWEST_FEATURES})"
     found = {}
     if similarity < 1 and training and not why_not:

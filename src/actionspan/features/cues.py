@@ -131,10 +131,14 @@ def past_rows(streams: Mapping[str, Float32], motion: Mapping[str, Float32], pas
 
     The arguments are those of `cues`.
     """
-    features: Float32 = np.concatenate(list(streams.values()), axis=1)
     cues = causal_cues(streams, motion, past.ahead)
+    features = _side_by_side(streams, len(cues))
     moments = RunningMoments(features.shape[1], cues.shape[1], past.horizon)
     return np.stack([_row(*each, past, moments) for each in zip(features, cues, strict=True)])
+
+
+def _side_by_side(streams: Mapping[str, Float32], rows: int) -> Float32:
+    return np.concatenate([np.zeros((rows, 0), np.float32), *streams.values()], axis=1)
 
 
 def _row(features: Float32, cues: Float32, past: Past, moments: RunningMoments) -> Float32:
@@ -179,8 +183,8 @@ class PastStream:
         """Return the rows of the first `count` of the snippets that wait."""
         if count <= 0:
             return np.zeros((0, 0), np.float32)
-        features = np.concatenate(list(self._streams.values()), axis=1)
         cues = causal_cues(self._streams, self._motion, self.past.ahead)
+        features = _side_by_side(self._streams, len(cues))
         if self._moments is None:
             shape = features.shape[1], cues.shape[1]
             self._moments = RunningMoments(*shape, self.past.horizon)

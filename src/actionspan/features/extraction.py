@@ -28,6 +28,7 @@ from actionspan.running.shards import ShardWork
 from actionspan.settings import to_json
 from actionspan.video.earlier import FEATURES, Made, read_made
 from actionspan.video.jpegs import JpegPictures, read_pictures
+from actionspan.video.settings import CUTS
 
 COPIED = ("time", "frame_difference", "flow_magnitude")
 # snippets: (B, H, W, 3) centre frames, (B, 2L, h, w) coded flow, (B, side, side, 3) what moves
@@ -49,11 +50,17 @@ class TwoStream:
 
         `weights` are parameters by stream, in place of the files that the settings name.
         """
+        self.features: dict[str, int] = {}  # the lengths of vectors
+        self.rgb: Encoder | None = None
+        self.flow: Encoder | None = None
+        self.clip: ClipEncoder | None = None
+        self._uses_histogram = False
+        if settings.source == "motion":
+            return
         own = weights or {}
         rgb, flow = own.get("rgb", settings.rgb_weights), own.get("flow", flow_weights(settings))
         self.rgb = Encoder(settings.rgb_encoder, rgb, settings, 3)
-        self.features = {"rgb": self.rgb.features, "flow": 0}  # the lengths of vectors
-        self.flow: Encoder | None = None
+        self.features |= {"rgb": self.rgb.features, "flow": 0}
         if settings.flow_encoder != "flow_histogram":
             self.flow = Encoder(settings.flow_encoder, flow, settings, flow_channels)
             self.features["flow"] = self.flow.features
@@ -62,7 +69,6 @@ class TwoStream:
             self.features["flow"] += HISTOGRAM_FEATURES
         if settings.mover:
             self.features["mover"] = self.rgb.features
-        self.clip: ClipEncoder | None = None
         if settings.clip_encoder != "none":
             self.clip = ClipEncoder(settings, own.get("clip"))
             self.features["clip"] = self.clip.features
@@ -104,6 +110,8 @@ class TwoStream:
         self, pictures: UInt8, planes: UInt8, movers: UInt8 | None, bound: float
     ) -> dict[str, Float32]:
         """Encode up to `batch_size` snippets of a video: (B, features) of each stream but clips."""
+        if self.rgb is None:
+            return {}
         parts = [self.flow.batch(planes)] if self.flow else []
         if self._uses_histogram:
             parts.append(np.stack([flow_histogram(each, bound) for each in planes]))
@@ -292,7 +300,7 @@ def _work(
             streams["clip"] = encode.clip(read_clips(frames))
         check_finite(streams)
         write_streams(group, streams, encode)
-        for key in COPIED:
+        for key in (*COPIED, CUTS):
             if key in flow:
                 group[key] = flow[key][:]
         group.attrs.update(facts)

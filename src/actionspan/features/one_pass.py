@@ -29,9 +29,11 @@ from actionspan.running.memory import keep_freed_memory
 from actionspan.running.parts import map_videos, take_over
 from actionspan.running.shards import ShardWork
 from actionspan.settings import to_json
+from actionspan.video.cuts import CutFinder
 from actionspan.video.decode import Frame, has_eight_bits, read_frames
 from actionspan.video.earlier import earlier_features, recipe_attribute, recipe_digest
 from actionspan.video.optical_flow import prepare_flow, weights_digest
+from actionspan.video.settings import CUTS
 from actionspan.video.snippets import ClipSampler, snippet_batches
 
 
@@ -39,7 +41,7 @@ class EncodedVideo(NamedTuple):
     """What feature shards have of a video, and how many frames were decoded."""
 
     streams: dict[str, Float32]  # (T, C) each
-    facts: dict[str, NDArray[Any]]  # (T,) each: time and motion
+    facts: dict[str, NDArray[Any]]  # (T,) each: time and motion; and cuts (K, 2)
     frame_count: int
 
 
@@ -72,13 +74,15 @@ class VideoEncoder:
                 flow or features cannot be computed.
         """
         frames, flow, count = self.settings.frames, self.settings.flow, 0
+        cuts = CutFinder()
         clips = ClipStream(self.streams.clip) if self.streams.clip else None
         sampler = ClipSampler(frames, clips.take) if clips else None
 
         def counted() -> Iterator[Frame]:
             nonlocal count
             # decord would decode far ahead of the networks and fill the memory
-            for frame in read_frames(path, steady=has_eight_bits(path), limits=limits):
+            decoded = read_frames(path, steady=has_eight_bits(path), limits=limits)
+            for frame in cuts.watch(decoded):
                 count += 1
                 if sampler:
                     sampler.add(frame)
@@ -103,7 +107,7 @@ class VideoEncoder:
             sampler.close()
             streams["clip"] = clips.finish(frames.clip_rate, known["time"])
         extraction.check_finite(streams)
-        return EncodedVideo(streams, known, count)
+        return EncodedVideo(streams, known | {CUTS: cuts.found()}, count)
 
 
 def encode_video(
@@ -122,7 +126,7 @@ def encode_video(
         For the T snippets of the video: `rgb`, `flow` and, where they are asked for, `mover` and
         `clip`, (T, C) float32 features of each stream; `time` (T,) float64, their centres in
         seconds; `frame_difference` (T,) float32 in 0 … 1 and `flow_magnitude` (T,) float32 in
-        pixels.
+        pixels; `cuts` (K, 2), see `CutFinder.found`.
 
     Raises:
         InputError: The file is not a video, or a network cannot be built.

@@ -21,9 +21,10 @@ SAMPLES_A_VECTOR = 8  # frames for which i3d gives a vector
 class EncoderSettings(Checked):
     """How a feature vector of each stream is computed for each snippet."""
 
-    source: Literal["pooled", "scores"] = option(
+    source: Literal["pooled", "scores", "motion"] = option(
         "pooled",
-        "globally pooled features, or class scores (before softmax) of trained classifiers",
+        "globally pooled features, class scores (before softmax) of trained classifiers, or no "
+        "network at all: the curves of motion are the features",
     )
     rgb_encoder: ImageNetwork = option("efficientnet_lite0", "network that sees the RGB frames")
     rgb_weights: Path | None = option(
@@ -101,6 +102,10 @@ class EncoderSettings(Checked):
             )
         if self.source == "scores":
             self._check_scores()
+        if self.source == "motion" and (self.mover or self.clip_encoder != "none"):
+            raise ValueError(
+                "source is motion: it has no streams; give no mover and no clip_encoder"
+            )
         if self.runtime == "openvino" and (self.precision != "float32" or self.device == "cuda"):
             raise ValueError(
                 f"runtime openvino with precision {self.precision} and device {self.device}: it "
@@ -114,6 +119,8 @@ class EncoderSettings(Checked):
             return f"{encoder}{f' with weights {weights.name}' if weights else ''} on {source}"
 
         flow = f"{flow_algorithm} flow".strip()
+        if self.source == "motion":
+            return f"frame differences and the magnitude of {flow}"
         streams = [seen(self.rgb_encoder, self.rgb_weights, "RGB")]
         if self.mover:
             streams[0] += " and on what moves in it"

@@ -18,6 +18,7 @@ from actionspan.features.steps import merge_windows
 from actionspan.features.transform import Transform
 from actionspan.files.checksums import CheckedFile, map_checked
 from actionspan.files.storage import open_h5
+from actionspan.video.settings import CUTS
 
 UNSHARED = -1
 """The footage of a step that no other video shows."""
@@ -36,7 +37,8 @@ class Features:
     numbers where training videos share footage, `UNSHARED` elsewhere, and is None in features.h5.
     `inside` is true of sequences.h5 and causal.h5, `causal` of the latter. `checked` names the
     content of a file whose writer saw that all features are finite: it changes with them and with
-    the file's size and time. It is empty for other files.
+    the file's size and time. It is empty for other files. `all_cuts` (K, 3) has the first row of a
+    video and a cut of it; of sequences.h5 alone.
     """
 
     array: Float32
@@ -51,6 +53,7 @@ class Features:
     footage: NDArray[np.int32] | None
     frame_difference: Float32 | None
     flow_magnitude: Float32 | None
+    all_cuts: Float64
 
     def rows(self, subset: str) -> Int64:
         """Return the row numbers of one subset's videos."""
@@ -64,6 +67,11 @@ class Features:
     def sequence(self, rows: slice) -> Float32:
         """Return the steps (T, C) of a video, given its rows; windows are merged."""
         return merge_windows(self.array[rows], self.first_step[rows], int(self.length[rows.start]))
+
+    def cuts(self, rows: slice) -> Float64:
+        """Return where a video is cut, (K, 2), given its rows; see `CutFinder.found`."""
+        first, last = np.searchsorted(self.all_cuts[:, 0], [rows.start, rows.stop])
+        return self.all_cuts[first:last, 1:]
 
     def shown(self, rows: slice) -> Int64:
         """Return the footage (T,) of a video's steps, given its rows."""
@@ -99,6 +107,7 @@ def open_features(path: Path) -> Features:
             subset=[sys.intern(str(name)) for name in file["subset"].asstr()[:]],
             frame_difference=_map(path, file, "frame_difference", "<f4"),
             flow_magnitude=_map(path, file, "flow_magnitude", "<f4"),
+            all_cuts=file[CUTS][:] if CUTS in file else np.zeros((0, 3)),
         )
 
 

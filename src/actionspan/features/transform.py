@@ -66,7 +66,8 @@ class Transform:
 
     With grid "windows" `steps` is the length of a window; a video has a step for each snippet. With
     `cues`, a row begins with a column of ones, which says what is inside the video, and ends with
-    the cues of change; with `past`, it has the features and cues of `past_rows`.
+    the cues of change; with `past`, it has the features and cues of `past_rows`. Without any stream
+    the curves of motion are all that a row has.
     """
 
     steps: int
@@ -85,7 +86,7 @@ class Transform:
         cues = len(REACHES) * len(self.streams) + CURVES
         if self.past is not None:
             return 1 + 2 * (features + cues)
-        return 1 + features + cues if self.cues else features
+        return 1 + features + cues if self.cues else features or CURVES
 
     def length(self, times: Float64, duration: float) -> int:
         """Return how many equal steps a video has: `steps`, or with grid "windows" one per snippet.
@@ -142,6 +143,7 @@ class Transform:
         streams = {
             stream: StreamTransform(**floats(stream, *parts))
             for stream in text("streams").split(",")
+            if stream
         }
         return cls(
             grid="windows" if "windows" in arrays else "video",
@@ -168,7 +170,8 @@ def transform_features(
     `duration` the video's length in seconds; `motion` are (T,) curves, which cues are made of too.
 
     Returns:
-        (T, C): the streams side by side, in the transform's order, at T equal steps of the video.
+        (T, C): the streams side by side, in the transform's order, at T equal steps of the video;
+        without streams, the logarithms of the curves by their mean and deviation in the video.
         With cues, a column of ones before them and the cues behind; with a past, its rows.
 
     Raises:
@@ -184,10 +187,11 @@ def transform_features(
 
     even = partial(rescale, times=times, duration=duration, steps=length, method=transform.method)
     parts = {name: stream.apply(even(raw[name])) for name, stream in transform.streams.items()}
-    if not transform.cues:
+    if parts and not transform.cues:
         return np.concatenate(list(parts.values()), axis=1)
     curves = cues(parts, {key: even(curve, motion=True) for key, curve in (motion or {}).items()})
-    return np.concatenate([np.ones((length, 1), np.float32), *parts.values(), curves], axis=1)
+    inside = [np.ones((length, 1), np.float32)] * transform.cues
+    return np.concatenate([*inside, *parts.values(), curves], axis=1)
 
 
 class Moments:
@@ -303,13 +307,14 @@ def transform_from(part: "Part") -> Transform:
     def take(key: str, *shape: int | None, kind: torch.dtype = torch.float32) -> Part:
         found: NDArray[np.generic] = part[key].tensor(*shape, kind=kind).numpy()
         arrays[key] = found
-        text = found.tobytes().decode("latin1") if kind == torch.uint8 else ""
-        return Part(text or found.tolist(), part[key].name)
+        is_text = kind == torch.uint8
+        value = found.tobytes().decode("latin1") if is_text else found.tolist()
+        return Part(value, part[key].name)
 
     steps = take("steps", kind=torch.int64).whole(1, MOST_STEPS)
     take("method", None, kind=torch.uint8).text(_METHODS)
     named = take("streams", None, kind=torch.uint8).text()
-    streams = named.split(",")
+    streams = named.split(",") if named else []
     if len(set(streams)) < len(streams) or not set(streams) <= set(_STREAMS):
         part["streams"].refuse(f"some of {', '.join(_STREAMS)}")
     if "windows" in part:

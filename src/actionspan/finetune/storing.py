@@ -72,6 +72,6 @@ def _work(frames: Path, flow: Path, settings: StoreSettings, name: str, group: h
             quality=settings.jpeg_quality,
             bound=float(planes.attrs["bound"]),
         )
-        for key in ("frame_difference", "flow_magnitude"):
+        for key in ("frame_difference", "flow_magnitude", "cuts"):
             if key in video:
                 group[key] = video[key][:]

@@ -92,11 +92,12 @@ def encoding_chain(
     streams = TwoStream(replace(encoders, runtime="eager"), 2 * stack, weights)
     if widths is not None:
         streams.check(widths)
-    histogram = encoders.flow_histogram or streams.flow is None
+    histogram = encoders.flow_histogram or (streams.flow is None and "flow" in streams.features)
     parts: list[_Timed] = [_Flow(flow, histogram=histogram, kept=streams.flow is not None)]
     if streams.flow is not None:
         parts += _encoder_parts(streams.flow, _FLOW, planes_to_batch)
-    parts += _encoder_parts(streams.rgb, _RGB, frames_to_batch)
+    if streams.rgb is not None:
+        parts += _encoder_parts(streams.rgb, _RGB, frames_to_batch)
     return nn.Sequential(*parts).eval()
 
 

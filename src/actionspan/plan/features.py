@@ -83,8 +83,9 @@ def trains_classifiers(config: Mapping[str, Any]) -> bool:
 
 
 def kind_of(config: Mapping[str, Any]) -> str:
-    """Return what encoders give: `scores`, or `pooled` features, tuned or not."""
-    return "scores" if config["features"]["source"] == "scores" else "pooled"
+    """Return what encoders give: `scores`, `motion`, or `pooled` features, tuned or not."""
+    source = str(config["features"]["source"])
+    return source if source in ("scores", "motion") else "pooled"
 
 
 def encoders_of(config: Mapping[str, Any]) -> dict[str, Any]:

@@ -115,15 +115,14 @@ class OutcomesPlan:
         videos: list[str],
         features: FeaturesPlan,
         run: str,
-        fetched: bool = False,
     ) -> None:
         self._config, self._run = config, run
         evaluation = config["evaluation"]
         self.models: list[str] = list(config["temporal"]["models"])
         # those whose candidates PEM evaluates
         self.evaluated = [model for model in self.models if model not in ON_SEQUENCES]
-        # external features have no frames that could differ, fetched videos are deleted before
-        skipped = {"difference", "cuts"} if features.external else {"cuts"} if fetched else set()
+        # external features have no frames that could differ
+        skipped = {"difference", "cuts"} if features.external else set()
         self.baselines = [name for name in evaluation["baselines"] if name not in skipped]
         self.methods = self.models + self.baselines  # in the order of the tables
         folders = [f"results/proposals/{model}" for model in self.models]
@@ -186,13 +185,9 @@ class OutcomesPlan:
         return [path] if _on_sequences(wildcards) else []
 
     def baseline_features(self, wildcards: Any) -> list[str]:
-        """Return the features, for their frame differences alone."""
-        looks = _base(wildcards) == "difference"
-        return [of_fold("results/features/features.h5")(wildcards)] if looks else []
-
-    def baseline_videos(self, wildcards: Any) -> list[str]:
-        """Return the table of videos: only the rule of cuts reads the files."""
-        return ["results/dataset/videos.tsv"] if _base(wildcards) == "cuts" else []
+        """Return the features, for their frame differences or their cuts alone."""
+        read = {"difference": "features", "cuts": "sequences"}.get(_base(wildcards))
+        return [of_fold(f"results/features/{read}.h5")(wildcards)] if read else []
 
     def baseline_probabilities(self, wildcards: Any) -> list[str]:
         """Return probabilities: only TAG groups actionness, the base network's of the same seed."""

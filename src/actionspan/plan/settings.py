@@ -102,10 +102,11 @@ class FinetuneKnobs(Checked):
 class FeaturesKnobs(Checked):
     """Where features come from."""
 
-    source: Literal["pooled", "finetuned", "scores", "external"] = option(
+    source: Literal["pooled", "motion", "finetuned", "scores", "external"] = option(
         "pooled",
-        "pooled features, those of encoders that were tuned on the training videos "
-        "(docs/finetune.md), class scores of trained classifiers, or external files",
+        "pooled features, two curves of motion and no network at all, features of encoders that "
+        "were tuned on the training videos (docs/finetune.md), class scores of trained "
+        "classifiers, or external files",
     )
     threads: int = option(1, "cores of each job", least=1, most=4096)
 

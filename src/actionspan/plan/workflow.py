@@ -40,9 +40,7 @@ class Plan:
         self.finetune = FinetunePlan(config)
         self.ranks = RanksPlan(config)
         videos = self.dataset.videos
-        self.outcomes = OutcomesPlan(
-            config, videos, self.features, self.ranks.run, self.dataset.fetched
-        )
+        self.outcomes = OutcomesPlan(config, videos, self.features, self.ranks.run)
         self.folds = FoldsPlan(config, self.outcomes.methods)
         if videos and len(self.folds.numbers) > len(videos):
             raise InputError(

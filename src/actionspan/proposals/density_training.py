@@ -21,6 +21,7 @@ from actionspan.proposals import intensity, selection
 from actionspan.proposals.intensity import DensityModel, Intensity, Lengths
 from actionspan.proposals.segments import temporal_iou
 from actionspan.proposals.settings import DensitySettings, EventSettings, LatticeSettings
+from actionspan.proposals.shots import share_on_cuts
 from actionspan.running.determinism import deterministic
 from actionspan.temporal.probabilities import read_probabilities
 
@@ -29,6 +30,7 @@ _FEWEST = 8  # steps of a part of a video below which it is left out
 _NEAR, _FAR = 0.5, 0.15  # best tIoU with an instance, of cells near and far from the truth
 _SPREAD = 0.05  # of an instance over the cells that overlap it most, in tIoU
 _LEAST_SHARE = 0.6  # tIoU from which a cell has a share of an instance
+_LEAST_AT_CUTS = 0.1  # of instances; a smaller share is at cuts by chance
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,6 +41,7 @@ class Footage:
     seconds: float  # of a step
     instances: Float64  # (G, 2) in steps
     part: int
+    cuts: Float64 | None = None  # (K, 2) in seconds, see `CutFinder.found`
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,9 +72,11 @@ def train_density(
     Raises:
         InputError: A file cannot be used, it has no parts, or no training video has an instance.
     """
-    videos, lengths, source = _read(probabilities, annotations)
+    videos, lengths, on_cuts, source = _read(probabilities, annotations)
+    if settings.on_cuts is not None:
+        on_cuts = settings.on_cuts
     with deterministic(threads=1):
-        model = fit_density(videos, lengths, settings, grid, ahead, reading)
+        model = fit_density(videos, lengths, settings, grid, ahead, reading, on_cuts)
     further = [each for each in (ahead, reading) if each not in (None, EventSettings())]
     made_of = digest(settings, grid, source, *further)
     head = {"format": FORMAT, "actionspan_version": __version__, "digest": made_of}
@@ -86,15 +91,16 @@ def load_density(path: Path) -> DensityModel:
     return intensity.density_from_state(part["density"])
 
 
-def _read(probabilities: Path, annotations: Path) -> tuple[list[Footage], Lengths, str]:
-    """Return the annotated training videos by parts, the usual lengths of instances, and a digest.
+def _read(probabilities: Path, annotations: Path) -> tuple[list[Footage], Lengths, float, str]:
+    """Return the annotated training videos by parts, what their instances are like, and a digest.
 
-    Of a video of several parts those of a few steps are left out: a glimpse is no video.
+    That is their usual lengths, and the share of those in videos with cuts that lie on cuts. Of a
+    video of several parts those of a few steps are left out: a glimpse is no video.
     """
     truth = {one.video_id: one for one in read_annotations(annotations)}
     with open_h5(probabilities) as file:
         table = read_probabilities(file, probabilities)
-        videos, spans = [], [np.zeros(0)]
+        videos, spans, at_cuts = [], [np.zeros(0)], np.zeros(2)
         for index, name in enumerate(table.video_id):
             if table.subset[index] != "training" or name not in truth:
                 continue
@@ -106,16 +112,27 @@ def _read(probabilities: Path, annotations: Path) -> tuple[list[Footage], Length
             rows = [(one.start, one.end) for one in truth[name].instances]
             instances = np.array(rows, np.float64).reshape(-1, 2) / seconds
             spans.append(seconds * np.diff(np.clip(instances, 0, len(values)))[:, 0])
+            cuts, duration = table.video_cuts(index), seconds * len(values)
+            if cuts is not None:
+                at_cuts += share_on_cuts(instances * seconds, cuts, duration)
             for part in np.unique(parts).tolist():
                 kept = parts == part
                 if not kept.all() and kept.sum() < _FEWEST:
                     continue
                 own, left = values[kept], cut_instances(instances, kept)
-                video = Footage(probabilities=own, seconds=seconds, instances=left, part=part)
+                video = Footage(
+                    probabilities=own,
+                    seconds=seconds,
+                    instances=left,
+                    part=part,
+                    cuts=None if cuts is None else cut_cuts(cuts, kept, seconds),
+                )
                 videos.append(video)
         if not any(len(video.instances) for video in videos):
             raise InputError(f"{annotations}: no training video with features has an instance")
-        return videos, intensity.usual_lengths(np.concatenate(spans)), table.digest
+        share = at_cuts[0] / at_cuts[1] if at_cuts[1] else 0.0
+        share = share if share >= _LEAST_AT_CUTS else 0.0
+        return videos, intensity.usual_lengths(np.concatenate(spans)), float(share), table.digest
 
 
 def fit_density(
@@ -125,10 +142,17 @@ def fit_density(
     grid: LatticeSettings,
     ahead: float | None = None,
     reading: EventSettings | None = None,
+    on_cuts: float = 0.0,
 ) -> DensityModel:
     """Fit the members, each without a part of the videos, and calibrate `reading` by all."""
-    none = selection.Calibration()
-    model = DensityModel(members=(), lengths=lengths, lattice=grid, calibration=none, ahead=ahead)
+    model = DensityModel(
+        members=(),
+        lengths=lengths,
+        lattice=grid,
+        calibration=selection.Calibration(),
+        ahead=ahead,
+        on_cuts=on_cuts,
+    )
     # the members
     drawn = [_draw(video, model, settings, place) for place, video in enumerate(videos)]
     fields = {name: [getattr(one, name) for one in drawn] for name in vars(drawn[0])}
@@ -140,7 +164,7 @@ def fit_density(
     gains, right = [], []
     for video in videos:
         duration = video.seconds * len(video.probabilities)
-        density = model.density(video.probabilities, duration, video.part)
+        density = model.density(video.probabilities, duration, video.part, video.cuts)
         segments, gained = selection.distinct_events(*density, reading or EventSettings())
         gains.append(gained)
         right.append(selection.right_events(segments, video.instances * video.seconds))
@@ -161,6 +185,22 @@ def cut_instances(instances: Float64, kept: NDArray[np.bool_]) -> Float64:
     rest: Float64 = np.interp(whole, np.arange(len(kept) + 1), left)
     length, before = np.diff(rest)[:, 0], np.diff(whole)[:, 0]
     return rest[(length >= 1) | ((length > before - 1e-9) & (length > 0))]
+
+
+def cut_cuts(cuts: Float64, kept: NDArray[np.bool_], seconds: float) -> Float64:
+    """Return the cuts (K, 2) of what remains, in seconds, where only the steps `kept` are joined.
+
+    Those of what is left out are at the joint, the strongest for all less than a step apart.
+    """
+    left = np.concatenate([[0.0], np.cumsum(kept)])
+    places = np.interp(cuts[:, 0] / seconds, np.arange(len(kept) + 1), left)
+    own: list[tuple[float, float]] = []
+    for place, strength in zip(places.tolist(), cuts[:, 1].tolist(), strict=True):
+        if own and place - own[-1][0] < 1:
+            own[-1] = max(own[-1], (place, strength), key=lambda cut: cut[1])
+        else:
+            own.append((place, strength))
+    return np.array(own).reshape(-1, 2) * [seconds, 1]
 
 
 def instance_shares(overlaps: Float64) -> Float64:

@@ -19,6 +19,9 @@ The density sees of a segment:
 | 12 | their means inside, in the half length before and behind, and in the middle half |
 | 3 | logarithm of the length in seconds, as share of the video, and in steps |
 
+Where a film is cut, runs of its shots are segments too, and take a share of what is expected at
+those near them (`shots.py`): the share of training instances that begin and end at cuts.
+
 None of it depends on where in the video the segment lies. In a stream the density sees a segment
 soon after its end: some steps behind it the curves stay as they are, and the logarithm of the share
 of the video is 0.
@@ -40,6 +43,7 @@ from actionspan.errors import InputError
 from actionspan.files.torch_files import Part
 from actionspan.proposals.selection import Calibration
 from actionspan.proposals.settings import LatticeSettings
+from actionspan.proposals.shots import on_shots
 from actionspan.running.determinism import deterministic
 from actionspan.temporal.labels import ACTIONNESS, END, KINDS, START
 
@@ -230,6 +234,7 @@ class DensityModel:
     lattice: LatticeSettings
     calibration: Calibration
     ahead: float | None = None  # steps behind its end that a cell is seen, for a stream; None: all
+    on_cuts: float = 0.0  # share of instances that begin and end where a film is cut
 
     def cells(self, probabilities: Float32, seconds: float) -> tuple[Float64, NDArray[np.bool_]]:
         """Return the cells (N, 2) of a video in steps, and which are pairs of peaks (N,)."""
@@ -247,12 +252,17 @@ class DensityModel:
         return np.concatenate([features, paired[:, None].astype(np.float32)], axis=1)
 
     def density(
-        self, probabilities: Float32, duration: float, part: int | None = None
+        self,
+        probabilities: Float32,
+        duration: float,
+        part: int | None = None,
+        cuts: Float64 | None = None,
     ) -> tuple[Float64, Float64]:
         """Return the cells (N, 2) of a video in seconds and the density (N,) at each.
 
         It is the mean of all members; of a training video of a `part`, the density by the member
-        that left it out. Probabilities are (T, 3), the duration in seconds.
+        that left it out. Probabilities are (T, 3), the duration in seconds; `cuts` (K, 2) say where
+        the video is cut (see `CutFinder.found`), if that is known.
         """
         seconds = duration / len(probabilities)
         cells, paired = self.cells(probabilities, seconds)
@@ -261,7 +271,8 @@ class DensityModel:
             block = slice(first, first + _BLOCK)
             features = self.features(probabilities, cells[block], paired[block], seconds)
             density.append(self.expected(features, part))
-        return cells * seconds, np.concatenate(density)
+        found = cells * seconds, np.concatenate(density)
+        return found if cuts is None else on_shots(*found, cuts, duration, self.on_cuts)
 
     def expected(self, features: Float32, part: int | None = None) -> Float64:
         """Return the density (N,) at cells with features (N, F), see `density`."""
@@ -278,6 +289,7 @@ def density_state(model: DensityModel) -> dict[str, Any]:
         "lattice": asdict(model.lattice),
         "calibration": list(model.calibration),
         "ahead": model.ahead,
+        "on_cuts": model.on_cuts,
     }
 
 
@@ -299,4 +311,5 @@ def density_from_state(part: Part) -> DensityModel:
         lattice=part["lattice"].settings(LatticeSettings),
         calibration=Calibration(offset.number(-1e6, 1e6), slope.number(0, 1e6), bar.number(0, 1)),
         ahead=part["ahead"].number(0, 1000) if "ahead" in part else None,
+        on_cuts=part["on_cuts"].number(0, 1) if "on_cuts" in part else 0.0,
     )

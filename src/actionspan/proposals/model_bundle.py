@@ -74,7 +74,7 @@ class Bundle:
         """Return a video's proposals and events in seconds, best first."""
         if self.density is not None:
             settings = (self.density, self.selection, self.events)
-            return choose(prediction.probabilities, duration_seconds, *settings)
+            return choose(prediction.probabilities, duration_seconds, *settings, prediction.cuts)
         assert self.evaluator is not None
         candidates = candidates_of(prediction, self.candidates)
         how = (self.evaluator, self.suppression, self.ranking)
@@ -222,12 +222,13 @@ def _widths(transform: Transform) -> dict[str, int]:
 
 def _named_weights(encoders: EncoderSettings, flow: FlowSettings) -> dict[str, tuple[str, Path]]:
     """Return the network of each stream whose weights are not its package's, and their path."""
-    named = {
-        "rgb": (encoders.rgb_encoder, encoders.rgb_weights),
-        "flow": (encoders.flow_encoder, flow_weights(encoders)),
-        "clip": (encoders.clip_encoder, encoders.clip_weights),
-        "raft": (flow.algorithm, flow.weights),
-    }
+    named: dict[str, tuple[str, Path | None]] = {"raft": (flow.algorithm, flow.weights)}
+    if encoders.source != "motion":
+        named |= {
+            "rgb": (encoders.rgb_encoder, encoders.rgb_weights),
+            "flow": (encoders.flow_encoder, flow_weights(encoders)),
+            "clip": (encoders.clip_encoder, encoders.clip_weights),
+        }
     return {
         stream: (network, path)
         for stream, (network, path) in named.items()

@@ -164,7 +164,7 @@ def _chosen(segments: Float32, scores: Float32, steps: int, settings: CandidateS
 
 def count_of(prediction: Prediction, settings: CandidateSettings) -> int:
     """Return how many candidates `candidates_of` makes."""
-    probabilities, segments, scores, _ = prediction
+    probabilities, segments, scores, *_ = prediction
     if segments is None or scores is None:
         return count_candidates(probabilities, settings)
     return len(_chosen(segments, scores, len(probabilities), settings))
@@ -176,7 +176,7 @@ def candidates_of(prediction: Prediction, settings: CandidateSettings) -> Candid
     A network's own segments come with its score in place of both p_start and p_end; `peak_ratio`
     does not apply to them.
     """
-    probabilities, segments, scores, _ = prediction
+    probabilities, segments, scores, *_ = prediction
     kept: Float32 | Float64
     if segments is None or scores is None:
         kept, both = generate_candidates(probabilities, settings)

@@ -49,7 +49,8 @@ def run(arguments: argparse.Namespace) -> None:
         videos = progress(enumerate(table), "proposals", len(table.video_id))
         for index, values in videos:
             name, duration = table.video_id[index], float(table.duration_seconds[index])
-            chosen = choose(values, duration, model, selection, reading)
+            cuts = table.video_cuts(index)
+            chosen = choose(values, duration, model, selection, reading, cuts)
             rows = result_rows(chosen.segments, chosen.scores)
             write(name, labeller.label(name, rows) if labeller else rows)
             if show is not None and chosen.events is not None and chosen.chances is not None:

@@ -224,13 +224,15 @@ def choose(
     model: "DensityModel",
     selection: SelectionSettings | None = None,
     events: EventSettings | None = None,
+    cuts: Float64 | None = None,
 ) -> Chosen:
     """Return one video's proposals and events in seconds, best first.
 
-    Probabilities are (T, 3), in 0…1. A score is the expected recall that a proposal adds.
+    Probabilities are (T, 3), in 0…1; for `cuts` see `DensityModel.density`. A score is the expected
+    recall that a proposal adds.
     """
     values = np.asarray(probabilities, np.float32)  # as the workflow writes them
-    cells, density = model.density(values, duration_seconds)
+    cells, density = model.density(values, duration_seconds, cuts=cuts)
     chosen, gains = select(cells, density, selection)
     shown, chances = shown_events(cells, density, model.calibration, events or EventSettings())
     return Chosen(segments=cells[chosen], scores=gains, events=shown, chances=chances)

@@ -127,6 +127,13 @@ class DensitySettings(Checked):
     learning_rate: float = option(0.002, "AdamW's first step size; it falls to 0", above=0)
     weight_decay: float = option(0.001, "AdamW's weight decay", least=0)
     seed: int = option(0, "seed of the first weights and of the samples", least=0)
+    on_cuts: float | None = option(
+        None,
+        "share of instances that begin and end where a film is cut, in videos that are; null: as "
+        "in the training videos",
+        least=0,
+        most=1,
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -18,6 +18,7 @@ from actionspan.features.transform import transform_features
 from actionspan.proposals.model_bundle import load_bundle
 from actionspan.propose.proposed import Proposed, read_duration
 from actionspan.temporal.prediction import predict_sequence
+from actionspan.video.settings import CUTS
 
 
 class Proposer:
@@ -84,6 +85,7 @@ class Proposer:
         # features to boundary probabilities, and the segments of a network that finds some
         sequence = transform_features(*given, bundle.transform, motion)
         prediction = predict_sequence(bundle.temporal, sequence, bundle.transform)
+        prediction = prediction._replace(cuts=facts.get(CUTS))
         self._check_finite(prediction.probabilities)
         # these to ranked proposals
         chosen = bundle.choose(prediction, duration)

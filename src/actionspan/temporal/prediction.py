@@ -132,19 +132,23 @@ def predict(model_path: Path, features_path: Path, out: Path) -> None:
     videos = features.videos()
     first = [video.start for video in videos]
 
+    def predicted(video: slice, name: str) -> Prediction:
+        if transform is not None and name in learned:
+            return predict_parts(model, features.sequence(video), learned[name], transform)
+        if _needs_no_windows(model):
+            return predict_sequence(model, features.sequence(video))
+        starts, length = features.first_step[video], int(features.length[video.start])
+        return predict_windows(model, features.array[video], starts, length)
+
     def values() -> Iterator[Prediction]:
         for video in progress(videos, "predicting probabilities", len(videos)):
-            starts, length = features.first_step[video], int(features.length[video.start])
             name = features.video_id[video.start]
             try:
-                if transform is not None and name in learned:
-                    yield predict_parts(model, features.sequence(video), learned[name], transform)
-                elif _needs_no_windows(model):
-                    yield predict_sequence(model, features.sequence(video))
-                else:
-                    yield predict_windows(model, features.array[video], starts, length)
+                made = predicted(video, name)
             except ValueError as error:
                 raise InputError(f"{features_path}: video {name}: {error}") from None
+            sees_cuts = features.inside and not features.causal
+            yield made._replace(cuts=features.cuts(video)) if sees_cuts else made
 
     write_probabilities(
         out,

@@ -6,6 +6,9 @@
 A cross-fitted network adds `parts` (ΣT): each step's part of the training footage, whose
 probabilities are by the member that did not learn it; −1 in other videos.
 
+`cuts` (ΣK, 2) says where each video is cut, where that is known, and `cut_offsets` (V + 1) where
+each video's begin.
+
 A network that finds segments itself adds `segments` (ΣM, 2) in 0…1 of each video, `segment_scores`
 (ΣM) and `segment_offsets` (V + 1), which says where each video's begin.
 """
@@ -38,13 +41,15 @@ class Prediction(NamedTuple):
     segments: Float32 | None = None  # (M, 2) in 0…1; None: the network finds none itself
     scores: Float32 | None = None  # (M,) in 0…1, of the segments
     parts: Int64 | None = None  # (T,) of a training video and a cross-fitted network
+    cuts: Float64 | None = None  # (K, 2) of the video, see `CutFinder.found`
 
 
 @dataclass(frozen=True, kw_only=True)
 class Probabilities:
     """An open file. `steps` (V,) is the length of each video.
 
-    `segments` has the datasets `SEGMENTS`, `parts` is (ΣT); both are None in a file without.
+    `segments` has the datasets `SEGMENTS`, `parts` is (ΣT), `cuts` are all and their offsets; each
+    is None in a file without.
     """
 
     digest: str
@@ -55,6 +60,14 @@ class Probabilities:
     dataset: Any
     segments: tuple[Any, Any, Int64] | None = None
     parts: Int64 | None = None
+    cuts: tuple[Float64, Int64] | None = None
+
+    def video_cuts(self, index: int) -> Float64 | None:
+        """Return where a video is cut, (K, 2); None where that is not known."""
+        if self.cuts is None:
+            return None
+        every, offsets = self.cuts
+        return every[slice(*offsets[index : index + 2].tolist())]
 
     def video_parts(self, index: int) -> Int64 | None:
         """Return the parts (T,) of a video's steps; None where it was not learned by members."""
@@ -112,11 +125,14 @@ def write_probabilities(
         rows = file.create_dataset("probabilities", (*shape, KINDS), np.float32)
         segments = [0]  # where each video's begin
         parts = None
+        cuts: list[Float64] = []  # of each video
         for index, video in enumerate(values):
             rows[index if uniform else slice(*offsets[index : index + 2])] = video.probabilities
             if video.parts is not None:
                 parts = scratch((int(offsets[-1]),), np.int64) if parts is None else parts
                 parts[offsets[index] : offsets[index + 1]] = video.parts - NO_PART
+            if video.cuts is not None:
+                cuts.append(video.cuts)
             if video.segments is not None and video.scores is not None:
                 segments.append(segments[-1] + len(video.segments))
                 _append(file, "segments", video.segments, segments[-1])
@@ -126,6 +142,9 @@ def write_probabilities(
             file["parts"] = parts
         if len(segments) > 1:
             file["segment_offsets"] = np.array(segments, np.int64)
+        if cuts:
+            file["cuts"] = np.concatenate(cuts)
+            file["cut_offsets"] = np.cumsum([0, *map(len, cuts)])
         if not uniform:
             file["offsets"] = offsets
         text = h5py.string_dtype("utf-8")
@@ -175,6 +194,11 @@ def read_probabilities(file: h5py.File, path: Path) -> Probabilities:
     parts = file["parts"][:].astype(np.int64) if "parts" in file else None
     if parts is not None and parts.shape != (steps.sum(),):
         raise InputError(f"{path}: parts do not fit {steps.sum()} bins; make the file again")
+    cuts = None
+    if "cuts" in file:
+        cuts = file["cuts"][:].astype(np.float64), file["cut_offsets"][:].astype(np.int64)
+        if len(cuts[1]) != videos + 1 or cuts[1][-1] != len(cuts[0]):
+            raise InputError(f"{path}: cut_offsets do not fit {videos} videos; make the file again")
     return Probabilities(
         digest=str(file.attrs.get("digest", "")),
         video_id=list(file["video_id"].asstr()[:]),
@@ -184,6 +208,7 @@ def read_probabilities(file: h5py.File, path: Path) -> Probabilities:
         dataset=dataset,
         segments=segments,
         parts=parts,
+        cuts=cuts,
     )
 
 

@@ -24,7 +24,7 @@ from actionspan.running.parts import map_videos
 from actionspan.running.shards import ShardWork
 from actionspan.settings import to_json
 from actionspan.video.earlier import FEATURES, read_made
-from actionspan.video.settings import FlowSettings
+from actionspan.video.settings import CUTS, FlowSettings
 
 Estimator = Callable[[UInt8], Float32]  # (L + 1, h, w) grey frames → (L, h, w, 2) flow in pixels
 
@@ -118,7 +118,7 @@ def write_flow(source: h5py.Group, group: h5py.Group, settings: FlowSettings) ->
     Args:
         source: The group that `write_frames` filled.
         group: Gets `flow` (T, 2L, h, w) with the attribute `bound`, `flow_magnitude` (T,) in
-            pixels, and copies of `time`, `frame_difference` and the attributes.
+            pixels, and copies of `time`, `frame_difference`, `cuts` and the attributes.
         settings: The algorithm and the bound.
 
     Raises:
@@ -133,8 +133,9 @@ def write_flow(source: h5py.Group, group: h5py.Group, settings: FlowSettings) ->
     for start in range(0, count, _BLOCK):
         block = slice(start, start + _BLOCK)
         planes[block], magnitude[block] = compute_flow(gray[block], settings)
-    for name in ("time", "frame_difference"):
-        group[name] = source[name][:]
+    for name in ("time", "frame_difference", CUTS):
+        if name in source:
+            group[name] = source[name][:]
     group.attrs.update(source.attrs)
 
 

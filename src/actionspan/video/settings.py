@@ -9,6 +9,8 @@ from actionspan.settings import Checked, option
 Algorithm = Literal["dis", "farneback", "tvl1", "raft"]
 JPEG_BLOCK = 8  # pixels a side
 JPEG_LONGEST = 65500  # pixels: libjpeg's limit
+CUTS = "cuts"
+"""The name of where a video is cut (`CutFinder.found`), in files and among its facts."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -29,10 +29,11 @@ from actionspan.running.parts import map_videos
 from actionspan.running.shards import ShardWork
 from actionspan.settings import to_json
 from actionspan.video import earlier
+from actionspan.video.cuts import CutFinder
 from actionspan.video.decode import Frame, fitted_size, read_frames, resized
 from actionspan.video.movers import SMALLEST_SHARE, squares
 from actionspan.video.optical_flow import compute_flow
-from actionspan.video.settings import FlowSettings, FrameSettings
+from actionspan.video.settings import CUTS, FlowSettings, FrameSettings
 
 _BLOCK = 16  # snippets or frames written at once: memory does not grow with the video
 _ROUNDING = 1e-6  # seconds: times this close are the same
@@ -169,18 +170,18 @@ def write_frames(
     """Decode a probed video and write its snippets, a block at a time.
 
     The group gets `rgb` (T, H, W, 3), `gray` (T, L + 1, H, W), `time` (T,) in seconds and
-    `frame_difference` (T,) 0 … 1; with `mover_side` also `mover` (T, side, side, 3), and with
-    `clips` what `ClipWriter` writes.
+    `frame_difference` (T,) 0 … 1, and `cuts` (K, 2); with `mover_side` also `mover` (T, side, side,
+    3), and with `clips` what `ClipWriter` writes.
 
     Raises:
         InputError: The file is not a video, it is beyond the limits, or its decoding breaks off.
     """
-    count = 0
+    count, cuts = 0, CutFinder()
     clips = ClipWriter(group, settings) if settings.clips else None
 
     def counted() -> Iterator[Frame]:
         nonlocal count
-        for frame in read_frames(video.path, limits=limits):
+        for frame in cuts.watch(read_frames(video.path, limits=limits)):
             count += 1
             if clips:
                 clips.add(frame)
@@ -198,6 +199,7 @@ def write_frames(
         append_rows(group, "frame_difference", np.array(differences, np.float32))
     if count == 0:
         raise InputError(f"{video.path}: no frame can be decoded")
+    group[CUTS] = cuts.found()
     if clips:
         clips.close()
     group.attrs.update(video.attributes)

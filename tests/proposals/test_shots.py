@@ -1,0 +1,81 @@
+"""Runs of shots as segments, and the share of what is expected that lies at them."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from actionspan.proposals.segments import temporal_iou
+from actionspan.proposals.shots import MOST_SHOTS, on_shots, share_on_cuts, shot_runs
+
+CUTS = np.array([[2.0, 0.9], [4.0, 0.4], [7.0, 0.6]])  # shots of 2, 2, 3 and 1 seconds
+
+
+def test_a_run_is_worth_its_weaker_end_and_less_with_a_cut_inside():
+    runs, worth = shot_runs(CUTS, 8.0)
+    assert len(runs) == 4 + 3 + 2 + 1
+    found = {tuple(run): value for run, value in zip(runs.tolist(), worth, strict=True)}
+    assert found[0, 2] == pytest.approx(np.exp(0.9))
+    assert found[2, 4] == pytest.approx(np.exp(0.4))
+    assert found[0, 4] == pytest.approx(np.exp(0.4 - 4 * 0.9))
+    assert found[0, 8] == pytest.approx(np.exp(1 - 4 * 0.9))
+
+
+def test_at_most_six_shots_are_joined_and_a_video_without_cuts_is_one():
+    cuts = np.column_stack([np.arange(1.0, 12), np.full(11, 0.5)])
+    runs, _ = shot_runs(cuts, 12.0)
+    assert np.diff(runs).max() == MOST_SHOTS == 6
+    assert len(runs) == sum(range(7, 13))
+    runs, worth = shot_runs(np.zeros((0, 2)), 5.0)
+    assert runs.tolist() == [[0, 5]]
+    assert worth == pytest.approx([np.e])
+
+
+def test_what_is_expected_moves_to_the_run_that_is_near():
+    """Of a shot of 2 seconds and its neighbours, a segment inside it can only mean the shot."""
+    cells, density = np.array([[2.1, 3.9], [0.2, 0.4]]), np.array([0.8, 0.3])
+    segments, expected = on_shots(cells, density, CUTS, 8.0, share=0.5)
+    runs = segments[2:]
+    np.testing.assert_array_equal(segments[:2], cells)
+    # 0.2 seconds are near no run: nothing moves
+    assert expected[:2] == pytest.approx([0.4, 0.3])
+    overlap = temporal_iou(cells[:1], runs)[0]
+    best = int(expected[2:].argmax())
+    assert runs[best].tolist() == [2, 4]
+    assert (expected[2:][overlap < 0.3] == 0).all()
+    # by closed form: in proportion to worth and nearness
+    _, worth = shot_runs(CUTS, 8.0)
+    weight = np.where(overlap >= 0.3, worth * np.exp((overlap - 1) / 0.2), 0)
+    np.testing.assert_allclose(expected[2:], 0.4 * weight / weight.sum())
+
+
+@given(
+    cuts=st.lists(st.tuples(st.floats(0.1, 59), st.floats(0, 1)), max_size=30),
+    share=st.floats(0, 1),
+    seed=st.integers(0, 99),
+)
+def test_no_instance_is_lost_or_made(cuts, share, seed):
+    rng = np.random.default_rng(seed)
+    ends = np.sort(rng.uniform(0, 60, (3000, 2)), axis=1) + [0, 0.1]  # more than one block
+    density = rng.exponential(size=len(ends))
+    given_cuts = np.array(sorted(cuts), np.float64).reshape(-1, 2)
+    segments, expected = on_shots(ends, density, given_cuts, 60.1, share)
+    assert len(segments) == len(expected)
+    assert (expected >= -1e-12).all()
+    assert expected.sum() == pytest.approx(density.sum())
+    assert (expected[: len(ends)] >= (1 - share) * density - 1e-9).all()
+
+
+@pytest.mark.parametrize("cuts", [np.zeros((0, 2)), np.array([[3.0, 0.29]])])
+def test_without_a_change_of_colours_nothing_is_a_shot(cuts):
+    cells, density = np.array([[1.0, 3.0]]), np.array([0.5])
+    segments, expected = on_shots(cells, density, cuts, 8.0, share=1.0)
+    assert segments is cells
+    assert expected is density
+    assert share_on_cuts(cells, cuts, 8.0) == (0, 0)
+
+
+def test_instances_that_begin_and_end_at_cuts_are_counted():
+    instances = np.array([[0.1, 2.2], [2.0, 4.0], [4.0, 6.0], [7.2, 8.0], [2.5, 3.5]])
+    assert share_on_cuts(instances, CUTS, 8.0) == (3, 5)
+    assert share_on_cuts(np.zeros((0, 2)), CUTS, 8.0) == (0, 0)
