@@ -36,6 +36,19 @@ def one_by_one(given, streams, motion, first=0):
     return found
 
 
+def test_curves_of_motion_alone_have_rows_too(rng):
+    _, motion = video(rng, 9)
+    given = Past(horizon=16, ahead=1, mean=np.zeros(2), deviation=np.ones(2))
+    wanted = past_rows({}, motion, given)
+    assert wanted.shape == (9, 1 + 2 * 2)
+    stream = PastStream(given)
+    found = [stream.add({}, {key: float(curve[k]) for key, curve in motion.items()})
+             for k in range(9)]  # fmt: skip
+    np.testing.assert_allclose(
+        np.concatenate([*[each for each in found if len(each)], stream.finish()]), wanted
+    )
+
+
 @pytest.mark.parametrize("ahead", [1, 2, 5])
 @pytest.mark.parametrize("steps", [1, 2, 3, 9, 60])
 def test_rows_come_one_by_one_as_they_are_of_the_whole_video(rng, ahead, steps):

@@ -1,5 +1,7 @@
 """The chain of encoders: what the workflow computes, whatever it is cut into."""
 
+from typing import Any
+
 import h5py
 import numpy as np
 import pytest
@@ -21,10 +23,11 @@ from video.test_snippets import plain_video
 
 CUTTING = FrameSettings(snippet_frames=8, stack=2)
 FLOW = FlowSettings(preset="ultrafast")
-ENCODERS = {
+ENCODERS: dict[str, dict[str, Any]] = {
     "network": {"input_size": 64},
     "both": {"input_size": 64, "flow_histogram": True, "crop": "centre"},
     "histogram": {"input_size": 64, "flow_encoder": "flow_histogram"},
+    "motion": {"source": "motion", "mover": False},
 }
 
 
@@ -48,11 +51,11 @@ def offline(video, settings):
 @pytest.mark.parametrize("name", ENCODERS)
 @pytest.mark.parametrize(("runtime", "rounding"), [("eager", 1e-6), ("auto", 1e-5)])
 def test_features_are_the_workflows(video, name, runtime, rounding):
-    settings = EncoderSettings(**ENCODERS[name], mover=False, runtime=runtime)
+    settings = EncoderSettings(**ENCODERS[name] | {"mover": False}, runtime=runtime)
     features, motion = offline(video, settings)
     chain = encoding_chain(settings, FLOW, CUTTING.stack)
     found = [encoded(chain(message_of(snippet))) for snippet in snippets(video, CUTTING)]
-    assert len(found) == len(features["rgb"]) == 5
+    assert [each.features.keys() for each in found] == [features.keys()] * 5
     for stream, rows in features.items():
         streamed = np.stack([each.features[stream] for each in found])
         assert streamed.dtype == rows.dtype == np.float32

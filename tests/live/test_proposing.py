@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
 
 from actionspan.errors import InputError
 from actionspan.features.settings import EncoderSettings
@@ -51,6 +52,25 @@ def test_actionness_is_that_of_the_whole_video_at_its_look_ahead(bundle, steps):
     np.testing.assert_array_equal([each.seconds for each in found], video[1])
     curves = [(each.start, each.action, each.end) for each in found]
     np.testing.assert_allclose(curves, offline(bundle, video), atol=1e-6)
+
+
+def test_a_model_of_motion_alone_streams_without_labels(bundle):
+    _, times, motion = make_video(70)
+    torch.manual_seed(5)
+    network = build_model("stream", 1 + 2 * 2, TemporalSettings(hidden=64, members=2))
+    past = replace(bundle.transform.past, mean=np.zeros(2), deviation=np.ones(2))
+    alone = replace(
+        bundle,
+        transform=replace(bundle.transform, streams={}, past=past),
+        classified=replace(bundle.classified, streams={}),
+        temporal=network.eval(),
+    )
+    video, proposer = ({}, times, motion), OnlineProposer(alone)
+    found, proposals = everything([*add(proposer, video), proposer.finish(70 * STEP)])
+    curves = [(each.start, each.action, each.end) for each in found]
+    np.testing.assert_allclose(curves, offline(alone, video), atol=1e-6)
+    assert proposals
+    assert not any(each.label for each in proposals)
 
 
 def test_what_is_given_depends_on_nothing_later(bundle, video):

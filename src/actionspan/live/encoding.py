@@ -51,7 +51,8 @@ def encoded(message: Message) -> Encoded:
         InputError: A feature is not finite.
     """
     spent, facts, rgb, flow = (tensor.numpy() for tensor in message)
-    features = {"rgb": rgb, "flow": np.concatenate([flow, facts[2:]])}
+    vectors = {"rgb": rgb, "flow": np.concatenate([flow, facts[2:]])}
+    features = {stream: vector for stream, vector in vectors.items() if vector.size}
     for stream, vector in features.items():
         if not np.isfinite(vector).all():
             raise InputError(f"{stream}: a feature is not finite; use precision float32")
@@ -93,7 +94,8 @@ def encoding_chain(
     if widths is not None:
         streams.check(widths)
     histogram = encoders.flow_histogram or (streams.flow is None and "flow" in streams.features)
-    parts: list[_Timed] = [_Flow(flow, histogram=histogram, kept=streams.flow is not None)]
+    kept = {_RGB: streams.rgb is not None, _FLOW: streams.flow is not None}
+    parts: list[_Timed] = [_Flow(flow, histogram=histogram, kept=kept)]
     if streams.flow is not None:
         parts += _encoder_parts(streams.flow, _FLOW, planes_to_batch)
     if streams.rgb is not None:
@@ -118,7 +120,9 @@ class _Timed(nn.Module):
 class _Flow(_Timed):
     """Grey frames to coded flow planes, the facts of motion, and the histogram if it is wanted."""
 
-    def __init__(self, settings: FlowSettings, *, histogram: bool, kept: bool) -> None:
+    def __init__(
+        self, settings: FlowSettings, *, histogram: bool, kept: Mapping[int, bool]
+    ) -> None:
         super().__init__()
         self.settings, self.histogram, self.kept = settings, histogram, kept
 
@@ -128,9 +132,10 @@ class _Flow(_Timed):
         facts = [np.array([magnitude, frame_differences(gray)], np.float32)]
         if self.histogram:
             facts.append(flow_histogram(planes, self.settings.bound))
-        # without a network for it the flow goes no further, and its features are the histogram
-        flow = torch.from_numpy(planes) if self.kept else torch.zeros(0)
-        return (message[0], torch.from_numpy(np.concatenate(facts)), message[_RGB], flow)
+        # what no network sees goes no further
+        rgb = message[_RGB] if self.kept[_RGB] else torch.zeros(0)
+        flow = torch.from_numpy(planes) if self.kept[_FLOW] else torch.zeros(0)
+        return (message[0], torch.from_numpy(np.concatenate(facts)), rgb, flow)
 
 
 class _Layer(_Timed):

@@ -192,7 +192,8 @@ def _earlier(out: Path, made_of: str, *, live: bool) -> Progress | None:
 def _pipeline(chain: nn.Sequential, settings: StreamSettings, message: Message) -> Pipeline:
     """Return the chain in stages of equal work, measured on a first message."""
     stages = [chain]
-    if settings.executor != "sequential" and settings.stages > 1:
+    # without networks the flow is the only part
+    if settings.executor != "sequential" and settings.stages > 1 and len(chain) > 1:
         if settings.stages > len(chain):
             raise InputError(f"stages {settings.stages}: this model has {len(chain)} parts at most")
         stages = balance_stages(chain, message, settings.stages, repetitions=_REPETITIONS)

@@ -75,6 +75,8 @@ class OnlineProposer:
                 "temporal.models: [stream]"
             )
         self.bundle, self.delay_seconds = bundle, delay_seconds
+        # of motion alone it sees how a snippet differs from all of the video: no labels then
+        self._classifier = bundle.classifier if bundle.classified.streams else None
         self._past_settings, self._density = past, density
         self.look_ahead = past.ahead + network.look_ahead
         self.learner: OnlineLearner | None = None  # learns between two snippets, if there is one
@@ -113,7 +115,7 @@ class OnlineProposer:
             raise ValueError(f"{seconds} s: not behind the snippet before, {self._times[-1]} s")
         self._times = np.append(self._times, seconds)
         self._count += 1
-        if self.bundle.classifier is not None:
+        if self._classifier is not None:
             row = np.concatenate(list(_transformed(features, self.bundle.classified).values()))
             self._classified = np.concatenate([self._classified.reshape(-1, len(row)), row[None]])
         rows = self._past.add(_transformed(features, transform), motion)
@@ -188,7 +190,7 @@ class OnlineProposer:
 
     def _labels(self, segments: Float64, interval: float) -> list[tuple[str, float] | tuple[()]]:
         """Return the best class of segments in steps, and its probability."""
-        classifier = self.bundle.classifier
+        classifier = self._classifier
         if classifier is None or not classifier.labels:
             return [()] * len(segments)
         first = self._count - len(self._classified)
