@@ -20,6 +20,7 @@ from actionspan.running.shards import ShardWork
 from actionspan.settings import to_json
 from actionspan.video.earlier import read_made
 from actionspan.video.jpegs import Position, write_jpegs
+from actionspan.video.settings import CUTS
 
 
 def store_snippets(
@@ -72,6 +73,6 @@ def _work(frames: Path, flow: Path, settings: StoreSettings, name: str, group: h
             quality=settings.jpeg_quality,
             bound=float(planes.attrs["bound"]),
         )
-        for key in ("frame_difference", "flow_magnitude", "cuts"):
+        for key in ("frame_difference", "flow_magnitude", CUTS):
             if key in video:
                 group[key] = video[key][:]

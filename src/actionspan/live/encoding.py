@@ -93,7 +93,7 @@ def encoding_chain(
     streams = TwoStream(replace(encoders, runtime="eager"), 2 * stack, weights)
     if widths is not None:
         streams.check(widths)
-    histogram = encoders.flow_histogram or (streams.flow is None and "flow" in streams.features)
+    histogram = "flow" in streams.features and (encoders.flow_histogram or streams.flow is None)
     kept = {_RGB: streams.rgb is not None, _FLOW: streams.flow is not None}
     parts: list[_Timed] = [_Flow(flow, histogram=histogram, kept=kept)]
     if streams.flow is not None:
