@@ -17,6 +17,8 @@ from actionspan.networks.weights import load_state
 from actionspan.proposals.bundle import bundle_path
 from actionspan.proposals.model_bundle import load_bundle
 from actionspan.propose import Proposer
+from actionspan.temporal.networks import build_model, model_content
+from actionspan.temporal.settings import TemporalSettings
 
 OPENED = []
 
@@ -34,13 +36,34 @@ def watch():
 
 
 @cache
-def demo():
-    return read_torch(bundle_path(Path("demo")))
+def sound():
+    """The model of the package, with streams of RGB and flow that no network of it learned."""
+    content = read_torch(bundle_path(Path("demo")))
+    settings = json.loads(content["settings"])
+    settings["encoders"]["source"] = "pooled"
+    content["settings"] = json.dumps(settings)
+    content["transform"]["streams"] = torch.tensor(list(b"rgb,flow"), dtype=torch.uint8)
+    for stream in ("rgb", "flow"):
+        content["transform"] |= {
+            f"{stream}/mean": torch.zeros(1280),
+            f"{stream}/components": torch.eye(128, 1280),
+            f"{stream}/scale": torch.ones(128),
+        }
+    shape, channels = TemporalSettings(hidden=64, members=5), 1 + 2 * 128 + 2 * 4 + 2
+    weights = build_model("span", channels, shape).state_dict()
+    content["temporal"] = model_content("span", channels, shape, weights, "")
+    del content["temporal"]["parts"]
+    return content
+
+
+def test_the_model_that_is_changed_is_sound(tmp_path):
+    write_torch(tmp_path / "m.pt", sound())
+    assert list(Proposer(tmp_path / "m.pt").bundle.transform.streams) == ["rgb", "flow"]
 
 
 def changed(path, *keys, value):
-    """Write the demo model with a leaf changed; keys behind `settings` are inside its JSON."""
-    content = copy.deepcopy(demo())
+    """Write a sound model with a leaf changed; keys behind `settings` are inside its JSON."""
+    content = copy.deepcopy(sound())
     if keys[0] == "settings" and len(keys) > 1:
         settings = json.loads(content["settings"])
         settings[keys[1]][keys[2]] = value
@@ -132,7 +155,7 @@ def test_numbers_that_are_not_finite_are_the_fault_of_the_model(tmp_path):
 
 
 def test_weights_of_other_shapes_or_that_nothing_fits_name_the_file(tmp_path):
-    content = copy.deepcopy(demo())
+    content = copy.deepcopy(sound())
     content["weights"] = {"rgb": {"_conv_stem.weight": torch.zeros(1).expand(10**9, 3, 3, 3)}}
     write_torch(tmp_path / "m.pt", content)
     with pytest.raises(InputError, match=r"m\.pt: weights: rgb: _conv_stem.weight: shape .* more"):
@@ -141,7 +164,7 @@ def test_weights_of_other_shapes_or_that_nothing_fits_name_the_file(tmp_path):
     write_torch(tmp_path / "m.pt", content)
     with pytest.raises(InputError, match=r"m\.pt: the model: not weights of this network: lacks"):
         Proposer(tmp_path / "m.pt")
-    content = copy.deepcopy(demo())
+    content = copy.deepcopy(sound())
     for part in ("mean", "components"):
         content["transform"][f"rgb/{part}"] = content["transform"][f"rgb/{part}"][..., :7]
     write_torch(tmp_path / "m.pt", content)

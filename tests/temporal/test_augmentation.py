@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from actionspan.temporal.augmentation import add_noise, change_speed
@@ -70,6 +70,7 @@ def played(lengths, wanted=PLAIN, epoch=2, first=16):
 
 @settings(max_examples=40)
 @given(st.integers(8, STEPS), st.floats(0.01, 1.5), st.integers(0, 99))
+@example(13, 0.625, 3)
 def test_a_video_keeps_what_it_shows_at_another_speed(length, speed, seed):
     wanted = replace(PLAIN, speed=speed, seed=seed)
     features, labels = (rows[0] for rows in played([length], wanted))
@@ -97,7 +98,8 @@ def test_a_video_keeps_what_it_shows_at_another_speed(length, speed, seed):
     within = labels[:count, BEFORE] > 0
     if within.any() and count < STEPS:
         spans = (labels[:count, BEFORE] + labels[:count, AFTER])[within]
-        assert spans.numpy() == pytest.approx(length / 4 * count / length, rel=0.05)
+        # to a quarter of a step, as both are read between steps
+        assert spans.numpy() == pytest.approx(length / 4 * count / length, rel=0.05, abs=0.25)
 
 
 def test_speeds_differ_by_video_epoch_and_seed_and_are_as_wide_as_asked():
