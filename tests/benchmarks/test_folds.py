@@ -191,6 +191,7 @@ def test_spliced_folds_share_no_clip(folds, tmp_path):
 
 def test_a_run_gives_its_training_videos_back(folds, tmp_path):
     a = footage(folds, "a", np.ones((3, 2)), [(0.5, 1.5)])
+    a = replace(a, cuts=np.array([[1.25, 0.5]]))
     b = footage(folds, "b", np.zeros((2, 2)))
     folds.write_fold(tmp_path / "fold", folds.Fold(training=[a], held_out=[b]), "testing")
     known = json.loads((tmp_path / "fold/annotations.json").read_text())["database"]
@@ -205,5 +206,6 @@ def test_a_run_gives_its_training_videos_back(folds, tmp_path):
     assert read.video == replace(a.video, subset="training")
     assert read.instances == a.instances
     np.testing.assert_array_equal(read.times, a.times)
+    np.testing.assert_array_equal(read.cuts, a.cuts)
     assert set(read.rows) == {"rgb", "frame_difference"}
     np.testing.assert_array_equal(read.rows["rgb"], a.rows["rgb"])

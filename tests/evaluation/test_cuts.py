@@ -103,7 +103,13 @@ def test_the_command_reads_the_cuts_of_the_videos_that_are_scored(tmp_path, caps
 
 
 def test_the_command_needs_the_sequences(tmp_path, capsys):
+    """Features that do not say where videos are cut would make each video one shot."""
     known = [Annotation(video_id="a", subset="validation", duration_seconds=8)]
     write_annotations(tmp_path / "annotations.json", known)
+    with create_h5(tmp_path / "features.h5", "") as file:
+        file["features"] = np.zeros((1, 4, 2), np.float32)
+        file["video_id"], file["subset"], file["duration_seconds"] = ["a"], ["validation"], [8.0]
+    assert baseline(tmp_path, "--features", tmp_path / "features.h5") != 0
+    assert "features.h5: no cuts; give sequences.h5" in capsys.readouterr().err
     assert baseline(tmp_path) != 0
     assert "--method cuts needs --features sequences.h5" in capsys.readouterr().err

@@ -24,6 +24,10 @@ def test_the_encoders_are_named_with_their_weights_and_pictures():
     words = EncoderSettings(source="scores", mover=False, **trained).described("tvl1")
     assert words.startswith("class scores of efficientnet_lite0 with weights model.pt on RGB, ")
     assert words.endswith(" on tvl1 flow")
+    motion = EncoderSettings(source="motion", mover=False).described("dis")
+    assert motion == "frame differences and the magnitude of dis flow"
+    with pytest.raises(ValueError, match="mover: source is motion, which has no streams; leave it"):
+        EncoderSettings(source="motion")
 
 
 def test_the_description_and_the_name_of_the_data_go_into_features(

@@ -112,6 +112,9 @@ def test_the_cuts_of_a_video_are_with_its_rows(raw, write_shard, write_tables, t
     found = {features.video_id[rows.start]: features.cuts(rows) for rows in features.videos()}
     for name in SUBSETS:
         np.testing.assert_array_equal(found[name], cuts.get(name, np.zeros((0, 2))))
+    collect([shard], *write_tables(SUBSETS), tmp_path / "features.h5", RescaleSettings())
+    features = open_features(tmp_path / "features.h5")
+    assert [features.cuts(rows) for rows in features.videos()] == [None] * 4
 
 
 def test_without_streams_the_curves_of_motion_are_the_features(

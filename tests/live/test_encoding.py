@@ -13,6 +13,8 @@ from actionspan.features.encoders import build_network
 from actionspan.features.extraction import TwoStream, decoded_images
 from actionspan.features.settings import EncoderSettings
 from actionspan.live.encoding import encoded, encoding_chain, message_of
+from actionspan.live.play import pipeline_of
+from actionspan.live.settings import StreamSettings
 from actionspan.networks.efficientnet_lite0 import EfficientNetLite0
 from actionspan.streaming import Pipeline, balance_stages
 from actionspan.video.optical_flow import write_flow
@@ -81,6 +83,15 @@ def test_any_cut_under_any_executor_gives_the_same_bits(video, executor, name):
         answers = [answer.output for answer in pipeline.run(messages)]
     for wanted, found in zip(expected, answers, strict=True):
         assert all(torch.equal(a, b) for a, b in zip(wanted[1:], found[1:], strict=True))
+
+
+def test_without_networks_there_is_one_stage(video):
+    settings = EncoderSettings(**ENCODERS["motion"])
+    chain = encoding_chain(settings, FLOW, CUTTING.stack)
+    message = message_of(next(snippets(video, CUTTING)))
+    with pipeline_of(chain, StreamSettings(executor="thread", stages=2), message) as pipeline:
+        (answer,) = pipeline.run([message])
+    assert torch.equal(answer.output[1], chain(message)[1])
 
 
 def test_the_layers_of_a_network_are_the_network():

@@ -419,6 +419,16 @@ def test_scores_are_of_classifiers_that_are_given_or_trained_here():
         check_settings(config, "my.yaml")
 
 
+def test_motion_has_no_streams():
+    config = with_value("features.source", "motion")
+    check_settings(config, "my.yaml")
+    assert not encoders_of(config)["mover"]
+    config["features"]["encoders"]["clip_encoder"] = "i3d"
+    wanted = "my.yaml: features.encoders: clip_encoder: source is motion, which has no streams"
+    with pytest.raises(InputError, match=wanted):
+        check_settings(config, "my.yaml")
+
+
 def test_trained_classifiers_are_used_as_they_were_trained():
     config = with_value("features.source", "scores")
     config["recognition"]["training"].update(network="resnet18", input_size=112, pretrained=False)

@@ -253,6 +253,26 @@ def test_the_share_of_instances_on_cuts_is_that_of_the_training_videos(files, tm
     assert 0.1 < moved <= 0.25 + 1e-9
 
 
+def test_chances_are_those_of_lists_with_shots(files, tmp_path):
+    """Of instances that lie on cuts, cuts make more events right."""
+    probabilities, annotations, known = files
+    settings, found = replace(SETTINGS, epochs=3, training_cells=50, on_cuts=1.0), []
+    for shown in (False, True):
+        if shown:
+            cuts = [
+                np.array([(end, 0.9) for one in video.instances for end in (one.start, one.end)])
+                for video in known
+            ]
+            with h5py.File(probabilities, "a") as file:
+                file["cuts"] = np.concatenate(cuts)
+                file["cut_offsets"] = np.cumsum([0, *map(len, cuts)])
+        train_density(probabilities, annotations, tmp_path / "density.pt", settings, GRID)
+        found.append(load_density(tmp_path / "density.pt"))
+    for one, two in zip(found[0].members, found[1].members, strict=True):
+        assert torch.equal(one.layers[0].weight, two.layers[0].weight), "the cells are the same"
+    assert found[0].calibration != found[1].calibration
+
+
 def test_cuts_of_a_part_lie_where_its_steps_were_joined():
     cuts = np.array([[1.2, 0.5], [2.2, 0.9], [2.8, 0.4], [3.6, 0.2], [4.9, 0.7]])
     # of 0.5 s: steps 2, 3, 4 and 7, 8, 9 stay

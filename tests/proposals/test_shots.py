@@ -66,6 +66,34 @@ def test_no_instance_is_lost_or_made(cuts, share, seed):
     assert (expected[: len(ends)] >= (1 - share) * density - 1e-9).all()
 
 
+def by_all_pairs(cells, density, cuts, duration, share):
+    """What `on_shots` gives, without leaving out any pair."""
+    runs, worth = shot_runs(cuts[cuts[:, 1] >= 0.3], duration)
+    overlap = temporal_iou(cells, runs)
+    weight = np.where(overlap >= 0.3, worth * np.exp((overlap - 1) / 0.2), 0)
+    total = weight.sum(axis=1)
+    taken = np.where(total > 0, share * density, 0)
+    moved = (weight * (taken / np.where(total > 0, total, 1))[:, None]).sum(axis=0)
+    return np.concatenate([cells, runs]), np.concatenate([density - taken, moved])
+
+
+@pytest.mark.parametrize("count", [0, 1, 5, 200])
+def test_pairs_that_are_left_out_count_for_nothing(count):
+    """Of segments of every length, so that each block is near some runs alone."""
+    rng = np.random.default_rng(count)
+    starts, lengths = rng.uniform(0, 600, 4000), np.exp(rng.uniform(-2, 5, 4000))
+    cells = np.stack([starts, np.minimum(starts + lengths, 601)], axis=1)
+    density = rng.exponential(size=4000)
+    cuts = np.column_stack([np.sort(rng.uniform(0, 601, count)), rng.uniform(0.2, 1, count)])
+    found = on_shots(cells, density, cuts, 601.0, 0.7)
+    if (cuts[:, 1] >= 0.3).any():
+        wanted = by_all_pairs(cells, density, cuts, 601.0, 0.7)
+        np.testing.assert_array_equal(found[0], wanted[0])
+        np.testing.assert_allclose(found[1], wanted[1], atol=1e-9)
+    else:
+        assert found[1] is density
+
+
 @pytest.mark.parametrize("cuts", [np.zeros((0, 2)), np.array([[3.0, 0.29]])])
 def test_without_a_change_of_colours_nothing_is_a_shot(cuts):
     cells, density = np.array([[1.0, 3.0]]), np.array([0.5])

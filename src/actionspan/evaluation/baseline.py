@@ -177,11 +177,18 @@ def relative_lengths(annotations: Sequence[Annotation]) -> Float64:
 def _runs_of_shots(
     path: Path, annotations: Sequence[Annotation], videos: Sequence[Annotation], most: int
 ) -> list[Proposals]:
-    """Return the proposals of `cuts` of each video, none where it has no features."""
+    """Return the proposals of `cuts` of each video, none where it has no features.
+
+    Raises:
+        InputError: The file does not say where videos are cut.
+    """
     from actionspan.evaluation.cuts import cut_proposals
 
     features = open_features(path)
-    cuts = {features.video_id[rows.start]: features.cuts(rows) for rows in features.videos()}
+    found = {features.video_id[rows.start]: features.cuts(rows) for rows in features.videos()}
+    cuts = {name: own for name, own in found.items() if own is not None}
+    if found and not cuts:
+        raise InputError(f"{path}: no cuts; give sequences.h5, which `features sequences` makes")
     lengths = [
         instance.end - instance.start
         for video in annotations

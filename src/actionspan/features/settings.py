@@ -102,10 +102,9 @@ class EncoderSettings(Checked):
             )
         if self.source == "scores":
             self._check_scores()
-        if self.source == "motion" and (self.mover or self.clip_encoder != "none"):
-            raise ValueError(
-                "source is motion: it has no streams; give no mover and no clip_encoder"
-            )
+        asked = "mover" if self.mover else "clip_encoder" if self.clip_encoder != "none" else ""
+        if self.source == "motion" and asked:
+            raise ValueError(f"{asked}: source is motion, which has no streams; leave it out")
         if self.runtime == "openvino" and (self.precision != "float32" or self.device == "cuda"):
             raise ValueError(
                 f"runtime openvino with precision {self.precision} and device {self.device}: it "

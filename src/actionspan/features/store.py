@@ -38,7 +38,7 @@ class Features:
     `inside` is true of sequences.h5 and causal.h5, `causal` of the latter. `checked` names the
     content of a file whose writer saw that all features are finite: it changes with them and with
     the file's size and time. It is empty for other files. `all_cuts` (K, 3) has the first row of a
-    video and a cut of it; of sequences.h5 alone.
+    video and a cut of it, and is None in features.h5 and causal.h5.
     """
 
     array: Float32
@@ -53,7 +53,7 @@ class Features:
     footage: NDArray[np.int32] | None
     frame_difference: Float32 | None
     flow_magnitude: Float32 | None
-    all_cuts: Float64
+    all_cuts: Float64 | None
 
     def rows(self, subset: str) -> Int64:
         """Return the row numbers of one subset's videos."""
@@ -68,8 +68,13 @@ class Features:
         """Return the steps (T, C) of a video, given its rows; windows are merged."""
         return merge_windows(self.array[rows], self.first_step[rows], int(self.length[rows.start]))
 
-    def cuts(self, rows: slice) -> Float64:
-        """Return where a video is cut, (K, 2), given its rows; see `CutFinder.found`."""
+    def cuts(self, rows: slice) -> Float64 | None:
+        """Return where a video is cut, (K, 2), given its rows; None where the file does not say.
+
+        See `CutFinder.found`.
+        """
+        if self.all_cuts is None:
+            return None
         first, last = np.searchsorted(self.all_cuts[:, 0], [rows.start, rows.stop])
         return self.all_cuts[first:last, 1:]
 
@@ -107,7 +112,7 @@ def open_features(path: Path) -> Features:
             subset=[sys.intern(str(name)) for name in file["subset"].asstr()[:]],
             frame_difference=_map(path, file, "frame_difference", "<f4"),
             flow_magnitude=_map(path, file, "flow_magnitude", "<f4"),
-            all_cuts=file[CUTS][:] if CUTS in file else np.zeros((0, 3)),
+            all_cuts=file[CUTS][:] if CUTS in file else None,
         )
 
 

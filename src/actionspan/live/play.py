@@ -139,7 +139,7 @@ def play(
         stopping=stopping or threading.Event(),
         keep_learned=partial(_keep_learned, player, out),
     )
-    return stream.run(partial(_pipeline, player.chain, settings))
+    return stream.run(partial(pipeline_of, player.chain, settings))
 
 
 def _warm_up(player: Player) -> None:
@@ -189,7 +189,7 @@ def _earlier(out: Path, made_of: str, *, live: bool) -> Progress | None:
     return state
 
 
-def _pipeline(chain: nn.Sequential, settings: StreamSettings, message: Message) -> Pipeline:
+def pipeline_of(chain: nn.Sequential, settings: StreamSettings, message: Message) -> Pipeline:
     """Return the chain in stages of equal work, measured on a first message."""
     stages = [chain]
     # without networks the flow is the only part

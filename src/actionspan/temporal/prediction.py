@@ -147,8 +147,7 @@ def predict(model_path: Path, features_path: Path, out: Path) -> None:
                 made = predicted(video, name)
             except ValueError as error:
                 raise InputError(f"{features_path}: video {name}: {error}") from None
-            sees_cuts = features.inside and not features.causal
-            yield made._replace(cuts=features.cuts(video)) if sees_cuts else made
+            yield made._replace(cuts=features.cuts(video))
 
     write_probabilities(
         out,

@@ -1,7 +1,7 @@
 """Where a video is cut: a frame that differs from the one before it more than its neighbours do."""
 
 from array import array
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import cv2
 import numpy as np
@@ -30,7 +30,7 @@ class CutFinder:
         for frame in frames:
             picture = frame.picture()
             self._rows.extend((frame.seconds, *self._changes(picture)))
-            yield frame._replace(picture=lambda picture=picture: picture)  # type: ignore[misc]
+            yield frame._replace(picture=_made(picture))
 
     def _changes(self, picture: UInt8) -> tuple[float, float]:
         """Return by how much grey values and colours differ from the frame before, 0 … 1."""
@@ -58,3 +58,7 @@ class CutFinder:
         highest = maximum_filter1d(difference, 2 * (_AROUND // 3) + 1, mode="nearest")
         is_cut = (difference == highest) & (difference >= np.maximum(_TIMES * others, _LEAST))
         return np.stack([seconds[is_cut], colours[is_cut]], axis=1)
+
+
+def _made(picture: UInt8) -> Callable[[], UInt8]:
+    return lambda: picture
