@@ -63,6 +63,15 @@ def test_motion_fades_and_noise_are_no_cuts(rng):
     assert len(cuts_of(fade)) == len(cuts_of(noise)) == 0
 
 
+@pytest.mark.parametrize(("jump", "count"), [(28, 0), (32, 1)])
+def test_a_cut_differs_three_times_as_much_as_the_others(jump, count):
+    """Of frames that differ by 10 levels each, without itself among them."""
+    levels = [100 + 10 * (n % 2) for n in range(40)]
+    levels += [levels[-1] + jump + 10 * (n % 2) for n in range(40)]
+    found = cuts_of([np.full((*SIZE, 3), level, np.uint8) for level in levels])
+    assert found[:, 0].tolist() == [40 / RATE] * count
+
+
 @pytest.mark.parametrize("count", [0, 1, 40])
 def test_a_still_video_and_none_at_all_have_no_cut(count):
     assert cuts_of([scene(RED, 0)] * count).shape == (0, 2)
