@@ -72,7 +72,7 @@ model: $(VENV)/ready
 	    --configfile examples/demo_model.yaml --directory build/model
 	$(BIN)/actionspan proposals bundle --features $(MODEL)/features/sequences.h5 \
 	    --temporal $(MODEL)/temporal/span/none-1/model.pt \
-	    --density $(MODEL)/proposals/span/density.pt --out src/actionspan/propose/demo.pt
+	    --density $(MODEL)/proposals/span/density.pt --ranks --out src/actionspan/propose/demo.pt
 
 # Its packages are added to the environment without changing any locked version.
 docs: $(VENV)/ready

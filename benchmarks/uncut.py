@@ -97,6 +97,16 @@ def prepare(name: str, data: Path, work: Path) -> list[Footage]:
             "features": external,
             "evaluation": {"baselines": ["random", "sliding"]},
         }
+    return make_features(folder, config)
+
+
+def prepare_demo(work: Path) -> list[Footage]:
+    """Do the same with the rendered videos of `make demo`."""
+    return make_features(work / "demo", {"dataset": {"videos": "demo"}})
+
+
+def make_features(folder: Path, config: dict[str, Any]) -> list[Footage]:
+    """Run the workflow in a folder as far as the features, and read them."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "config.yaml").write_text(yaml.safe_dump(config))
     command = ["actionspan", "run", "results/features/sequences.h5", "--cores", "all"]

@@ -112,3 +112,11 @@ def test_other_folders_and_a_finished_set_are_lines(proposed, capsys):
     assert main(["dataset", "next", str(proposed), "--annotations", known]) == 2
     assert "all of 3 videos are annotated" in capsys.readouterr().err
     assert main(["dataset", "next", str(proposed), "--top", "0"]) == 2
+
+
+def test_an_event_of_unknown_chance_is_worth_a_bit(proposed, capsys):
+    path = proposed / "videos/c.json"
+    found = json.loads(path.read_text())
+    events = [{**row, "rank": rank} for rank, row in enumerate(rows(1, 0.5), start=1)]
+    path.write_text(json.dumps({**found, "events": events}))
+    assert ranked(capsys, proposed)[0] == ("c", 6)  # 2 bits in 20 seconds

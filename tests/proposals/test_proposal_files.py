@@ -14,6 +14,7 @@ from actionspan.files.storage import read_json
 from actionspan.proposals import segments
 from actionspan.proposals.segments import (
     iterate_proposals,
+    ranked_rows,
     read_proposals,
     result_rows,
     write_proposals,
@@ -189,3 +190,12 @@ def test_memory_for_reading_does_not_grow_with_the_file(tmp_path):
         return most
 
     assert peak(4000) < 1.2 * peak(1000)
+
+
+def test_an_event_of_unknown_chance_has_a_rank_and_no_score(tmp_path):
+    rows = ranked_rows([[0.5, 2.0], [1.0, 3.0]])
+    assert [row["rank"] for row in rows] == [1, 2]
+    write_proposals([("a", rows)], tmp_path / "p.json", tmp_path / "p.csv")
+    table = list(csv.DictReader((tmp_path / "p.csv").open()))
+    assert [(row["rank"], row["score"]) for row in table] == [("1", ""), ("2", "")]
+    assert read_proposals(tmp_path / "p.json") == {"a": rows}

@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from actionspan.proposals.segments import ranked_rows
 from actionspan.report.page import as_one_script, write_page
 from report import pages
 
@@ -231,3 +232,26 @@ def test_the_linter_finds_nothing():
         text=True,
     )
     assert done.returncode == 0, done.stdout
+
+
+def test_a_served_page_asks_its_server_and_no_other_page_does(tmp_path):
+    for served in (True, False):
+        page = dataclasses.replace(pages.page(), served=served)
+        write_page(tmp_path / "index.html", page)
+        text = (tmp_path / "index.html").read_text()
+        assert ("connect-src" in text.split("<style>")[0]) == served
+        assert ('id="learn"' in text) == served
+        assert ('id="save-corrections"' in text) != served
+
+
+def test_events_without_chances_are_told_apart(tmp_path):
+    events = ranked_rows([[1.0, 2.0], [3.0, 4.0]])
+    page = pages.page(videos=[pages.video(events=events), pages.video("other")])
+    write_page(tmp_path / "index.html", page)
+    elements = Elements((tmp_path / "index.html").read_text()).found
+    details = [
+        json.loads(text)["ranked"]
+        for _, attributes, text in elements
+        if attributes.get("id", "").startswith("video-") and attributes.get("type")
+    ]
+    assert details == [True, False]

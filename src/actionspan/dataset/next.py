@@ -133,6 +133,8 @@ def _chances(path: Path, video_id: str, rows: Any) -> list[float]:
     chances = []
     for number, row in enumerate(rows if isinstance(rows, list) else [], start=1):
         chance = to_number(row.get("score")) if isinstance(row, dict) else None
+        if chance is not None and "rank" in row:
+            chance = 0.5  # nobody knows it
         if chance is None or not 0 <= chance <= 1:
             event = f"video {video_id!r}, event {number}"
             raise InputError(f"{path}: {event}: its score is no chance from 0 to 1")

@@ -25,6 +25,8 @@ STAGES = (
 # Commands of one word, for work outside the workflow.
 SHORT = {
     "propose": "actionspan.propose.command",
+    "review": "actionspan.review.command",
+    "learn": "actionspan.review.learn",
     "stream": "actionspan.live.command",
     "score": "actionspan.evaluation.score",
     "init": "actionspan.plan.init",
@@ -35,7 +37,7 @@ SHORT = {
 }
 # As the help lists them.
 GROUPS = {
-    "Use": ("propose", "stream", "score"),
+    "Use": ("propose", "review", "learn", "stream", "score"),
     "Train": ("init", "run", "config"),
     "Stages of a run": STAGES,
     "Tools": ("schema", "fit-timing"),

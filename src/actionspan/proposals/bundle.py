@@ -32,6 +32,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--classifier-features", type=Path, help="features.h5 (default: those of the network)"
     )
     parser.add_argument("--out", type=Path, required=True, help="model.pt to write")
+    ranks = "give events ranks and no chance: for other footage than it learned from"
+    parser.add_argument("--ranks", action="store_true", help=ranks)
     for settings in SECTIONS.values():
         add_settings(parser, settings)
 
@@ -47,6 +49,7 @@ def run(arguments: argparse.Namespace) -> None:
         arguments.out,
         classifier=arguments.classifier,
         classified=arguments.classifier_features,
+        ranks=arguments.ranks,
         **{name: from_arguments(kind, arguments) for name, kind in SECTIONS.items()},
     )
 

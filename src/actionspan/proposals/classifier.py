@@ -19,16 +19,33 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Train on the instances of the training videos; without any, nothing will be labelled."""
+    """Train the classifier."""
+    settings = from_arguments(ClassifierSettings, arguments)
+    train_on_features(
+        arguments.features, arguments.annotations, arguments.out, settings, arguments.out_log
+    )
+
+
+def train_on_features(
+    features_path: Path,
+    annotations: Path,
+    out: Path,
+    settings: ClassifierSettings,
+    out_log: Path | None = None,
+) -> None:
+    """Train on the instances of the training videos; without any, nothing will be labelled.
+
+    Raises:
+        InputError: A file cannot be read.
+    """
     from actionspan.dataset.tables import iterate_annotations
     from actionspan.features.store import open_features
     from actionspan.files.storage import digest, write_tsv
     from actionspan.proposals import classifier_training
     from actionspan.proposals.segment_classifier import save_classifier
 
-    settings = from_arguments(ClassifierSettings, arguments)
-    features = open_features(arguments.features)
-    videos = iterate_annotations(arguments.annotations)
+    features = open_features(features_path)
+    videos = iterate_annotations(annotations)
     instances = {video.video_id: video.instances for video in videos if video.instances}
     annotated = [
         (rows, instances[features.video_id[rows.start]])
@@ -49,8 +66,8 @@ def run(arguments: argparse.Namespace) -> None:
     classifier, log = classifier_training.train_classifier(training, channels, settings)
     if not classifier.labels:
         problem = "no training video has an instance; proposals get no labels"
-        print(f"{arguments.annotations}: {problem}", file=sys.stderr)
-    if arguments.out_log is not None:
+        print(f"{annotations}: {problem}", file=sys.stderr)
+    if out_log is not None:
         columns = classifier_training.LOG_COLUMNS
-        write_tsv(arguments.out_log, columns, ([row[name] for name in columns] for row in log))
-    save_classifier(arguments.out, classifier, digest(settings))
+        write_tsv(out_log, columns, ([row[name] for name in columns] for row in log))
+    save_classifier(out, classifier, digest(settings))

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from actionspan import __version__
+from actionspan.arrays import Float64
 from actionspan.errors import InputError, brief, naming
 from actionspan.features.extraction import flow_weights
 from actionspan.features.settings import EncoderSettings
@@ -29,7 +30,7 @@ from actionspan.proposals.bundle import SECTIONS, bundle_path
 from actionspan.proposals.density_training import load_density
 from actionspan.proposals.intensity import DensityModel, density_from_state, density_state
 from actionspan.proposals.pgm import candidates_of
-from actionspan.proposals.selection import Chosen, choose
+from actionspan.proposals.selection import Calibration, Chosen, choose_cells
 from actionspan.settings import Checked, from_mapping, to_json
 from actionspan.temporal.networks import TemporalNetwork, load_model
 from actionspan.temporal.probabilities import Prediction
@@ -64,22 +65,57 @@ class Bundle:
     density: DensityModel | None
     classifier: classifiers.SegmentClassifier | None  # None: proposals get no labels
     classified: Transform  # of the features that the classifier sees
+    ranks: bool = False  # its chances rest on too little, or on other footage: events have ranks
+    base: "Base | None" = None
 
     @property
     def widths(self) -> dict[str, int]:
         """The length of the vectors of each stream that the model takes."""
         return _widths(self.transform)
 
-    def choose(self, prediction: Prediction, duration_seconds: float) -> Chosen:
-        """Return a video's proposals and events in seconds, best first."""
+    def choose(
+        self,
+        prediction: Prediction,
+        duration_seconds: float,
+        before: Prediction | None = None,
+    ) -> Chosen:
+        """Return a video's proposals and events in seconds, best first.
+
+        Of a model with a base, `before` is what its base says of the video.
+        """
         if self.density is not None:
-            settings = (self.density, self.selection, self.events)
-            return choose(prediction.probabilities, duration_seconds, *settings, prediction.cuts)
+            found = self.expected(prediction, duration_seconds)
+            if self.base is not None and before is not None:
+                found = self.base.mixed(found, self.base.bundle.expected(before, duration_seconds))
+            return choose_cells(*found, self.density.calibration, self.selection, self.events)
         assert self.evaluator is not None
         candidates = candidates_of(prediction, self.candidates)
         how = (self.evaluator, self.suppression, self.ranking)
         segments, scores = evaluators.rank_candidates(candidates, duration_seconds, *how)
         return Chosen(segments=segments, scores=scores)
+
+    def expected(self, prediction: Prediction, seconds: float) -> tuple[Float64, Float64]:
+        """Return the cells (N, 2) of a video of so many seconds, and the density (N,) at each."""
+        assert self.density is not None
+        # as the workflow writes them
+        values = np.asarray(prediction.probabilities, np.float32)
+        return self.density.density(values, seconds, cuts=prediction.cuts)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Base:
+    """The model that another carries on from, and what the densities of both weigh."""
+
+    bundle: Bundle
+    own: float  # weight of the model's density
+    weight: float  # of the base's
+
+    def mixed(
+        self, own: tuple[Float64, Float64], before: tuple[Float64, Float64]
+    ) -> tuple[Float64, Float64]:
+        """Return the cells (N, 2) of both models and the density (N,) of their mixture."""
+        cells = np.concatenate([own[0], before[0]])
+        return cells, np.concatenate([self.own * own[1], self.weight * before[1]])
 
 
 _ENCODING = {"frames": FrameSettings, "flow": FlowSettings, "encoders": EncoderSettings}
@@ -94,6 +130,7 @@ def write_bundle(
     *,
     classifier: Path | None = None,
     classified: Path | None = None,
+    ranks: bool = False,
     **sections: Checked,
 ) -> None:
     """Collect one trained model of a run.
@@ -106,6 +143,7 @@ def write_bundle(
         out: The file to write.
         classifier: classifier.pt; without one, proposals get no labels.
         classified: features.h5, which the classifier sees; None: `features`.
+        ranks: Whether its events have ranks, as it is meant for other footage than it learned from.
         **sections: Settings of proposals.
 
     Raises:
@@ -131,6 +169,7 @@ def write_bundle(
         # without the ids of the training videos
         "temporal": {key: value for key, value in learned.items() if key != "parts"},
         "weights": _read_weights(encoders, flow),
+        **({"ranks": True} if ranks else {}),
     }
     if "format" in read_model(scorer):  # an evaluator's file has none
         content["density"] = density_state(load_density(scorer))
@@ -152,6 +191,23 @@ def write_learned(bundle: Path, network: TemporalNetwork, out: Path) -> None:
     write_torch(out, {**content, "temporal": temporal})
 
 
+def carry_on(path: Path, base: Path, own: float, weight: float) -> None:
+    """Let a bundle's file carry on from another, of a density, see `Base`.
+
+    Raises:
+        InputError: One of them cannot be read, or the base has a base.
+    """
+    content = {key: value for key, value in read_torch(base).items() if key != "base"}
+    write_torch(path, {**read_torch(path), "base": {**content, "mixture": [own, weight]}})
+
+
+def calibrate_bundle(path: Path, out: Path, calibration: Calibration, *, ranks: bool) -> None:
+    """Write a bundle whose events have other chances, or ranks instead."""
+    content = read_torch(path)
+    density = {**content["density"], "calibration": list(calibration)}
+    write_torch(out, {**content, "density": density, "ranks": ranks})
+
+
 def load_bundle(path: Path) -> Bundle:
     """Read a file that `write_bundle` wrote, or `model.pt` in a folder.
 
@@ -162,6 +218,22 @@ def load_bundle(path: Path) -> Bundle:
     """
     path = bundle_path(path)
     part = read_model(path, _UNREADABLE)
+    bundle = _built(part, path)
+    if "base" not in part:
+        return bundle
+    before = part["base"]
+    own, weight = (each.number(0, 1e6) for each in before["mixture"].items(2, 2))
+    base = Base(bundle=_built(before, path), own=own, weight=weight)
+    if base.bundle.density is None or bundle.density is None or "base" in before:
+        before.refuse("a model of a density, without a base")
+    missing = base.bundle.widths.items() - bundle.widths.items()
+    if missing:
+        before.refuse("a model of the same features, or of some of them")
+    return dataclasses.replace(bundle, base=base)
+
+
+def _built(part: Part, path: Path) -> Bundle:
+    """Return the model of a file, without its base."""
     if "format" not in part or part["format"].value != FORMAT:
         raise InputError(f"{path}: {_UNREADABLE}")
     settings = _settings(part)
@@ -197,6 +269,7 @@ def load_bundle(path: Path) -> Bundle:
         density=built("density", density_from_state),
         classifier=built("classifier", classifiers.classifier_from_state),
         classified=built("classified", transform_from) or transform,
+        ranks="ranks" in part and part["ranks"].value is True,
     )
     _check_fit(bundle, path)
     return bundle

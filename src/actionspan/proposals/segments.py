@@ -55,12 +55,19 @@ class Row(TypedDict):
     segment: Sequence[float]  # start and end in seconds
     label: NotRequired[str]
     label_score: NotRequired[float]
+    rank: NotRequired[int]  # of an event without a chance, whose score is only 1 / rank
 
 
 def result_rows(segments: ArrayLike, scores: ArrayLike) -> list[Row]:
     """Return one video's (K, 2) segments in seconds and (K,) scores in ActivityNet result form."""
     pairs = zip(np.asarray(scores).tolist(), np.asarray(segments).tolist(), strict=True)
     return [{"score": score, "segment": segment} for score, segment in pairs]
+
+
+def ranked_rows(segments: ArrayLike) -> list[Row]:
+    """Return one video's (K, 2) segments in seconds, best first, of unknown chances."""
+    rows = result_rows(segments, 1 / np.arange(1, len(np.asarray(segments)) + 1))
+    return [{**row, "rank": rank} for rank, row in enumerate(rows, start=1)]
 
 
 def write_proposals(
@@ -108,7 +115,8 @@ def proposal_files(
             for rank, row in enumerate(rows, start=1):
                 file.write(f"{', ' * (rank > 1)}{json.dumps(row)}")
                 if table is not None:
-                    cells = (video_id, rank, *row["segment"], row["score"])
+                    score = "" if "rank" in row else row["score"]
+                    cells = (video_id, rank, *row["segment"], score)
                     labels = (row["label"], row["label_score"]) if labelled else ()
                     table.writerow([safe_cell(cell) for cell in (*cells, *labels)])
             file.write("]")

@@ -233,6 +233,17 @@ def choose(
     """
     values = np.asarray(probabilities, np.float32)  # as the workflow writes them
     cells, density = model.density(values, duration_seconds, cuts=cuts)
+    return choose_cells(cells, density, model.calibration, selection, events)
+
+
+def choose_cells(
+    cells: Float64,
+    density: Float64,
+    calibration: Calibration,
+    selection: SelectionSettings | None = None,
+    events: EventSettings | None = None,
+) -> Chosen:
+    """Return the proposals and events among cells (N, 2) in seconds of a density (N,)."""
     chosen, gains = select(cells, density, selection)
-    shown, chances = shown_events(cells, density, model.calibration, events or EventSettings())
+    shown, chances = shown_events(cells, density, calibration, events or EventSettings())
     return Chosen(segments=cells[chosen], scores=gains, events=shown, chances=chances)

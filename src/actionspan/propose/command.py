@@ -17,7 +17,7 @@ from actionspan.settings import at_least_one
 _UNTRAINED = "none"
 _DEMO_NOTE = (
     "without --model: the one that comes with actionspan, which has seen rendered videos alone "
-    "(docs/demo_model.md); docs/tutorial.md says how to train on yours"
+    "(docs/demo_model.md); `actionspan review` learns from what you correct"
 )
 
 

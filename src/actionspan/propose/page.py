@@ -3,6 +3,7 @@
 import shlex
 from base64 import b64decode
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from actionspan import __version__
@@ -55,15 +56,20 @@ def _page_video(
     words = ("--video", str(file), "--out", str(copy))
     command = f"actionspan report video {shlex.join(words)}, then propose again"
     played, note = playable_file(file, copy, command, result.unplayable)
+    video = page_video(result, path_from(folder, played or file), note, shown)
+    known = replace(video, truth=truth, recall=_recall(truth, proposals))
+    return known if file.is_file() else replace(known, frames_per_second=None)
+
+
+def page_video(result: Result, file: str, note: str, shown: Shown) -> PageVideo:
+    """Return what a page shows of a result, whose `file` is as the page's browser opens it."""
     return PageVideo(
         video_id=result.video_id,
-        file=path_from(folder, played or file),
+        file=file,
         note=note,
         duration_seconds=result.duration_seconds,
-        frames_per_second=result.frames_per_second if file.is_file() else None,
-        recall=_recall(truth, proposals),
-        truth=truth,
-        proposals=proposals,
+        frames_per_second=result.frames_per_second,
+        proposals=shown.proposals(result.proposals),
         events=shown.events(result.events),
         curves=result.curves,
         thumbnails=[(seconds, b64decode(jpeg)) for seconds, jpeg in result.thumbnails],

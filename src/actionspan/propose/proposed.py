@@ -16,7 +16,7 @@ from actionspan.features.settings import RescaleSettings
 from actionspan.features.steps import rescale
 from actionspan.proposals.chapters import choose_chapters
 from actionspan.proposals.grouping import group_proposals
-from actionspan.proposals.segments import Row, label_rows, result_rows
+from actionspan.proposals.segments import Row, label_rows, ranked_rows, result_rows
 from actionspan.proposals.settings import ChapterSettings
 from actionspan.video.decode import has_eight_bits, read_frames
 from actionspan.video.settings import FlowSettings, FrameSettings
@@ -33,7 +33,8 @@ class Proposed:
     A model gives `probabilities`, (T, 3) start, actionness and end of T equal parts of the video;
     without a model there is `motion`, (T,), its magnitude. A model with a classifier gives the K
     `classes`, and `class_scores` of each proposal. The model span gives the distinct `events` for a
-    reader too, with the chance of each to be right at tIoU 0.5; other models have None.
+    reader too, with the chance of each to be right at tIoU 0.5, or none where it would rest on too
+    little; other models have None.
     """
 
     duration_seconds: float
@@ -56,7 +57,10 @@ class Proposed:
         if self.events is None:
             chosen = choose_chapters(self.rows(), ChapterSettings())
             return [row for _, row in sorted(chosen, key=lambda ranked: ranked[0])]
-        return self._labelled(self.events, self.chances, self.event_classes)
+        if self.chances is not None:
+            return self._labelled(self.events, self.chances, self.event_classes)
+        rows, scores = ranked_rows(self.events), self.event_classes
+        return rows if scores is None else label_rows(rows, self.classes, scores)
 
     def to_frame(self) -> "pandas.DataFrame":
         """Return the proposals as a table, best first.

@@ -1,7 +1,7 @@
 """A trained model that takes a video file and returns its proposals, for scripts and notebooks."""
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +14,11 @@ from actionspan.features.extraction import NotFiniteError
 from actionspan.features.one_pass import VideoEncoder
 from actionspan.features.settings import Device, VideoSettings
 from actionspan.features.steps import cut_windows, merge_windows
-from actionspan.features.transform import transform_features
-from actionspan.proposals.model_bundle import load_bundle
+from actionspan.features.transform import Transform, transform_features
+from actionspan.proposals.model_bundle import Bundle, load_bundle
 from actionspan.propose.proposed import Proposed, read_duration
 from actionspan.temporal.prediction import predict_sequence
+from actionspan.temporal.probabilities import Prediction
 from actionspan.video.settings import CUTS
 
 
@@ -70,53 +71,88 @@ class Proposer:
             raw, facts, _ = self._encode(Path(video), on_progress=told)
         except NotFiniteError as error:
             raise InputError(f"{self.path}: {error}") from None
-        try:
-            return self._of_features(raw, facts, duration)
-        except ValueError as error:  # of numbers that a model from anywhere makes
-            raise InputError(f"{self.path}: {error}; a damaged or forged model") from None
+        return proposed_of(self.bundle, raw, facts, duration, str(self.path))
 
-    def _of_features(
-        self, raw: dict[str, Float32], facts: dict[str, Any], duration: float
-    ) -> Proposed:
-        """Return the proposals of a video with these features and facts of its snippets."""
-        bundle = self.bundle
-        motion = {key: facts[key] for key in MOTION}
-        given = raw, facts["time"], duration
-        # features to boundary probabilities, and the segments of a network that finds some
-        sequence = transform_features(*given, bundle.transform, motion)
-        prediction = predict_sequence(bundle.temporal, sequence, bundle.transform)
-        prediction = prediction._replace(cuts=facts.get(CUTS))
-        self._check_finite(prediction.probabilities)
-        # these to ranked proposals
-        chosen = bundle.choose(prediction, duration)
-        self._check_finite(chosen.scores)
-        # and their classes
-        class_scores = event_classes = None
-        if bundle.classifier is not None:
-            seen = bundle.classified
-            sequence = transform_features(*given, seen, motion)
-            starts = seen.starts(len(sequence))
-            windows = cut_windows(sequence, starts, seen.steps)
-            sequence = merge_windows(windows, starts, len(sequence))
-            class_scores = bundle.classifier.scores(sequence, chosen.segments, duration)
-            self._check_finite(class_scores)
-            if chosen.events is not None:
-                event_classes = bundle.classifier.scores(sequence, chosen.events, duration)
-        return Proposed(
-            duration_seconds=duration,
-            segments=chosen.segments,
-            scores=chosen.scores,
-            probabilities=prediction.probabilities,
-            classes=bundle.classifier.labels if bundle.classifier else (),
-            class_scores=class_scores,
-            events=chosen.events,
-            chances=chosen.chances,
-            event_classes=event_classes,
-        )
 
-    def _check_finite(self, values: Float32 | Float64) -> None:
-        if not np.isfinite(values).all():
-            raise ValueError("it gives numbers that are not finite")
+def proposed_of(
+    bundle: Bundle, raw: Mapping[str, Float32], facts: Mapping[str, Any], duration: float, name: str
+) -> Proposed:
+    """Return what a model proposes for a video with these features and facts of its snippets.
+
+    Args:
+        bundle: The model.
+        raw: (T, C) features of each stream that it takes, maybe of others too.
+        facts: What feature shards have beside them: `time`, curves of motion, `cuts`.
+        duration: Length of the video in seconds.
+        name: Of the model, for messages.
+
+    Raises:
+        InputError: The model gives numbers that are not finite.
+    """
+    try:
+        return _proposed(bundle, raw, facts, duration)
+    except ValueError as error:  # of numbers that a model from anywhere makes
+        raise InputError(f"{name}: {error}; a damaged or forged model") from None
+
+
+def _proposed(
+    bundle: Bundle, raw: Mapping[str, Float32], facts: Mapping[str, Any], duration: float
+) -> Proposed:
+    # features to boundary probabilities, and the segments of a network that finds some
+    prediction = predicted(bundle, raw, facts, duration)
+    before = predicted(bundle.base.bundle, raw, facts, duration) if bundle.base else None
+    # these to ranked proposals
+    chosen = bundle.choose(prediction, duration, before)
+    _check_finite(chosen.scores)
+    # and their classes
+    class_scores = event_classes = None
+    if bundle.classifier is not None:
+        seen = bundle.classified
+        sequence = _sequence(seen, raw, facts, duration)
+        starts = seen.starts(len(sequence))
+        windows = cut_windows(sequence, starts, seen.steps)
+        sequence = merge_windows(windows, starts, len(sequence))
+        class_scores = bundle.classifier.scores(sequence, chosen.segments, duration)
+        _check_finite(class_scores)
+        if chosen.events is not None:
+            event_classes = bundle.classifier.scores(sequence, chosen.events, duration)
+    return Proposed(
+        duration_seconds=duration,
+        segments=chosen.segments,
+        scores=chosen.scores,
+        probabilities=prediction.probabilities,
+        classes=bundle.classifier.labels if bundle.classifier else (),
+        class_scores=class_scores,
+        events=chosen.events,
+        chances=None if bundle.ranks else chosen.chances,
+        event_classes=event_classes,
+    )
+
+
+def predicted(
+    bundle: Bundle, raw: Mapping[str, Float32], facts: Mapping[str, Any], duration: float
+) -> Prediction:
+    """Return what a model's network says of a video; see `proposed_of`.
+
+    Raises:
+        ValueError: Something that is not finite.
+    """
+    sequence = _sequence(bundle.transform, raw, facts, duration)
+    prediction = predict_sequence(bundle.temporal, sequence, bundle.transform)
+    _check_finite(prediction.probabilities)
+    return prediction._replace(cuts=facts.get(CUTS))
+
+
+def _sequence(
+    transform: Transform, raw: Mapping[str, Float32], facts: Mapping[str, Any], duration: float
+) -> Float32:
+    motion = {key: facts[key] for key in MOTION}
+    return transform_features(raw, facts["time"], duration, transform, motion)
+
+
+def _check_finite(values: Float32 | Float64) -> None:
+    if not np.isfinite(values).all():
+        raise ValueError("it gives numbers that are not finite")
 
 
 def load_model(path: Path | str, *, device: Device | None = None) -> Proposer:

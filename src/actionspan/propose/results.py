@@ -8,7 +8,7 @@ fewer events runs no network.
 import json
 import os
 from base64 import b64encode
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -47,7 +47,7 @@ class Shown:
     def proposals(self, rows: Sequence[Row]) -> list[Row]:
         """Return the listed proposals, best first."""
         least = -np.inf if self.minimum_score is None else self.minimum_score
-        return [row for row in rows if row["score"] >= least]
+        return [row for row in rows if "rank" in row or row["score"] >= least]
 
     def summary(self, result: "Result") -> dict[str, Any]:
         """Return the line of `--json` of a video."""
@@ -78,8 +78,23 @@ class Result:
     files: Mapping[str, str] = field(default_factory=dict)  # fingerprints of those, by suffix
 
 
-def result_of(proposed: Proposed, path: Path, model: str, source: Mapping[str, int]) -> Result:
-    """Return what is stored of a video's proposals."""
+def result_of(
+    proposed: Proposed,
+    path: Path,
+    model: str,
+    source: Mapping[str, int],
+    before: Result | None = None,
+) -> Result:
+    """Return what is stored of a video's proposals; `before` is what is known of the same file."""
+    if before is None:
+        pictures = thumbnails(path, _THUMBNAILS)
+        seen = [
+            (round(seconds, _MILLISECONDS), b64encode(jpeg).decode()) for seconds, jpeg in pictures
+        ]
+        rate, unplayable = read_frame_rate(path), why_not_playable(path)
+    else:
+        seen, rate = list(before.thumbnails), before.frames_per_second
+        unplayable = before.unplayable
     curves = {}
     if proposed.motion is not None:
         curves["motion"] = np.round(proposed.motion.astype(float), 4).tolist()
@@ -96,12 +111,9 @@ def result_of(proposed: Proposed, path: Path, model: str, source: Mapping[str, i
         curves=curves,
         model=model,
         source=source,
-        thumbnails=[
-            (round(seconds, _MILLISECONDS), b64encode(jpeg).decode())
-            for seconds, jpeg in thumbnails(path, _THUMBNAILS)
-        ],
-        frames_per_second=read_frame_rate(path),
-        unplayable=why_not_playable(path),
+        thumbnails=seen,
+        frames_per_second=rate,
+        unplayable=unplayable,
     )
 
 
@@ -212,19 +224,7 @@ class ResultFolder:
 
     def write_tables(self, shown: Shown) -> int:
         """Write proposals and events of all videos that are done here; return how many."""
-        count = 0
-        labelled = any(result.labelled for result in self.results())
-        names = ("proposals.json", "proposals.csv", "events.json", "events.csv")
-        paths = [self.folder / name for name in names]
-        with (
-            proposal_files(*paths[:2], labelled=labelled) as write_proposals,
-            proposal_files(*paths[2:], labelled=labelled) as write_events,
-        ):
-            for result in self.results():
-                count += 1
-                write_proposals(result.video_id, shown.proposals(result.proposals))
-                write_events(result.video_id, shown.events(result.events))
-        return count
+        return write_tables(self.folder, self.results, shown)
 
     def results(self) -> Iterator[Result]:
         """Yield the results of all videos in the folder, by name."""
@@ -249,3 +249,20 @@ class ResultFolder:
             return Result(**content) if content.pop(_SEAL) == digest(content) else None
         except (InputError, TypeError, KeyError, AttributeError):
             return None
+
+
+def write_tables(folder: Path, results: Callable[[], Iterable[Result]], shown: Shown) -> int:
+    """Write proposals and events of videos into a folder, read one by one; return of how many."""
+    count = 0
+    labelled = any(result.labelled for result in results())
+    names = ("proposals.json", "proposals.csv", "events.json", "events.csv")
+    paths = [folder / name for name in names]
+    with (
+        proposal_files(*paths[:2], labelled=labelled) as write_proposals,
+        proposal_files(*paths[2:], labelled=labelled) as write_events,
+    ):
+        for result in results():
+            count += 1
+            write_proposals(result.video_id, shown.proposals(result.proposals))
+            write_events(result.video_id, shown.events(result.events))
+    return count

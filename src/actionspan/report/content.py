@@ -87,6 +87,7 @@ class Page:
     videos: Sequence[PageVideo]
     charts: Sequence[Chart] = ()
     tables: Sequence[Table] = ()
+    served: bool = False  # by `actionspan review`, which keeps corrections
 
 
 def path_from(folder: Path, path: Path | None) -> str:
@@ -154,6 +155,7 @@ def details_of(video: PageVideo) -> dict[str, Any]:
         "truth": [_segment((each.start, each.end), each.label) for each in video.truth],
         "proposals": _segments(video.proposals),
         "events": _segments(video.events),
+        "ranked": any("rank" in row for row in video.events),
         "curves": {
             name: [_number(value, _SHARES) for value in values]
             for name, values in video.curves.items()

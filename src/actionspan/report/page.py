@@ -39,7 +39,8 @@ def write_page(path: Path, page: Page) -> None:
         "videos": (_json(details_of(video)) for video in page.videos),
         "styles": _styles(),
         "scripts": _scripts(),
-        "policy": _policy(),
+        "served": page.served,
+        "policy": _policy(served=page.served),
     }
     environment = Environment(
         loader=FileSystemLoader(_HERE / "templates", encoding="utf-8"),
@@ -80,7 +81,7 @@ def _asset(name: str) -> str:
     return (_HERE / "assets" / name).read_text(encoding="utf-8")
 
 
-def _policy() -> str:
+def _policy(*, served: bool) -> str:
     """Return the content security policy: what is inside by its hash, pictures as data, videos."""
     return "; ".join(
         [
@@ -89,6 +90,7 @@ def _policy() -> str:
             f"style-src {' '.join(_hashes(_styles()))}",
             "img-src data:",
             "media-src 'self' file: blob:",  # blob: a file that the reader chooses
+            *["connect-src 'self'"] * served,
             "base-uri 'none'",
             "form-action 'none'",
         ]

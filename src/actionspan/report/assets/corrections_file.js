@@ -22,7 +22,7 @@ const differs = (made, instance) =>
   !made.rejected && (statusOf(made) === "moved" || made.label !== instance.label);
 
 /** Return the rows of a video: all that happens in it, and what was rejected. */
-function rowsOf(entry) {
+export function rowsOf(entry) {
   const { segments, done } = correctionsOf(entry);
   const rows = [];
   const written = new Set(); // an event is one of the proposals, too

@@ -32,7 +32,9 @@ function prepare(video) {
     const decimals = decimalsOf(list);
     for (const segment of list) {
       segment.best = bestTruth(segment, video.truth);
-      segment.shownScore = score(segment.score, decimals);
+      const ranked = video.ranked && list === video.events;
+      segment.shownScore = ranked ? `no. ${segment.rank}` : score(segment.score, decimals);
+      segment.ranked = ranked;
     }
   }
   video.truth.sort((one, other) => one.start - other.start);

@@ -2,6 +2,7 @@
 
 import { index } from "./data.js";
 import { tiou } from "./format.js";
+import { serverKept, served } from "./server.js";
 import { emit, state } from "./state.js";
 import { onKept, store } from "./store.js";
 
@@ -14,12 +15,13 @@ const storageKey = (entry) =>
 
 function history(entry) {
   if (!histories.has(entry.place)) {
-    const kept = store.read(storageKey(entry));
-    const now = Array.isArray(kept?.segments) ? kept : NOTHING;
-    histories.set(entry.place, { now, past: [], future: [] });
+    const kept = served ? serverKept.get(entry.id)?.state : store.read(storageKey(entry));
+    histories.set(entry.place, { now: sound(kept), past: [], future: [] });
   }
   return histories.get(entry.place);
 }
+
+const sound = (kept) => (Array.isArray(kept?.segments) ? kept : NOTHING);
 
 /** Return {segments, done} of a video; each segment has id, start, end, label, rejected, origin. */
 export const correctionsOf = (entry) => history(entry).now;
@@ -32,19 +34,23 @@ export function touched(entry) {
 export const canUndo = () => state.entry !== null && history(state.entry).past.length > 0;
 export const canRedo = () => state.entry !== null && history(state.entry).future.length > 0;
 
-// the same page in another tab: what was done there counts here
-onKept((key) => {
-  const entry = index.videos.find((video) => storageKey(video) === key);
-  if (!entry) return;
-  histories.delete(entry.place);
+/** What was done in another window counts here. */
+export function takeOver(entry, kept) {
+  histories.set(entry.place, { now: sound(kept), past: [], future: [] });
   if (entry === state.entry && state.chosen?.kind === "own") state.chosen = null;
   emit("edits elsewhere", entry);
-  if (entry === state.entry) emit("edits", true);
+  if (entry === state.entry) emit("edits");
+}
+
+// the same page in another tab
+onKept((key) => {
+  const entry = index.videos.find((video) => storageKey(video) === key);
+  if (entry && !served) takeOver(entry, store.read(key));
 });
 
 function keep(entry) {
   const { now } = history(entry);
-  const kept = store.write(storageKey(entry), touched(entry) ? now : null);
+  const kept = served || store.write(storageKey(entry), touched(entry) ? now : null);
   emit("edits", kept);
 }
 

@@ -13,6 +13,8 @@ import { startList } from "./list.js";
 import { startPlayer } from "./player.js";
 import { on, state } from "./state.js";
 import { store } from "./store.js";
+import { startSession } from "./session.js";
+import { served } from "./server.js";
 import { startSummary } from "./summary.js";
 import { startTheme } from "./theme.js";
 import { startThreshold } from "./threshold.js";
@@ -34,6 +36,7 @@ function countCorrections(kept = true) {
 }
 
 function startSaving() {
+  if (served) return;
   on("edits", countCorrections);
   countCorrections();
   byId("save-corrections").addEventListener("click", () => {
@@ -62,4 +65,5 @@ startSaving();
 startKeys();
 startSummary();
 startList();
+startSession();
 document.body.classList.toggle("without-videos", state.entry === null);

@@ -28,7 +28,8 @@ export function factsOf(segment) {
     ["length", `${(segment.end - segment.start).toFixed(3)} s`],
   ];
   if (segment.label) facts.push(["label", segment.label]);
-  if (segment.score !== null) facts.push(["score", segment.shownScore]);
+  if (segment.score !== null)
+    facts.push([segment.ranked ? "rank" : "score", segment.shownScore]);
   if (state.video.truth.length && segment.kind !== "truth" && segment.kind !== "own") {
     const { best } = segment;
     const match = best

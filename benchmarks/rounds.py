@@ -1,0 +1,176 @@
+r"""What each round of corrections gives: a simulated person corrects videos, one after another.
+
+    python benchmarks/rounds.py --data DATA --work build/uncut --sets rooms cycles fights demo
+
+Features are those of uncut.py, whose folds keep people or scenes apart. In each fold the person
+corrects so many of the videos that are not held out, in the order that `actionspan dataset next`
+gives with the model of the moment (or at random), and `actionspan learn` learns from them. Scored
+is what the model that it keeps finds in the held-out videos, of which nobody corrected any.
+
+Prints a Markdown table a set, in percent: AUC, videos whose first event is right, and instances
+found by the first five; the included model and motion beside it, and the difference in AUC to the
+included model with its bootstrap interval over videos.
+"""
+
+import argparse
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from actionspan.dataset.next import worth_of
+from actionspan.dataset.tables import read_annotations, read_videos
+from actionspan.evaluation.recall import average_recall_activitynet
+from actionspan.files.storage import open_h5
+from actionspan.proposals import selection
+from actionspan.proposals.bundle import DEMO, bundle_path
+from actionspan.proposals.model_bundle import Bundle, load_bundle
+from actionspan.review import learning
+from actionspan.review.footage import Encoded
+from folds import hashed_folds
+from uncut import SETS, prepare, prepare_demo
+
+COUNTS = (1, 2, 3, 5, 8, 13)
+RESAMPLES = 2000
+HEAD = (
+    "| corrected | AUC | first event right | in the first five | AUC − included's | own used |"
+    "\n|---:|---:|---:|---:|---:|---:|"
+)
+
+
+class Footage:
+    """The videos of a set, with their features and what happens in them."""
+
+    def __init__(self, results: Path) -> None:
+        known = read_annotations(results / "dataset/annotations.json")
+        self.truth = {one.video_id: one.instances for one in known}
+        shards = {}
+        for path in sorted((results / "features/shards").glob("*.h5")):
+            with open_h5(path) as file:
+                shards |= dict.fromkeys(file, path)
+        self.videos = {
+            one.video_id: Encoded(video=one, shard=shards[one.video_id])
+            for one in read_videos(results / "dataset/videos.tsv")
+            if one.video_id in shards
+        }
+
+    def order(self, names: Sequence[str], model: Bundle) -> list[str]:
+        """Return videos, those most worth correcting first, by the events of a model."""
+        worths = []
+        for name in names:
+            one = self.videos[name]
+            seconds = one.video.duration_seconds
+            cells = learning.expected(model, one)
+            _, chances = selection.shown_events(*cells, model.density.calibration, model.events)
+            known = [0.5] * len(chances) if model.ranks else chances.tolist()
+            worths.append(worth_of(name, known, seconds))
+        ranked = sorted(worths, key=lambda worth: (-worth.bits_per_minute, worth.video))
+        return [worth.video for worth in ranked]
+
+
+def rounds(
+    footage: Footage, pool: Sequence[str], seed: int | None, counts: Sequence[int], out: Path
+) -> dict[int, tuple[Bundle, bool]]:
+    """Return the model after each number of corrected videos, and whether it is their own."""
+    model, corrected, models = load_bundle(bundle_path(Path(DEMO))), [], {}
+    drawn = None if seed is None else np.random.default_rng(seed).permutation(pool).tolist()
+    for count in counts:
+        if count > len(pool):
+            break
+        while len(corrected) < count:
+            left = [name for name in drawn or footage.order(pool, model) if name not in corrected]
+            corrected.append(left[0])
+        truth = {name: footage.truth[name] for name in corrected}
+        if any(truth.values()):
+            videos = [footage.videos[name] for name in corrected]
+            learned = learning.learn(videos, truth, out / str(count), processes=1)
+            model = load_bundle(out / str(count))
+            models[count] = model, learned.uses == "own"
+            shutil.rmtree(out / str(count))
+    return models
+
+
+def difference(own: dict, included: dict, truth: dict) -> str:
+    """Return the difference in AUC of two sets of cells by video, and its interval."""
+    instances = {name: learning.segments_of(rows) for name, rows in truth.items() if rows}
+    areas, counts = [], None
+    for cells in (own, included):
+        proposals = {}
+        for name in instances:
+            chosen, gains = selection.select(*cells[name])
+            proposals[name] = np.column_stack([cells[name][0][chosen], gains])
+        recall = average_recall_activitynet(instances, proposals)
+        areas.append(100 * recall.sums_by_video(recall.hits.mean(axis=1)))
+        counts = recall.instances
+    drawn = np.random.default_rng(0).integers(len(counts), size=(RESAMPLES, len(counts)))
+    gained = areas[0] - areas[1]
+    low, high = np.quantile(gained[drawn].sum(axis=1) / counts[drawn].sum(axis=1), (0.025, 0.975))
+    return f"{gained.sum() / counts.sum():+.1f} [{low:.1f}, {high:.1f}]"
+
+
+def run_set(name: str, arguments: argparse.Namespace) -> None:
+    """Print the table of a set."""
+    if name == "demo":
+        everything, who = prepare_demo(arguments.work), str
+    else:
+        everything, who = prepare(name, arguments.data, arguments.work), SETS[name].who
+    footage = Footage(arguments.work / name / "results")
+    folds = hashed_folds(everything, arguments.folds.get(name, 2), who)
+    included = load_bundle(bundle_path(Path(DEMO)))
+    truth = {one.video.video_id: one.instances for fold in folds for one in fold.held_out}
+    before = {key: learning.expected(included, footage.videos[key]) for key in truth}
+    motion = {key: learning.motion_of(footage.videos[key]) for key in truth}
+    references = {
+        "included model": learning.figures_of(before, truth),
+        "motion": learning.figures_of({}, truth, motion),
+    }
+    print(f"\n**{name}**, {len(truth)} videos, {len(folds)} folds\n\n{HEAD}", flush=True)
+    for title, found in references.items():
+        print(f"| {title} | {found.auc:.1f} | {found.first:.0f} % | {found.five:.0f} % | | |")
+    for seed in (None, *arguments.random):
+        cells: dict[int, dict] = {}
+        own: dict[int, list[bool]] = {}
+        for number, fold in enumerate(folds):
+            pool = [one.video.video_id for one in fold.training]
+            place = arguments.work / name / f"rounds/{seed}-{number}"
+            shutil.rmtree(place, ignore_errors=True)
+            made = rounds(footage, pool, seed, arguments.counts, place)
+            for count, (model, used) in made.items():
+                own.setdefault(count, []).append(used)
+                for one in fold.held_out:
+                    key = one.video.video_id
+                    cells.setdefault(count, {})[key] = learning.expected(model, footage.videos[key])
+        order = "`dataset next`" if seed is None else f"at random, {seed}"
+        for count, found in cells.items():
+            scored = {key: truth[key] for key in found}
+            figures = learning.figures_of(found, scored)
+            gained = difference(found, before, scored)
+            print(
+                f"| {count}, {order} | {figures.auc:.1f} | {figures.first:.0f} % "
+                f"| {figures.five:.0f} % | {gained} | {sum(own[count])} of {len(own[count])} |",
+                flush=True,
+            )
+
+
+def main() -> None:
+    """Print the tables."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--data", type=Path, required=True, help="folder of the sets")
+    parser.add_argument("--work", type=Path, default=Path("build/uncut"), help="to write")
+    sets = ["rooms", "cycles", "fights", "demo"]
+    parser.add_argument("--sets", nargs="+", choices=sets, default=sets)
+    parser.add_argument("--counts", nargs="+", type=int, default=list(COUNTS))
+    parser.add_argument("--random", nargs="*", type=int, default=[1], help="seeds of random orders")
+    arguments = parser.parse_args()
+    arguments.folds = {"rooms": 5}
+    torch.set_num_threads(1)
+    for name in arguments.sets:
+        run_set(name, arguments)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,23 @@
+/* The server of the page, where there is one: what it keeps of each video, and how it is asked. */
+
+import { byId } from "./dom.js";
+
+export const served = byId("save-corrections") === null;
+
+/** Ask the server; return the answer, or null where there is none. */
+export async function ask(path, more = {}) {
+  try {
+    return await fetch(path, { cache: "no-store", ...more });
+  } catch {
+    return null;
+  }
+}
+
+/** Return all corrections by video, each with its version. */
+export async function readAll() {
+  const answer = await ask("corrections");
+  return answer?.ok ? await answer.json() : null;
+}
+
+/** What is kept of each video: its version, and the state that the page works with. */
+export const serverKept = new Map(served ? Object.entries((await readAll()) ?? {}) : []);

@@ -1,0 +1,68 @@
+"""Serve a page of your videos, in which you correct what is found while a model learns from it."""
+
+import argparse
+import multiprocessing
+import secrets
+import signal
+import socket
+import sys
+import webbrowser
+from pathlib import Path
+
+from actionspan.errors import InputError
+from actionspan.settings import at_least_one
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the command's flags."""
+    add = parser.add_argument
+    add("videos", type=Path, nargs="+", metavar="VIDEO", help="video files, or folders of them")
+    folder = "folder for corrections.csv, the model and all else (default: VIDEO-review, beside it)"
+    add("-o", "--out", type=Path, help=folder)
+    add("--port", type=int, default=0, help="of the page (default: any that is free)")
+    add("--no-browser", action="store_true", help="print the address, and open nothing")
+    add("--threads", type=int, default=1, help="cores of the encoders (default: 1)")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Serve the page until Ctrl-C; all corrections are on the disk by then."""
+    from actionspan.propose.command import named_videos
+
+    at_least_one("--threads", arguments.threads)
+    videos, passed = named_videos(arguments.videos)
+    for path, reason in passed.items():
+        print(f"{path}: {reason}", file=sys.stderr)
+    if not videos:
+        raise InputError("no video to review")
+    first = arguments.videos[0].resolve()
+    out = arguments.out or first.with_name(f"{first.stem}-review")
+    taken = socket.socket()
+    taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        taken.bind(("127.0.0.1", arguments.port))
+        taken.listen(128)  # who opens the address at once is answered a little later
+    except (OSError, OverflowError):
+        raise InputError(f"--port {arguments.port}: is in use, or may not be used") from None
+    import uvicorn
+
+    from actionspan.review.server import make_app
+    from actionspan.review.work import ReviewWork
+
+    token, port = secrets.token_urlsafe(16), taken.getsockname()[1]
+    with ReviewWork(out, videos, arguments.threads) as work:
+        address = f"http://127.0.0.1:{port}/?token={token}"
+        print(f"{address}\nCtrl-C ends it; corrections are in {work.corrections.table}", flush=True)
+        if not arguments.no_browser:
+            webbrowser.open(address)
+        app = make_app(work, token, port)
+        how = uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=1)
+        server = uvicorn.Server(how)
+        signal.signal(signal.SIGTERM, signal.getsignal(signal.SIGINT))
+        try:
+            server.run(sockets=[taken])
+        except KeyboardInterrupt:
+            pass
+        finally:
+            for child in multiprocessing.active_children():
+                child.kill()
+    return 0

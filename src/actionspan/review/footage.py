@@ -1,0 +1,63 @@
+"""The features of the videos of a folder, each made once and kept in a file of its own."""
+
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from actionspan.arrays import Float32
+from actionspan.dataset.tables import Video
+from actionspan.dataset.video_facts import probe_video
+from actionspan.errors import InputError
+from actionspan.features.collect import MOTION, STREAMS
+from actionspan.features.one_pass import encode_shard
+from actionspan.features.settings import VideoSettings
+from actionspan.files.storage import open_h5, read_json, write_json
+from actionspan.files.text import file_name
+from actionspan.propose.results import source_of
+from actionspan.running.shards import ShardWork
+from actionspan.video.settings import CUTS
+
+FACTS = (*MOTION, "time", CUTS)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Encoded:
+    """A video and the file of its features."""
+
+    video: Video
+    shard: Path
+
+    def read(self) -> tuple[dict[str, Float32], dict[str, NDArray[Any]]]:
+        """Return the (T, C) features of each stream, and the facts of the T snippets."""
+        with open_h5(self.shard) as file:
+            group = file[self.video.video_id]
+            raw = {name: group[name][:] for name in STREAMS if name in group}
+            facts = {name: group[name][:] for name in FACTS}
+        facts["time"] = facts["time"].astype(np.float64)
+        return raw, facts
+
+
+def encode(path: Path, folder: Path, how: ShardWork | None = None) -> Encoded:
+    """Encode a video, unless that is done; `video.error` says why it cannot be.
+
+    Raises:
+        JobError: The disk is full, or the encoders cannot be made here.
+    """
+    shard = folder / f"{file_name(path.stem)}.h5"
+    note = shard.with_suffix(".json")
+    source = dict(source_of(path)) if path.exists() else None
+    with suppress(InputError, KeyError, TypeError):
+        kept = read_json(note)
+        known = Video(**{**kept["video"], "path": path})
+        if kept["source"] == source and (known.error or shard.is_file()):
+            return Encoded(video=known, shard=shard)
+    video = probe_video(path)
+    if not video.error:
+        reasons = encode_shard([video], shard, VideoSettings(), how)
+        video = replace(video, error=reasons.get(video.video_id, ""))
+    write_json(note, {"source": source, "video": {**asdict(video), "path": str(path)}})
+    return Encoded(video=video, shard=shard)

@@ -1,0 +1,260 @@
+"""A round of learning: a model of what a person has corrected so far, and whether it is better.
+
+The model learns from all corrected videos and carries on from the one that comes with actionspan:
+what is expected at a segment is the mean of both, in which the included model weighs as much as two
+videos. It is tried by cross-validation on the same videos against the included model alone and
+against grouped motion, and used only where it finds more than both.
+"""
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from actionspan.arrays import Float64
+from actionspan.dataset.tables import (
+    VIDEO_COLUMNS,
+    Annotation,
+    Instance,
+    write_annotations,
+    write_videos,
+)
+from actionspan.errors import counted
+from actionspan.evaluation.recall import average_recall_activitynet
+from actionspan.features.collect import collect
+from actionspan.features.settings import RescaleSettings, SequenceSettings
+from actionspan.features.steps import rescale
+from actionspan.files.storage import write_json
+from actionspan.proposals import selection
+from actionspan.proposals import settings as knobs
+from actionspan.proposals.bundle import DEMO, SECTIONS, bundle_path
+from actionspan.proposals.classifier import train_on_features
+from actionspan.proposals.density_training import train_density
+from actionspan.proposals.grouping import group_proposals
+from actionspan.proposals.model_bundle import (
+    Bundle,
+    calibrate_bundle,
+    carry_on,
+    load_bundle,
+    write_bundle,
+)
+from actionspan.proposals.selection import Calibration, calibrate, distinct_events, right_events
+from actionspan.propose.proposer import predicted
+from actionspan.review.footage import Encoded
+from actionspan.running.apart import worker_pool
+from actionspan.temporal.prediction import predict
+from actionspan.temporal.settings import TemporalSettings
+from actionspan.temporal.training import train
+
+SEED = 1
+FEWEST = 2  # videos with instances, without which nothing is learned
+FOLDS = 3
+BASE_VIDEOS = 2  # how many corrected videos the included model weighs as much as
+FEWEST_RIGHT = 20  # instances below which events have ranks in place of chances
+Truth = Mapping[str, Sequence[Instance]]
+Cells = tuple[Float64, Float64]  # (N, 2) segments in seconds and the density (N,) at each
+
+
+class Figures(NamedTuple):
+    """What a model finds in the corrected videos, without having seen them; in percent."""
+
+    auc: float
+    first: float  # videos with instances whose first event is right
+    five: float  # instances found by the first five events
+
+
+@dataclass(frozen=True, kw_only=True)
+class Learned:
+    """What a round came to."""
+
+    uses: Literal["own", "included"]
+    videos: int
+    instances: int
+    labels: int
+    figures: Mapping[str, Figures]  # own (if it was tried), included, motion
+    ranks: bool  # whether chances would rest on too few instances
+
+    def sentence(self) -> str:
+        """Return what a person should know of it."""
+        learned = (
+            f"{counted(self.videos, 'corrected video')}, {counted(self.instances, 'instance')}"
+        )
+        if "own" not in self.figures:
+            missing = f"a model of your own needs {FEWEST} videos in which something happens"
+            return f"{learned}: the included model is used; {missing}."
+        found = {name: f"{round(each.auc)}" for name, each in self.figures.items()}
+        tried = f"{found['own']} % of what happens in them, tried on videos that it had not seen"
+        others = f"the included one {found['included']} %, motion alone {found['motion']} %"
+        end = "it is used" if self.uses == "own" else "so it is not used, until it finds more"
+        return f"{learned}: your model finds {tried}; {others}; {end}."
+
+
+def learn(videos: Sequence[Encoded], truth: Truth, out: Path, processes: int = 0) -> Learned:
+    """Learn from the videos that `truth` names, and write the model to use as out/model.pt.
+
+    Args:
+        videos: With their features.
+        truth: All that happens in each corrected video; at least one has an instance.
+        out: The folder.
+        processes: At once; 0: the number of cores, at most as many as there is to do.
+
+    Raises:
+        InputError: A file cannot be read.
+    """
+    corrected = [one for one in videos if one.video.video_id in truth]
+    useful = [one for one in corrected if truth[one.video.video_id]]
+    included = bundle_path(Path(DEMO))
+    base = load_bundle(included)
+    before = {one.video.video_id: expected(base, one) for one in corrected}
+    figures = {
+        "included": figures_of(before, truth),
+        "motion": figures_of({}, truth, {one.video.video_id: motion_of(one) for one in corrected}),
+    }
+    counts = {
+        "videos": len(corrected),
+        "instances": sum(map(len, truth.values())),
+        "labels": len({each.label for own in truth.values() for each in own if each.label}),
+    }
+    few = counts["instances"] < FEWEST_RIGHT
+    calibrated = _calibration(before, truth)
+    uses: Literal["own", "included"] = "included"
+    if len(useful) >= FEWEST:
+        folds = _folds(corrected, truth)
+        jobs = [(corrected, out / "whole")]
+        jobs += [
+            ([one for one in corrected if one not in held], out / f"fold-{number}")
+            for number, held in enumerate(folds)
+        ]
+        pool = worker_pool(min(processes or os.cpu_count() or 1, len(jobs)))
+        try:
+            running = [pool.submit(_train, job, truth, place) for job, place in jobs]
+            for job in running:
+                job.result()
+        finally:
+            pool.shutdown(cancel_futures=True)
+        own: dict[str, Cells] = {}
+        for number, held in enumerate(folds):
+            bundle = load_bundle(out / f"fold-{number}")
+            own |= {one.video.video_id: expected(bundle, one) for one in held}
+        figures = {"own": figures_of(own, truth), **figures}
+        if figures["own"].auc > max(figures["included"].auc, figures["motion"].auc):
+            uses, calibrated = "own", _calibration(own, truth)
+    source = out / "whole/model.pt" if uses == "own" else included
+    calibrate_bundle(source, out / "model.pt", calibrated, ranks=few)
+    learned = Learned(uses=uses, figures=figures, ranks=few, **counts)
+    content = {**vars(learned), "figures": {key: each._asdict() for key, each in figures.items()}}
+    write_json(out / "learned.json", {**content, "sentence": learned.sentence()})
+    return learned
+
+
+def expected(bundle: Bundle, one: Encoded) -> Cells:
+    """Return what a model expects in a video."""
+    raw, facts = one.read()
+    seconds = one.video.duration_seconds
+    found = bundle.expected(predicted(bundle, raw, facts, seconds), seconds)
+    if bundle.base is None:
+        return found
+    base = bundle.base.bundle
+    return bundle.base.mixed(found, base.expected(predicted(base, raw, facts, seconds), seconds))
+
+
+def figures_of(
+    cells: Mapping[str, Cells], truth: Truth, ranked: Mapping[str, Float64] | None = None
+) -> Figures:
+    """Return what is found by proposals among the cells of each video, or by `ranked` segments."""
+    ranked = ranked or {}
+    proposals = {name: rows for name, rows in ranked.items()}
+    events = {name: rows[:, :2] for name, rows in ranked.items()}
+    for name, found in cells.items():
+        chosen, gains = selection.select(*found)
+        proposals[name] = np.column_stack([found[0][chosen], gains])
+        events[name] = distinct_events(*found, knobs.EventSettings())[0]
+    instances = {name: segments_of(own) for name, own in truth.items() if own}
+    right = {name: right_events(events[name], own) for name, own in instances.items()}
+    return Figures(
+        auc=average_recall_activitynet(instances, proposals).auc,
+        first=100 * float(np.mean([row[:1].sum() for row in right.values()])),
+        five=100 * sum(row[:5].sum() for row in right.values()) / sum(map(len, instances.values())),
+    )
+
+
+def segments_of(instances: Sequence[Instance]) -> Float64:
+    """Return the (G, 2) starts and ends of instances in seconds."""
+    return np.array([(one.start, one.end) for one in instances], np.float64).reshape(-1, 2)
+
+
+def motion_of(one: Encoded) -> Float64:
+    """Return (N, 3) segments and scores of motion alone, grouped."""
+    _, facts = one.read()
+    how, seconds = RescaleSettings(), one.video.duration_seconds
+    curve = rescale(
+        facts["flow_magnitude"], facts["time"], seconds, how.steps, how.method, motion=True
+    )
+    segments, scores = group_proposals(curve, seconds)
+    return np.column_stack([segments, scores])
+
+
+def _calibration(cells: Mapping[str, Cells], truth: Truth) -> Calibration:
+    """Fit the chances of events on videos that their model has not seen."""
+    gains, right = [np.zeros(0)], [np.zeros(0)]
+    for name, found in cells.items():
+        segments, gained = distinct_events(*found, knobs.EventSettings())
+        gains.append(gained)
+        right.append(right_events(segments, segments_of(truth[name])))
+    total = sum(map(len, truth.values()))
+    return calibrate(np.concatenate(gains), np.concatenate(right), total)
+
+
+def _folds(corrected: Sequence[Encoded], truth: Truth) -> list[list[Encoded]]:
+    """Divide the videos so that each part has about as many with instances."""
+    ranked = sorted(corrected, key=lambda one: (not truth[one.video.video_id], one.video.sha256))
+    useful = sum(bool(truth[one.video.video_id]) for one in corrected)
+    count = min(FOLDS, useful)
+    return [ranked[first::count] for first in range(count)]
+
+
+def _train(videos: Sequence[Encoded], truth: Truth, out: Path) -> None:
+    """Train a model that carries on from the included one, and write out/model.pt."""
+    out.mkdir(parents=True, exist_ok=True)
+    shards = sorted({one.shard for one in videos})
+    table, annotations = out / "videos.tsv", out / "annotations.json"
+    write_videos(table, [one.video for one in videos], VIDEO_COLUMNS)
+    rows = [
+        Annotation(
+            video_id=one.video.video_id,
+            subset="training",
+            duration_seconds=one.video.duration_seconds,
+            instances=tuple(truth[one.video.video_id]),
+        )
+        for one in videos
+    ]
+    write_annotations(annotations, rows)
+    # the network, the density and the classifier of labels
+    sequences, how = out / "sequences.h5", SequenceSettings()
+    given = (shards, table, annotations, sequences, how.rescaling())
+    collect(*given, with_cues=True, same_footage=how.same_footage, all_needed=True)
+    settings = TemporalSettings(seed=SEED)
+    train(sequences, annotations, "span", settings, out / "network", continued=False)
+    network, probabilities = out / "network/model.pt", out / "probabilities.h5"
+    predict(network, sequences, probabilities)
+    density = out / "density.pt"
+    chosen = (knobs.DensitySettings(seed=SEED), knobs.LatticeSettings())
+    train_density(probabilities, annotations, density, *chosen)
+    classifier = None
+    if len({each.label for row in rows for each in row.instances}) > 1:
+        classifier = out / "classifier.pt"
+        train_on_features(sequences, annotations, classifier, knobs.ClassifierSettings())
+    sections: dict[str, Any] = {name: kind() for name, kind in SECTIONS.items()}
+    model = out / "model.pt"
+    write_bundle(sequences, network, density, model, classifier=classifier, **sections)
+    # what it carries on from
+    included = bundle_path(Path(DEMO))
+    base = load_bundle(included)
+    there = sum(float(expected(base, one)[1].sum()) for one in videos)
+    happens = sum(len(row.instances) for row in rows)
+    share = len(videos) / (len(videos) + BASE_VIDEOS)
+    scale = (happens + 0.5) / (there + 0.5)  # so that both expect the same number
+    carry_on(model, included, share, (1 - share) * scale)

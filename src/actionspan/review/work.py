@@ -1,0 +1,202 @@
+"""What goes on behind the served page: videos are encoded, proposed for and learned from."""
+
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Self
+
+from actionspan import __version__
+from actionspan.errors import InputError, JobError, counted
+from actionspan.files.storage import read_json, write_json
+from actionspan.proposals.bundle import DEMO, bundle_path
+from actionspan.proposals.model_bundle import Bundle, load_bundle
+from actionspan.propose.page import page_video
+from actionspan.propose.proposer import proposed_of
+from actionspan.propose.results import Result, Shown, copy_path, result_of, source_of, write_tables
+from actionspan.report.content import Page, PageVideo
+from actionspan.report.page import write_page
+from actionspan.review.corrections import Corrections
+from actionspan.review.footage import Encoded, encode
+from actionspan.running.shards import ShardWork
+from actionspan.video.playable import write_playable
+
+
+class ReviewWork:
+    """One thread that looks at the videos, then learns whenever there is enough to learn from.
+
+    Args:
+        folder: For all that is made; what is there already is used.
+        videos: Files by id.
+        threads: Cores of the encoders.
+
+    Raises:
+        InputError: Nothing can be written there, or something in it is damaged.
+    """
+
+    def __init__(self, folder: Path, videos: Mapping[str, Path], threads: int) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self.folder, self.videos, self.threads = folder, videos, threads
+        self.page = folder / "index.html"
+        self.corrections = Corrections(folder / "corrections", videos, folder / "corrections.csv")
+        self._model, self._note = folder / "model/model.pt", folder / "model/learned_from.json"
+        self._encoded: dict[str, Encoded] = {}
+        self._results: dict[str, Result] = {}
+        self._broken: dict[str, str] = {}
+        self._learned_from = read_json(self._note) if self._note.exists() else {}
+        self._doing, self._failure, self._version = "starting", "", 0
+        self._wake, self._asked, self._closed = threading.Condition(), False, False
+        self._child: subprocess.Popen[str] | None = None
+        self._write_page()
+        self._thread = threading.Thread(target=self._work, daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with self._wake:
+            self._closed = True
+            self._wake.notify()
+        if self._child is not None:
+            self._child.terminate()
+
+    def status(self) -> dict[str, Any]:
+        """Return what is being done, and what the page should show."""
+        kept = self.corrections.all()
+        return {
+            "doing": self._doing,
+            "said": self._failure or self._sentence(),
+            "page": self._version,
+            "versions": {name: one["version"] for name, one in kept.items()},
+            "new": len(self._not_learned()),
+            "broken": self._broken,
+        }
+
+    def video(self, video_id: str) -> Path | None:
+        """Return the file that a browser plays of a video."""
+        copy = copy_path(self.folder, video_id)
+        return copy if copy.is_file() else self.videos.get(video_id)
+
+    def learn(self) -> None:
+        """Ask for a model of the corrections so far."""
+        with self._wake:
+            self._asked = True
+            self._wake.notify()
+
+    def _not_learned(self) -> list[str]:
+        """Return the corrected videos that the model has not learned from as they are now."""
+        kept = self.corrections.all()
+        return [
+            name
+            for name in self.corrections.done()
+            if self._learned_from.get(name) != kept[name]["version"]
+        ]
+
+    def _enough(self) -> bool:
+        """Return whether there are a quarter more corrected videos than were learned from."""
+        new = [name for name in self.corrections.done() if name not in self._learned_from]
+        return len(new) >= max(1, len(self._learned_from) // 4)
+
+    def _work(self) -> None:
+        try:
+            self._look()
+            while not self._closed:
+                with self._wake:
+                    self._doing = ""
+                    self._wake.wait_for(lambda: self._asked or self._closed, timeout=1.0)
+                    wanted, self._asked = self._asked or self._enough(), False
+                if wanted and not self._closed:
+                    self._learn()
+        except (InputError, JobError, OSError) as error:
+            self._doing, self._failure = "", f"Stopped: {error}"
+
+    def _look(self) -> None:
+        """Encode each video, and propose for it; then copy those that browsers do not play."""
+        bundle = self._bundle()
+        for number, (name, path) in enumerate(self.videos.items(), start=1):
+            if self._closed:
+                return
+            self._doing = f"looking at {name} ({number} of {len(self.videos)})"
+            one = encode(path, self.folder / "features", ShardWork(threads=self.threads))
+            if one.video.error:
+                self._broken[name] = one.video.error
+                continue
+            try:
+                self._results[name] = self._propose(bundle, one, None)
+            except InputError as error:
+                self._broken[name] = str(error)
+                continue
+            self._encoded[name] = one
+            self._write_page()
+        for name, result in self._results.items():
+            copy = copy_path(self.folder, name)
+            if result.unplayable and not copy.is_file() and not self._closed:
+                self._doing = f"making a copy of {name} that browsers play"
+                copy.parent.mkdir(parents=True, exist_ok=True)
+                write_playable(self.videos[name], copy)
+                self._write_page()
+
+    def _learn(self) -> None:
+        """Learn in a process of its own, and propose again."""
+        kept = self.corrections.all()
+        versions = {name: kept[name]["version"] for name in self.corrections.done()}
+        videos = [self.videos[name] for name in versions if name in self._encoded]
+        self._doing = f"learning from {counted(len(videos), 'corrected video')}"
+        command = [sys.executable, "-m", "actionspan", "learn", *map(str, videos)]
+        command += ["--annotations", str(self.corrections.table), "--out", str(self._model.parent)]
+        command += ["--features", str(self.folder / "features")]
+        with subprocess.Popen(
+            command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+        ) as self._child:
+            _, said = self._child.communicate()
+        self._failure = ""
+        if self._child.returncode:
+            reason = said.strip().splitlines()[-1:] or ["it was ended"]
+            self._failure = f"Not learned: {reason[0]}"
+        else:
+            write_json(self._note, versions)
+        self._learned_from = versions
+        bundle = self._bundle()
+        for number, one in enumerate(self._encoded.values(), start=1):
+            name = one.video.video_id
+            self._doing = f"proposing for {name} ({number} of {len(self._encoded)})"
+            self._results[name] = self._propose(bundle, one, self._results[name])
+        self._write_page()
+
+    def _bundle(self) -> Bundle:
+        return load_bundle(self._model if self._model.is_file() else bundle_path(Path(DEMO)))
+
+    def _propose(self, bundle: Bundle, one: Encoded, before: Result | None) -> Result:
+        raw, facts = one.read()
+        proposed = proposed_of(bundle, raw, facts, one.video.duration_seconds, str(self._model))
+        source = source_of(one.video.path)
+        return result_of(proposed, one.video.path, __version__, source, before)
+
+    def _sentence(self) -> str:
+        path = self._model.with_name("learned.json")
+        return str(read_json(path)["sentence"]) if path.is_file() else ""
+
+    def _write_page(self) -> None:
+        """Write the page of all videos that are looked at, and the tables beside it."""
+        shown = Shown()
+        results = [self._results[name] for name in self.videos if name in self._results]
+        page = Page(
+            title=self.folder.resolve().name.removesuffix("-review"),
+            subtitle=f"actionspan {__version__}",
+            videos=[self._page_video(result, shown) for result in results],
+            served=True,
+        )
+        write_page(self.page, page)
+        write_tables(self.folder, lambda: results, shown)
+        self._version += 1
+
+    def _page_video(self, result: Result, shown: Shown) -> PageVideo:
+        file = f"videos/{result.video_id}"
+        copy = copy_path(self.folder, result.video_id)
+        note = ""
+        if result.unplayable and not copy.is_file():
+            why = f"({result.unplayable})"
+            note = f"Your browser may not play this file {why}; a copy that it can is on the way."
+        return page_video(result, file, note, shown)

@@ -1,0 +1,164 @@
+"""A round of learning from corrected videos: what is learned, tried and kept."""
+
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from actionspan.dataset.tables import Instance
+from actionspan.proposals.bundle import DEMO, bundle_path
+from actionspan.proposals.model_bundle import load_bundle
+from actionspan.propose.proposer import proposed_of
+from actionspan.review import learning
+from actionspan.review.learning import expected, figures_of, learn
+from review.footage import encoded
+
+
+def included():
+    return load_bundle(bundle_path(Path(DEMO)))
+
+
+@pytest.fixture(scope="module")
+def footage(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("footage")
+    made = [encoded(folder, f"video{number}", number) for number in range(4)]
+    return [one for one, _ in made], {one.video.video_id: rows for one, rows in made}
+
+
+@pytest.fixture(scope="module")
+def round_of_three(footage, tmp_path_factory):
+    videos, truth = footage
+    out = tmp_path_factory.mktemp("round")
+    known = {one.video.video_id: truth[one.video.video_id] for one in videos[:3]}
+    return learn(videos, known, out, processes=2), out
+
+
+def test_one_video_leaves_the_included_model_as_it_is(footage, tmp_path):
+    videos, truth = footage
+    name = videos[0].video.video_id
+    learned = learn(videos, {name: truth[name]}, tmp_path)
+    assert learned.uses == "included"
+    assert set(learned.figures) == {"included", "motion"}
+    assert "needs 2 videos" in learned.sentence()
+    kept = load_bundle(tmp_path)
+    for one in videos:
+        for mine, theirs in zip(expected(kept, one), expected(included(), one), strict=True):
+            assert np.array_equal(mine, theirs)
+
+
+def test_a_model_that_finds_more_is_used_and_carries_on_from_the_included_one(
+    footage, round_of_three
+):
+    videos, truth = footage
+    learned, out = round_of_three
+    assert learned.uses == "own"
+    assert learned.figures["own"].auc > learned.figures["included"].auc
+    assert "it is used" in learned.sentence()
+    model = load_bundle(out)
+    other = videos[3]  # nobody corrected it
+    own, before = expected(replace(model, base=None), other), expected(included(), other)
+    cells, density = expected(model, other)
+    assert np.array_equal(cells, np.concatenate([own[0], before[0]]))
+    assert model.base.own == pytest.approx(3 / 5)  # the included one weighs as much as two videos
+    scaled = np.concatenate([0.6 * own[1], model.base.weight * before[1]])
+    assert np.array_equal(density, scaled)
+    name = other.video.video_id
+    only = {name: truth[name]}
+    assert (
+        figures_of({name: (cells, density)}, only).auc > figures_of({name: before}, only).auc + 10
+    )
+
+
+def test_both_models_expect_as_many_instances_in_the_corrected_videos(footage, round_of_three):
+    videos, truth = footage
+    model = load_bundle(round_of_three[1])
+    there = sum(expected(included(), one)[1].sum() for one in videos[:3])
+    happens = sum(len(truth[one.video.video_id]) for one in videos[:3])
+    assert model.base.weight == pytest.approx(0.4 * (happens + 0.5) / (there + 0.5))
+
+
+def test_of_few_instances_events_have_ranks_and_no_chance(footage, round_of_three):
+    learned, out = round_of_three
+    assert learned.ranks
+    raw, facts = footage[0][3].read()
+    proposed = proposed_of(load_bundle(out), raw, facts, 60.0, "mine")
+    rows = proposed.event_rows()
+    assert proposed.chances is None
+    assert [row["rank"] for row in rows] == list(range(1, len(rows) + 1))
+    assert {row["label"] for row in rows} <= {"wave", "jump"}
+
+
+def test_one_label_is_no_label(footage, tmp_path):
+    videos, truth = footage
+    known = {
+        name: [replace(each, label="wave") for each in rows]
+        for name, rows in truth.items()
+        if name != "video3"
+    }
+    learning._train(videos[:3], known, tmp_path)
+    assert load_bundle(tmp_path).classifier is None
+
+
+def test_what_was_written_of_the_round(round_of_three):
+    learned, out = round_of_three
+    content = json.loads((out / "learned.json").read_text())
+    assert (content["videos"], content["instances"], content["labels"]) == (3, 7, 2)
+    assert content["sentence"] == learned.sentence()
+
+
+def test_a_model_that_finds_no_more_is_not_used(footage, tmp_path, monkeypatch):
+    videos, truth = footage
+    monkeypatch.setattr(learning, "_train", lambda videos, truth, out: shutil.copytree(same, out))
+    monkeypatch.setattr(learning, "worker_pool", lambda count: Here())
+    same = tmp_path / "same"
+    same.mkdir()
+    shutil.copy(bundle_path(Path(DEMO)), same / "model.pt")
+    known = {name: rows for name, rows in truth.items() if name != "video3"}
+    learned = learn(videos, known, tmp_path / "out")
+    assert learned.figures["own"] == learned.figures["included"]
+    assert learned.uses == "included"
+    assert "so it is not used" in learned.sentence()
+
+
+class Here:
+    """A pool that works at once."""
+
+    def submit(self, work, *arguments):
+        work(*arguments)
+        return self
+
+    def result(self):
+        return None
+
+    def shutdown(self, **more):
+        pass
+
+
+def test_figures_by_hand():
+    cells = np.array([[0.0, 10.0], [20.0, 30.0], [40.0, 50.0]])
+    density = np.array([0.9, 0.5, 0.2])
+    truth = {"one": [Instance(start=0, end=10, label="")], "two": ()}
+    found = figures_of({"one": (cells, density), "two": (cells, density)}, truth)
+    assert found.first == found.five == 100
+    assert found.auc == pytest.approx(99)  # a perfect set's
+    late = {"one": [Instance(start=40, end=50, label=""), Instance(start=60, end=70, label="")]}
+    found = figures_of({"one": (cells, density)}, late)
+    assert (found.first, found.five) == (0, 50)
+
+
+@pytest.mark.parametrize("count", [2, 3, 7])
+def test_folds_hold_out_each_video_once_and_share_those_with_instances(footage, count):
+    videos, truth = footage
+    many = [
+        replace(videos[0], video=replace(videos[0].video, video_id=f"{n}", sha256=f"{n:064x}"))
+        for n in range(count + 2)
+    ]
+    known = {f"{n}": truth["video0"] if n < count else () for n in range(count + 2)}
+    folds = learning._folds(many, known)
+    assert len(folds) == min(count, 3)
+    held = [one.video.video_id for fold in folds for one in fold]
+    assert sorted(held) == sorted(known)
+    assert all(any(known[one.video.video_id] for one in fold) for fold in folds)

@@ -1,0 +1,151 @@
+"""A person reviews videos in Chromium: corrects, is cut off, goes on, and sees what was learned."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from actionspan.dataset.formats.registry import read_annotation_file
+from actionspan.demo.data_set import render_demo
+from actionspan.demo.scenario import DemoSettings, demo_video_names
+from report.conftest import PATIENCE, chromium, need_browser
+
+pytestmark = pytest.mark.full
+need_browser()
+__all__ = ["chromium"]
+
+
+@contextmanager
+def reviewing(clips: Path, port: int = 0) -> Iterator[tuple[str, subprocess.Popen]]:
+    """Start the server; yield its address and its process."""
+    command = [sys.executable, "-m", "actionspan", "review", clips, "--no-browser"]
+    with subprocess.Popen(
+        [*map(str, command), "--port", str(port)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        text=True,
+    ) as process:
+        try:
+            yield process.stdout.readline().strip(), process
+        finally:
+            process.kill()
+
+
+@pytest.fixture
+def clips(tmp_path):
+    settings = DemoSettings(videos=6, shortest_seconds=5.0, longest_seconds=6.0)
+    render_demo(tmp_path / "clips", settings, processes=2)
+    for name in demo_video_names(settings.videos)[3:]:
+        (tmp_path / "clips" / name).unlink()
+    return tmp_path / "clips"
+
+
+@pytest.fixture
+def browse(chromium):
+    contexts = []
+
+    def browse(address):
+        context = chromium.new_context(viewport={"width": 1400, "height": 1000})
+        context.set_default_timeout(PATIENCE * 1000)
+        contexts.append(context)
+        tab = context.new_page()
+        tab.wrong = []
+        tab.on("pageerror", lambda error: tab.wrong.append(str(error)))
+        tab.goto(address)
+        return tab
+
+    yield browse
+    for context in contexts:
+        context.close()
+
+
+def show_all(tab, count):
+    """Wait until all videos are looked at, and show them."""
+    tab.wait_for_selector("#show-new:not([hidden]), #list li")
+    tab.wait_for_function("() => document.getElementById('doing').hidden")
+    if tab.locator("#list li").count() < count:
+        tab.locator("#show-new").click()
+    tab.wait_for_function(f"() => document.querySelectorAll('#list li').length === {count}")
+
+
+def correct(tab, place):
+    """Add an event to a video by mouse, give it a label, and say that all is done."""
+    tab.locator("#list li button").nth(place).click()
+    box = tab.locator(".own-lane .window").bounding_box()
+    tab.mouse.move(box["x"] + 0.2 * box["width"], box["y"] + box["height"] / 2)
+    tab.mouse.down()
+    tab.mouse.move(box["x"] + 0.5 * box["width"], box["y"] + box["height"] / 2, steps=4)
+    tab.mouse.up()
+    tab.locator("#segment-label").fill("wave")
+    tab.locator("#done").check()
+    tab.wait_for_function("() => document.getElementById('saving').textContent === 'Saved'")
+
+
+def rows(clips):
+    path = clips.with_name("clips-review") / "corrections.csv"
+    return {one.video_id: one.instances for one in read_annotation_file(path).records}
+
+
+def test_a_person_corrects_is_cut_off_goes_on_and_sees_what_was_learned(clips, browse):
+    with reviewing(clips) as (address, process):
+        tab = browse(address)
+        show_all(tab, 3)
+        correct(tab, 0)
+        first = tab.locator("#video-name").inner_text()
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    ((name, (made,)),) = rows(clips).items()
+    assert (name, made.label) == (first, "wave")
+    # the page that is open says that nothing is saved any more
+    tab.locator("#done").uncheck()
+    tab.wait_for_function("() => document.getElementById('saving').textContent.startsWith('Not')")
+
+    port = int(re.search(r":(\d+)/", address)[1])
+    with reviewing(clips, port) as (address, _):
+        tab = browse(address)
+        show_all(tab, 3)
+        assert tab.locator("#list li").nth(0).inner_text().endswith("done")
+        tab.wait_for_function(
+            "() => document.getElementById('said').textContent.includes('1 corr')"
+        )
+        other = browse(address)
+        show_all(other, 3)
+        correct(tab, 1)
+        assert set(rows(clips)) >= {first}
+        assert len(rows(clips)) == 2
+        # the second window follows, and shows what was learned
+        other.wait_for_function(
+            "() => document.querySelectorAll('#list li')[1].textContent.endsWith('done')"
+        )
+        other.wait_for_selector("#said:has-text('2 corrected videos')")
+        other.wait_for_selector("#show-new:not([hidden])")
+        other.locator("#show-new").click()
+        other.wait_for_selector("#list li")
+        other.locator("#list li button").nth(1).click()
+        assert other.locator(".own-lane .segment").count() == 1
+        assert tab.wrong == other.wrong == []
+
+
+def test_what_two_windows_change_at_once_is_not_overwritten(clips, browse):
+    with reviewing(clips) as (address, _):
+        tab = browse(address)
+        show_all(tab, 3)
+        other = browse(address)
+        show_all(other, 3)
+        # the second window cannot hear of the first one's change
+        other.route("**/status", lambda route: route.abort())
+        correct(tab, 0)
+        kept = rows(clips)
+        other.locator("#list li button").nth(0).click()
+        other.locator("#done").check()
+        other.wait_for_selector("#storage-note:not([hidden])")
+        assert "another window" in other.locator("#storage-note").inner_text()
+        assert other.locator(".own-lane .segment").count() == 1
+        assert rows(clips) == kept
