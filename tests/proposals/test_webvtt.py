@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actionspan.proposals.chapters import choose_chapters, webvtt, write_chapters
+from actionspan.proposals.segments import ranked_rows
 from actionspan.proposals.settings import ChapterSettings
 
 CUE = re.compile(r"(\d{2,}):([0-5]\d):([0-5]\d)\.(\d{3}) --> (\d{2,}):([0-5]\d):([0-5]\d)\.(\d{3})")
@@ -134,3 +135,8 @@ def test_settings_say_what_is_wrong():
         ChapterSettings(chapters=0)
     with pytest.raises(ValueError, match="minimum_score nan: a finite number"):
         ChapterSettings(minimum_score=float("nan"))
+
+
+def test_events_of_unknown_chance_are_all_chapters_by_their_rank():
+    text = webvtt(ranked_rows([[20.0, 25.0], [0.0, 5.0], [10.0, 15.0]]))
+    assert re.findall(r"\(no\. \d\)", text) == ["(no. 2)", "(no. 3)", "(no. 1)"]

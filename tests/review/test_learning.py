@@ -111,10 +111,10 @@ def test_what_was_written_of_the_round(round_of_three):
 
 def test_a_model_that_finds_no_more_is_not_used(footage, tmp_path, monkeypatch):
     videos, truth = footage
-    monkeypatch.setattr(learning, "_train", lambda videos, truth, out: shutil.copytree(same, out))
     monkeypatch.setattr(learning, "worker_pool", lambda count: Here())
     same = tmp_path / "same"
     same.mkdir()
+    monkeypatch.setattr(learning, "_train", lambda videos, truth, out: shutil.copytree(same, out))
     shutil.copy(bundle_path(Path(DEMO)), same / "model.pt")
     known = {name: rows for name, rows in truth.items() if name != "video3"}
     learned = learn(videos, known, tmp_path / "out")

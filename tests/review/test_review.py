@@ -67,12 +67,14 @@ def browse(chromium):
 
 
 def show_all(tab, count):
-    """Wait until all videos are looked at, and show them."""
-    tab.wait_for_selector("#show-new:not([hidden]), #list li")
-    tab.wait_for_function("() => document.getElementById('doing').hidden")
-    if tab.locator("#list li").count() < count:
-        tab.locator("#show-new").click()
-    tab.wait_for_function(f"() => document.querySelectorAll('#list li').length === {count}")
+    """Show new videos until all are looked at."""
+    ready = f"""() => !document.getElementById('show-new').hidden
+        || document.querySelectorAll('#list li').length === {count}"""
+    while tab.locator("#list li").count() < count:
+        tab.wait_for_function(ready)
+        if tab.locator("#show-new").is_visible():
+            tab.locator("#show-new").click()
+            tab.wait_for_load_state()
 
 
 def correct(tab, place):

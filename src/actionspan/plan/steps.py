@@ -28,6 +28,10 @@ SHORT = {
     "review": "actionspan.review.command",
     "learn": "actionspan.review.learn",
     "stream": "actionspan.live.command",
+    "clips": "actionspan.events.clips",
+    "budget": "actionspan.events.budget",
+    "frames": "actionspan.events.frames",
+    "agree": "actionspan.events.agree",
     "score": "actionspan.evaluation.score",
     "init": "actionspan.plan.init",
     "run": "actionspan.plan.run",
@@ -38,6 +42,7 @@ SHORT = {
 # As the help lists them.
 GROUPS = {
     "Use": ("propose", "review", "learn", "stream", "score"),
+    "Use events": ("clips", "budget", "frames", "agree"),
     "Train": ("init", "run", "config"),
     "Stages of a run": STAGES,
     "Tools": ("schema", "fit-timing"),

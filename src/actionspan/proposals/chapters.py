@@ -71,7 +71,7 @@ def choose_chapters(rows: Sequence[Row], settings: ChapterSettings) -> list[tupl
     chosen: list[tuple[int, Row]] = []
     spans: list[tuple[int, int]] = []  # of those chosen, in order of time
     for rank, row, start, end in long:
-        if len(chosen) == settings.chapters or row["score"] < bar:
+        if len(chosen) == settings.chapters or (row["score"] < bar and "rank" not in row):
             break
         # A cue must last: what rounds to no time is left out.
         place = bisect_left(spans, (start, end))
@@ -94,13 +94,19 @@ def webvtt(rows: Sequence[Row], settings: ChapterSettings | None = None) -> str:
     for _, row in choose_chapters(rows, settings or ChapterSettings()):
         start, end = _milliseconds(*row["segment"])
         label = html.escape(" ".join(str(row.get("label") or "").split()), quote=False)
-        words = [said_times(*row["segment"]), label, f"({score_text(row['score'])})"]
+        words = [said_times(*row["segment"]), label, f"({score_text(row)})"]
         parts.append(f"{_clock(start)} --> {_clock(end)}\n{' '.join(filter(None, words))}\n")
     return "\n".join(parts)
 
 
-def score_text(score: float) -> str:
-    """Return a score as a reader is told it: two decimals, or its first digit if it is smaller."""
+def score_text(row: Row) -> str:
+    """Return a score as a reader is told it: two decimals, or its first digit if it is smaller.
+
+    An event of unknown chance has a rank in place of it.
+    """
+    if "rank" in row:
+        return f"no. {row['rank']}"
+    score = row["score"]
     return f"{score:.2f}" if score >= 0.01 or score == 0 else f"{score:.1g}"
 
 

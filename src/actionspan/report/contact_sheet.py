@@ -103,7 +103,7 @@ def _draw(path: Path, title: str, rows: Sequence[Row], pictures: Sequence[UInt8 
 
 def _caption(rank: int, row: Row, letters: int) -> str:
     """Return what stands below a picture; a long label is cut."""
-    begin, end = f"{rank}. {said_times(*row['segment'])}", f"({score_text(row['score'])})"
+    begin, end = f"{rank}. {said_times(*row['segment'])}", f"({score_text(row)})"
     label = " ".join(str(row.get("label") or "").split())
     room = max(letters - len(begin) - len(end) - 2, 4)
     label = label if len(label) <= room else f"{label[: room - 1]}…"

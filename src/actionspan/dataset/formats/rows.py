@@ -10,6 +10,7 @@ import csv
 import io
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 from actionspan.dataset.formats.records import (
@@ -234,9 +235,11 @@ def _add(file: str, line: Line, records: dict[str, Record], reading: Reading) ->
 
 def csv_text(header: Iterable[str], rows: Iterable[Sequence[Any]]) -> str:
     """Return the CSV text of a table; no cell is a formula."""
+    return csv_lines(chain([header], rows))
+
+
+def csv_lines(rows: Iterable[Iterable[Any]]) -> str:
+    """Return the CSV text of rows without a header; no cell is a formula."""
     text = io.StringIO()
-    table = csv.writer(text, lineterminator="\n")
-    table.writerow(header)
-    for row in rows:
-        table.writerow(map(safe_cell, row))
+    csv.writer(text, lineterminator="\n").writerows(map(safe_cell, row) for row in rows)
     return text.getvalue()

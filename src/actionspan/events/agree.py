@@ -1,0 +1,134 @@
+"""How well two observers agree, or a model and an observer: kappa by time, matches by bout."""
+
+import argparse
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+
+from actionspan.arrays import Float64
+from actionspan.errors import InputError
+from actionspan.events.reading import Observed, need_durations, overlap, read_events
+
+LEAST = 0.5  # tIoU of two bouts that are the same
+
+
+@dataclass(frozen=True, kw_only=True)
+class Agreement:
+    """Agreement about a label, over all videos that both have looked at.
+
+    `kappa` is Cohen's (1960), of the seconds in which the label applies for one and the other; None
+    where chance alone makes both agree everywhere. Bouts match one to one, at a tIoU of 0.5 or
+    more, as many as can.
+    """
+
+    label: str
+    kappa: float | None
+    agreed: float  # share of the time
+    first: int  # bouts of the first
+    second: int
+    matched: int
+    tiou: float | None  # mean of the bouts that match
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the command's flags."""
+    forms = "events.csv, corrections.csv, or annotations in any form"
+    parser.add_argument("first", type=Path, metavar="A", help=forms)
+    parser.add_argument("second", type=Path, metavar="B", help="the same videos by another")
+    folder = "folder of the videos, for durations that A and B leave out"
+    parser.add_argument("--videos", type=Path, metavar="FOLDER", help=folder)
+    parser.add_argument("--json", action="store_true", help="print a JSON list")
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Print a table, a line for each label."""
+    both = [read_events(path, arguments.videos) for path in (arguments.first, arguments.second)]
+    pairs = paired(*both)
+    if not pairs:
+        line = f"names no video of {arguments.first}"
+        raise InputError(f"{arguments.second}: {line}; both must be about the same videos")
+    need_durations([first for first, _ in pairs], arguments.first)
+    found = agreements(pairs)
+    if arguments.json:
+        print(json.dumps([asdict(one) for one in found], indent=1))
+        return
+    print("kappa  agreed  bouts A  bouts B  matched  tIoU  label")
+    for one in found:
+        kappa, tiou = (
+            "    –" if each is None else f"{each:5.2f}" for each in (one.kappa, one.tiou)
+        )
+        counts = f"{one.first:7}  {one.second:7}  {one.matched:7}"
+        print(f"{kappa}  {100 * one.agreed:4.0f} %  {counts} {tiou}  {one.label}")
+
+
+def paired(first: list[Observed], second: list[Observed]) -> list[tuple[Observed, Observed]]:
+    """Return the videos that both have, each with the duration that either knows."""
+    others = {one.video_id: one for one in second}
+    pairs = []
+    for one in first:
+        other = others.get(one.video_id)
+        if other is not None:
+            seconds = one.seconds or other.seconds
+            known = Observed(**{**vars(one), "seconds": seconds})
+            pairs.append((known, other))
+    return pairs
+
+
+def agreements(pairs: Sequence[tuple[Observed, Observed]]) -> list[Agreement]:
+    """Return the agreement about each label."""
+    labels = {each.label for pair in pairs for one in pair for each in one.instances}
+    return [_agreement(label, pairs) for label in sorted(labels)]
+
+
+def _agreement(label: str, pairs: Sequence[tuple[Observed, Observed]]) -> Agreement:
+    whole = both = first = second = 0.0
+    counts, tious = [0, 0], []
+    for one, other in pairs:
+        mine, theirs = one.spans(label), other.spans(label)
+        whole += one.seconds
+        first += overlap(mine, 0, one.seconds)
+        second += overlap(theirs, 0, one.seconds)
+        both += sum(overlap(theirs, start, min(end, one.seconds)) for start, end in mine)
+        bouts = [_bouts(each, label) for each in (one, other)]
+        counts = [count + len(rows) for count, rows in zip(counts, bouts, strict=True)]
+        tious += matches(*bouts)
+    agreed = (both + whole - first - second + both) / whole
+    return Agreement(
+        label=label,
+        kappa=cohens_kappa(agreed, first / whole, second / whole),
+        agreed=agreed,
+        first=counts[0],
+        second=counts[1],
+        matched=len(tious),
+        tiou=float(np.mean(tious)) if tious else None,
+    )
+
+
+def cohens_kappa(agreed: float, first: float, second: float) -> float | None:
+    """Return Cohen's kappa of a yes or no, given the shares of agreement and of each one's yes."""
+    chance = first * second + (1 - first) * (1 - second)
+    return None if chance > 1 - 1e-12 else (agreed - chance) / (1 - chance)
+
+
+def _bouts(one: Observed, label: str) -> Float64:
+    rows = [(each.start, each.end) for each in one.instances if each.label == label]
+    return np.array(rows, np.float64).reshape(-1, 2)
+
+
+def matches(first: Float64, second: Float64) -> list[float]:
+    """Return the tIoU of the bouts that match: as many as can, and of these the closest pairs."""
+    from scipy.optimize import linear_sum_assignment
+
+    from actionspan.proposals.segments import temporal_iou
+
+    if not len(first) or not len(second):
+        return []
+    tiou = temporal_iou(first, second)
+    same = tiou >= LEAST
+    worth = np.where(same, 1 + tiou / (2 * min(tiou.shape) + 1), 0)  # a pair is worth any closeness
+    rows, columns = linear_sum_assignment(worth, maximize=True)
+    pairs = zip(rows, columns, strict=True)
+    return [float(tiou[pair]) for pair in pairs if same[pair]]

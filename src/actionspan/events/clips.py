@@ -1,0 +1,142 @@
+"""Cut events out of videos, as files or one reel, or list them for an editor."""
+
+import argparse
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from actionspan.errors import InputError, counted
+
+if TYPE_CHECKING:
+    from actionspan.events.reading import Observed
+
+if TYPE_CHECKING:
+    pass
+
+
+class Clip(NamedTuple):
+    """A part of a video to cut out, in seconds."""
+
+    video: Path
+    start: float
+    end: float
+    label: str
+    name: str  # of its file, without suffix
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the command's flags."""
+    add = parser.add_argument
+    forms = "events.csv, corrections.csv, or annotations in any form"
+    add("events", type=Path, metavar="EVENTS", help=forms)
+    add("--videos", type=Path, required=True, metavar="FOLDER", help="folder of the videos")
+    add("-o", "--out", type=Path, default=Path("clips"), help="folder to write (default: clips)")
+    exact = (
+        "encode again, to begin and end at the event's frames (default: copy the pictures, from "
+    )
+    exact += "the last key frame before an event)"
+    add("--exact", action="store_true", help=exact)
+    add("--reel", type=Path, metavar="FILE.mp4", help="one film of all events, encoded again")
+    add("--label", action="append", metavar="LABEL", help="only these events; may be repeated")
+    around = "show so many seconds before and after each event (default: 0)"
+    add("--around", type=float, default=0.0, metavar="SECONDS", help=around)
+    lists = "write no clip, but lists: VIDEO.csv for LosslessCut and VIDEO.edl for editors"
+    add("--lists", action="store_true", help=lists)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Cut the clips; a video that cannot be read is reported, and the others are cut."""
+    from actionspan.events import cutting
+    from actionspan.events.reading import read_events
+
+    if not arguments.around >= 0:
+        raise InputError(f"--around {arguments.around}: 0 seconds or more")
+    observed = read_events(arguments.events, arguments.videos)
+    clips = list(chosen(observed, arguments.videos, arguments.label, arguments.around))
+    if not clips:
+        raise InputError(f"{arguments.events}: no event of a video in {arguments.videos}")
+    if arguments.lists:
+        return write_lists(clips, {one.video_id: one.rate for one in observed}, arguments.out)
+    failed = 0
+    if arguments.reel is not None:
+        cutting.write_reel(clips, arguments.reel)
+        print(f"{arguments.reel}: {counted(len(clips), 'event')}")
+    else:
+        for clip in clips:
+            try:
+                cut = cutting.encode_clip if arguments.exact else cutting.copy_clip
+                cut(clip, arguments.out)
+            except InputError as error:
+                failed += 1
+                print(str(error), file=sys.stderr)
+        print(f"{arguments.out}: {counted(len(clips) - failed, 'clip')}")
+    return 1 if failed else 0
+
+
+def chosen(
+    observed: "list[Observed]", folder: Path, labels: list[str] | None, around: float
+) -> Iterator[Clip]:
+    """Yield the clips of the events with one of the labels, or any, in order of time."""
+    from actionspan.dataset.matching import Names
+    from actionspan.dataset.sharding import find_videos
+    from actionspan.files.text import file_name
+
+    files = find_videos(folder)
+    names = Names(files)
+    for one in observed:
+        video_id = names.find(one.video_id)
+        wanted = [each for each in one.instances if not labels or each.label in labels]
+        if video_id is None and wanted:
+            print(f"{one.video_id}: no such video in {folder}", file=sys.stderr)
+        if video_id is None:
+            continue
+        for number, each in enumerate(sorted(wanted, key=lambda each: each.start), start=1):
+            start, end = max(each.start - around, 0), each.end + around
+            end = min(end, one.seconds) if one.seconds else end
+            called = "-".join(filter(None, (video_id, f"{number:03d}", each.label)))
+            name = file_name(called.replace(" ", "_"))
+            yield Clip(files[video_id], start, end, each.label, name)
+
+
+def write_lists(clips: list[Clip], rates: dict[str, float], folder: Path) -> int:
+    """Write a list of cuts for each video, in two forms."""
+    from actionspan.dataset.formats.rows import csv_lines
+    from actionspan.files.storage import write_text
+    from actionspan.files.text import file_name
+
+    by_video: dict[Path, list[Clip]] = {}
+    for clip in clips:
+        by_video.setdefault(clip.video, []).append(clip)
+    for video, own in by_video.items():
+        stem = folder / file_name(video.stem)
+        rows = [[f"{clip.start:.3f}", f"{clip.end:.3f}", clip.label] for clip in own]
+        write_text(stem.with_suffix(".csv"), csv_lines(rows))
+        write_text(stem.with_suffix(".edl"), edl(own, rates.get(video.stem) or 25.0))
+    print(f"{folder}: lists of {counted(len(by_video), 'video')}")
+    return 0
+
+
+def edl(clips: list[Clip], rate: float) -> str:
+    """Return an edit decision list (CMX 3600) of clips of a video, one after the other."""
+    lines, at = [f"TITLE: {clips[0].video.stem}", "FCM: NON-DROP FRAME"], 0
+    whole = max(1, round(rate))
+    for number, clip in enumerate(clips, start=1):
+        first, last = (
+            round(clip.start * rate),
+            max(round(clip.end * rate), round(clip.start * rate) + 1),
+        )
+        times = [_timecode(frame, whole) for frame in (first, last, at, at + last - first)]
+        lines.append(f"{number:03d}  AX       V     C        {' '.join(times)}")
+        lines.append(f"* FROM CLIP NAME: {clip.video.name}")
+        if clip.label:
+            lines.append(f"* COMMENT: {clip.label}")
+        at += last - first
+    return "\n".join(lines) + "\n"
+
+
+def _timecode(frame: int, rate: int) -> str:
+    seconds, frames = divmod(frame, rate)
+    minutes, seconds = divmod(seconds, 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours:02d}:{minutes:02d}:{seconds:02d}:{frames:02d}"

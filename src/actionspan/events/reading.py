@@ -1,0 +1,86 @@
+"""Events of videos from a file of any form, with the durations that they need."""
+
+import argparse
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from actionspan.arrays import Float64
+from actionspan.dataset.formats.records import drop_unsound, report_left_out
+from actionspan.dataset.formats.registry import read_annotation_file
+from actionspan.dataset.tables import Instance, instances_of
+from actionspan.errors import InputError
+
+
+@dataclass(frozen=True, kw_only=True)
+class Observed:
+    """What happens in a video; `seconds` and `rate`, in frames a second, are 0 if not known."""
+
+    video_id: str
+    seconds: float
+    rate: float
+    instances: tuple[Instance, ...]
+
+    def spans(self, label: str) -> Float64:
+        """Return when a label applies: (N, 2) seconds, in order and apart, overlaps joined."""
+        return joined([(one.start, one.end) for one in self.instances if one.label == label])
+
+
+def add_events(parser: argparse.ArgumentParser) -> None:
+    """Add the flags of `read_events`."""
+    forms = "events.csv, corrections.csv, or annotations in any form"
+    parser.add_argument("events", type=Path, metavar="EVENTS", help=forms)
+    folder = "folder of the videos, for durations and frame rates that EVENTS leaves out"
+    parser.add_argument("--videos", type=Path, metavar="FOLDER", help=folder)
+
+
+def read_events(path: Path, videos: Path | None = None) -> list[Observed]:
+    """Return the videos of a file, by name, with what happens in them.
+
+    Raises:
+        InputError: The file cannot be read or names no video.
+    """
+    reading = read_annotation_file(path)
+    if videos is not None:
+        from actionspan.dataset.completing import complete  # opens video files
+
+        complete(reading, videos)
+    drop_unsound(reading)
+    report_left_out(reading)
+    if not reading.records:
+        raise InputError(f"{path}: no video in it")
+    return [
+        Observed(
+            video_id=record.video_id,
+            seconds=record.duration,
+            rate=record.fps,
+            instances=instances_of(record),
+        )
+        for record in sorted(reading.records, key=lambda record: record.video_id)
+    ]
+
+
+def need_durations(observed: list[Observed], path: Path) -> None:
+    """Raise InputError if a duration is not known."""
+    for one in observed:
+        if not one.seconds:
+            what = f"the duration of {one.video_id} is not known"
+            raise InputError(f"{path}: {what}; name the folder of the videos with --videos")
+
+
+def joined(spans: list[tuple[float, float]]) -> Float64:
+    """Return the union of spans as (N, 2) rows in order and apart."""
+    found: list[list[float]] = []
+    for start, end in sorted(spans):
+        if found and start <= found[-1][1]:
+            found[-1][1] = max(found[-1][1], end)
+        else:
+            found.append([start, end])
+    return np.array(found, np.float64).reshape(-1, 2)
+
+
+def overlap(spans: Float64, start: float, end: float) -> float:
+    """Return the seconds of spans (N, 2), apart from each other, inside a span of time."""
+    inside = np.minimum(spans[:, 1], end) - np.maximum(spans[:, 0], start)
+    return float(np.maximum(inside, 0).sum())

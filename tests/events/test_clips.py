@@ -1,0 +1,99 @@
+"""Clips of events: which frames they hold, copied or encoded again, and the lists of them."""
+
+import av
+import numpy as np
+import pytest
+
+from actionspan.cli import main
+from actionspan.errors import InputError
+from actionspan.events.clips import Clip, edl
+from actionspan.events.cutting import copy_clip, encode_clip, frames_of, write_reel
+
+RATE, SECONDS = 10, 8
+OPTIONS = {"g": "20", "sc_threshold": "0"}  # a key frame in two seconds
+
+
+@pytest.fixture(scope="module", params=["mp4", "mkv"])
+def film(request, tmp_path_factory):
+    """A film with sound; a frame shows its number in black and white, B-frames too."""
+    path = tmp_path_factory.mktemp("film") / f"film.{request.param}"
+    with av.open(str(path), "w") as file:
+        video = file.add_stream("libx264", rate=RATE, options=OPTIONS)
+        video.width, video.height, video.pix_fmt = 64, 48, "yuv420p"
+        audio = file.add_stream("aac", rate=16000, layout="mono")
+        for number in range(RATE * SECONDS):
+            bits = [255 * (number >> bit & 1) for bit in range(8)]
+            picture = np.tile(np.repeat(bits, 8)[None, :, None], (48, 1, 3)).astype(np.uint8)
+            file.mux(video.encode(av.VideoFrame.from_ndarray(picture, format="rgb24")))
+        file.mux(video.encode(None))
+        for start in range(0, 16000 * SECONDS, 1024):
+            sound = av.AudioFrame.from_ndarray(np.zeros((1, 1024), np.float32), "fltp", "mono")
+            sound.rate, sound.pts = 16000, start
+            file.mux(audio.encode(sound))
+        file.mux(audio.encode(None))
+    return path
+
+
+def numbers(path):
+    """Return the times of a film's frames and which of the original they are."""
+    with av.open(str(path)) as file:
+        frames = [(frame.time, frame.to_ndarray(format="rgb24")) for frame in file.decode(video=0)]
+    columns = [picture[:, 4::8].mean(axis=(0, 2)) > 127 for _, picture in frames]
+    found = [sum(int(bit) << place for place, bit in enumerate(bits)) for bits in columns]
+    return [time for time, _ in frames], found
+
+
+def clip(film, start, end):
+    return Clip(film, start, end, "jump", "one")
+
+
+def test_a_clip_encoded_again_has_the_frames_of_the_event(film, tmp_path):
+    path = encode_clip(clip(film, 3.1, 4.4), tmp_path)
+    times, found = numbers(path)
+    assert found == list(range(31, 44))
+    assert times == pytest.approx([k / RATE for k in range(13)], abs=0.002)
+
+
+def test_a_copied_clip_begins_at_the_key_frame_before_and_has_all_of_the_event(film, tmp_path):
+    path = copy_clip(clip(film, 3.1, 4.4), tmp_path)
+    assert path.suffix == film.suffix
+    times, found = numbers(path)
+    assert found[0] == 20
+    assert set(found) >= set(range(20, 44))
+    assert max(found) < 50  # the group of pictures may be longer by some
+    assert times[0] == pytest.approx(0, abs=0.05)
+    with av.open(str(path)) as file:
+        assert file.streams.audio
+
+
+def test_a_reel_is_one_event_after_the_other(film, tmp_path):
+    write_reel([clip(film, 1.0, 1.5), clip(film, 6.0, 6.3)], tmp_path / "reel.mp4")
+    times, found = numbers(tmp_path / "reel.mp4")
+    assert found == [10, 11, 12, 13, 14, 60, 61, 62]
+    assert (np.diff(times) > 0).all()
+    assert times[5] == pytest.approx(0.5, abs=0.01)
+
+
+def test_an_event_behind_the_end_is_one_line(film):
+    with pytest.raises(InputError, match=r"no frame from 20\.000 to 21\.000 s"):
+        list(frames_of(clip(film, 20.0, 21.0)))
+
+
+def test_the_command_cuts_what_it_can_and_reports_the_rest(film, tmp_path, capsys):
+    events = tmp_path / "events.csv"
+    events.write_text("video,start,end,label\nfilm,1,2,jump up\nfilm,3,4,fall\ngone,1,2,fall\n")
+    words = ["clips", str(events), "--videos", str(film.parent), "--out", str(tmp_path / "out")]
+    assert main([*words, "--label", "fall"]) == 0
+    assert [path.stem for path in (tmp_path / "out").iterdir()] == ["film-001-fall"]
+    assert "gone: no such video" in capsys.readouterr().err
+    assert main([*words, "--exact", "--around", "0.5"]) == 0
+    assert numbers(tmp_path / "out/film-001-jump_up.mp4")[1] == list(range(5, 25))
+    assert main([*words, "--lists"]) == 0
+    listed = (tmp_path / "out/film.csv").read_text()
+    assert listed == "1.000,2.000,jump up\n3.000,4.000,fall\n"
+
+
+def test_an_edit_decision_list_counts_frames(film):
+    lines = edl([clip(film, 1.0, 2.5), clip(film, 3661.04, 3662.0)], 25.0).splitlines()
+    assert lines[2].split()[-4:] == ["00:00:01:00", "00:00:02:12", "00:00:00:00", "00:00:01:12"]
+    assert lines[5].split()[-4:] == ["01:01:01:01", "01:01:02:00", "00:00:01:12", "00:00:02:11"]

@@ -1,0 +1,177 @@
+"""Time budgets, tables by frame and agreement, against closed forms and worked examples."""
+
+import csv
+import io
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from actionspan.cli import main
+from actionspan.dataset.tables import Instance
+from actionspan.events.agree import agreements, cohens_kappa, matches, paired
+from actionspan.events.budget import budget
+from actionspan.events.frames import rows
+from actionspan.events.reading import Observed, joined, overlap
+
+
+def observed(*segments, seconds=60.0, rate=10.0, name="a"):
+    instances = tuple(Instance(start=start, end=end, label=label) for start, end, label in segments)
+    return Observed(video_id=name, seconds=seconds, rate=rate, instances=instances)
+
+
+spans = st.lists(
+    st.tuples(st.integers(0, 590), st.integers(1, 100)).map(
+        lambda pair: (pair[0] / 10, min((pair[0] + pair[1]) / 10, 60.0))
+    ),
+    max_size=6,
+)
+
+
+@given(spans)
+def test_the_union_of_spans_covers_what_they_cover(given):
+    times = np.arange(0.05, 60, 0.1)
+    wanted = np.zeros(len(times), bool)
+    for start, end in given:
+        wanted |= (times > start) & (times < end)
+    union = joined(given)
+    assert overlap(union, 0, 60) == pytest.approx(0.1 * wanted.sum())
+    assert (union[1:, 0] > union[:-1, 1]).all()
+
+
+def test_a_time_budget_by_hand():
+    video = observed((0, 10, "eat"), (5, 15, "eat"), (50, 60, "eat"), (20, 22, "sleep"))
+    eat, sleep = budget([video])
+    assert (eat.count, eat.total_seconds, eat.mean_seconds) == (3, 25, 10)
+    assert (eat.per_minute, eat.share) == (3, pytest.approx(25 / 60))
+    assert (sleep.count, sleep.total_seconds, sleep.per_minute) == (1, 2, 1)
+
+
+def test_bins_add_up_and_the_last_is_shorter():
+    video = observed((8, 14, "eat"), (24.9, 25, "eat"), seconds=25.0)
+    found = list(budget([video], 10))
+    assert [(row.bin_start, row.bin_end) for row in found] == [(0, 10), (10, 20), (20, 25)]
+    assert [row.count for row in found] == [1, 0, 1]
+    assert [row.total_seconds for row in found] == pytest.approx([2, 4, 0.1])
+    assert found[2].per_minute == pytest.approx(12)
+    assert found[1].mean_seconds is None
+
+
+def test_a_label_that_a_video_lacks_is_a_row_of_zeros():
+    both = [observed((0, 1, "eat")), observed(name="b")]
+    assert [(row.video, row.count) for row in budget(both)] == [("a", 1), ("b", 0)]
+
+
+def test_frames_are_inside_from_their_start_to_before_the_end():
+    times, applies = rows(observed((0.2, 0.5, "eat"), seconds=1.0), ["eat", "sleep"], None)
+    assert times.tolist() == pytest.approx([k / 10 for k in range(10)])
+    assert applies[:, 0].tolist() == [0, 0, 1, 1, 1, 0, 0, 0, 0, 0]
+    assert not applies[:, 1].any()
+
+
+def test_a_bin_is_inside_if_half_of_it_is():
+    _, applies = rows(observed((0.5, 2.4, "eat"), seconds=3.5), ["eat"], 1.0)
+    assert applies[:, 0].tolist() == [1, 1, 0, 0]
+
+
+def test_kappa_of_cohens_definition():
+    # 20 both yes, 5 first alone, 10 second alone, 15 neither: the usual worked example, 0.4
+    assert cohens_kappa(35 / 50, 25 / 50, 30 / 50) == pytest.approx(0.4)
+    assert cohens_kappa(1, 0, 0) is None
+
+
+@given(spans, spans)
+def test_kappa_by_time_is_that_of_many_samples(first, second):
+    one = observed(*((start, end, "eat") for start, end in first))
+    other = observed(*((start, end, "eat") for start, end in second))
+    found = agreements([(one, other)])
+    if not first and not second:
+        assert found == []
+        return
+    times = np.arange(0.05, 60, 0.1)
+    yes = [
+        np.any([(times > start) & (times < end) for start, end in own], axis=0)
+        if own
+        else np.zeros(len(times), bool)
+        for own in (first, second)
+    ]
+    agreed = (yes[0] == yes[1]).mean()
+    assert found[0].agreed == pytest.approx(agreed)
+    kappa = cohens_kappa(agreed, yes[0].mean(), yes[1].mean())
+    assert found[0].kappa == (None if kappa is None else pytest.approx(kappa, abs=1e-9))
+
+
+def test_as_many_bouts_match_as_can():
+    first = np.array([[0.0, 10.0], [4.0, 14.0]])
+    second = np.array([[3.0, 11.0]])
+    assert matches(first, second) == pytest.approx([7 / 11])  # 0.636 and 0.636: one pair
+    # the closest pair alone would leave the others without any
+    first, second = np.array([[0.0, 10.0], [3.0, 13.0]]), np.array([[2.0, 12.0], [6.0, 16.0]])
+    assert len(matches(first, second)) == 2
+    assert matches(first, np.zeros((0, 2))) == []
+
+
+def test_only_videos_of_both_are_compared():
+    one, two = observed(name="a"), observed(name="b", seconds=0.0)
+    assert paired([one], [two]) == []
+    known = paired([two], [observed((0, 1, "eat"), name="b", seconds=9.0)])
+    assert known[0][0].seconds == 9.0
+
+
+@pytest.fixture
+def table(tmp_path):
+    def table(name, *lines, header="video,start,end,label,seconds"):
+        path = tmp_path / name
+        path.write_text("\n".join([header, *lines]) + "\n")
+        return path
+
+    return table
+
+
+def test_the_commands_print_what_they_find(table, capsys):
+    first = table("a.csv", "film,1,3,eat,10", "film,5,6,sleep,10")
+    second = table("b.csv", "film,1,3,eat,10")
+    assert main(["budget", str(first), "--bin", "5"]) == 0
+    found = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+    assert [row["total_seconds"] for row in found] == ["2", "0", "0", "1"]
+    assert main(["agree", str(first), str(second), "--json"]) == 0
+    eat, sleep = json.loads(capsys.readouterr().out)
+    assert (eat["kappa"], eat["matched"]) == (1, 1)
+    assert (sleep["kappa"], sleep["first"], sleep["second"]) == (0, 1, 0)
+
+
+def test_tables_and_a_chart_are_written(table, tmp_path):
+    first = table("a.csv", "film,1,3,=eat,10", "film,5,6,sleep,10")
+    out = tmp_path / "frames"
+    assert main(["frames", str(first), "--bin", "2", "--out", str(out)]) == 0
+    lines = (out / "film.csv").read_text().splitlines()
+    assert lines[0] == "bin,seconds,'=eat,sleep"
+    assert lines[1:3] == ["0,0.0000,1,0", "1,2.0000,1,0"]
+    for more in ([], ["--bin", "2"]):
+        chart = tmp_path / f"chart{len(more)}.svg"
+        words = ["budget", str(first), "--out", str(tmp_path / "b.csv"), "--chart", str(chart)]
+        assert main([*words, *more]) == 0
+        assert "sleep" in chart.read_text()
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (["budget", "a.csv"], "the duration of film is not known"),
+        (["frames", "b.csv"], "the frame rate of film is not known"),
+        (["budget", "b.csv", "--bin", "0"], "--bin 0.0: above 0 seconds"),
+        (["agree", "b.csv", "c.csv"], "names no video of"),
+        (["clips", "b.csv", "--videos", "."], "no event of a video in"),
+        (["clips", "b.csv", "--videos", ".", "--around", "-1"], "--around -1.0: 0 seconds"),
+    ],
+)
+def test_what_is_missing_is_one_line(table, tmp_path, monkeypatch, capsys, words, line):
+    monkeypatch.chdir(tmp_path)
+    table("a.csv", "film,1,3,eat", header="video,start,end,label")
+    table("b.csv", "film,1,3,eat,10")
+    table("c.csv", "other,1,3,eat,10")
+    assert main(words) == 2
+    said = capsys.readouterr().err.strip().splitlines()[-1]
+    assert line in said
