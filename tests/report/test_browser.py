@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from actionspan.dataset.tables import Instance
+from actionspan.proposals.segments import ranked_rows
 from actionspan.report.content import Chart, Series
 from report import pages
 from report.conftest import PATIENCE, need_browser
@@ -749,3 +750,41 @@ def test_help_names_every_key(show):
     keys = set(re.split(r"\s+", " ".join(tab.locator("#help kbd").all_inner_texts())))
     wanted = "space ← → , . home end n p enter j k + − 0 m f / ? a x [ ] s e l i delete z d escape"
     assert set(wanted.split()) == keys
+
+
+def test_on_a_phone_a_tap_shows_what_it_opens_and_a_finger_finds_its_target(show):
+    tab = show(pages.page(), width=390, height=844, has_touch=True, is_mobile=True)
+    tab.locator(".event-lane .segment").first.tap()
+    box = tab.get_by_role("button", name="Accept").bounding_box()
+    tab.wait_for_function(
+        """() => [...document.querySelectorAll('#inspector button')]
+            .find((one) => one.textContent === 'Accept').getBoundingClientRect().bottom
+            <= innerHeight"""
+    )
+    box = tab.get_by_role("button", name="Accept").bounding_box()
+    assert 0 <= box["y"] <= 844 - box["height"]
+    for target in (".event-lane .segment", ".proposal-lane .segment", ".tick", "#toggle"):
+        assert tab.locator(target).first.bounding_box()["height"] >= 40
+
+
+def test_the_page_says_where_to_begin_and_when_nothing_is_likely(show):
+    some = show(pages.page())
+    assert "then tick Done" in some.locator("#inspector").inner_text()
+    none = show(pages.page([pages.video(events=())]))
+    assert "No event is likely enough" in none.locator("#inspector").inner_text()
+
+
+def test_events_of_unknown_chance_show_their_rank(show):
+    tab = show(pages.page([pages.video(events=ranked_rows([[1.0, 2.0], [4.0, 6.0]]))]))
+    names = tab.locator(".event-lane .segment .name").all_inner_texts()
+    assert names == ["no. 1", "no. 2"]
+
+
+def test_the_label_of_another_video_is_not_written_to_the_next(show):
+    tab = show(pages.page([pages.video("one"), pages.video("two")]))
+    tab.locator(".event-lane .segment").first.click()
+    tab.locator("#segment-label").fill("wave")
+    tab.locator("#segment-label").press("Enter")
+    tab.locator("#list button").nth(1).click()
+    tab.locator("#add-segment").click()
+    assert tab.locator("#segment-label").input_value() == ""

@@ -53,7 +53,7 @@ SEED = 1
 FEWEST = 2  # videos with instances, without which nothing is learned
 FOLDS = 3
 BASE_VIDEOS = 2  # how many corrected videos the included model weighs as much as
-FEWEST_RIGHT = 20  # instances below which events have ranks in place of chances
+FEWEST_FOR_CHANCES = 50  # instances; of fewer, chances were off by up to 0.5 (docs/benchmarks.md)
 Truth = Mapping[str, Sequence[Instance]]
 Cells = tuple[Float64, Float64]  # (N, 2) segments in seconds and the density (N,) at each
 
@@ -118,7 +118,7 @@ def learn(videos: Sequence[Encoded], truth: Truth, out: Path, processes: int = 0
         "instances": sum(map(len, truth.values())),
         "labels": len({each.label for own in truth.values() for each in own if each.label}),
     }
-    few = counts["instances"] < FEWEST_RIGHT
+    few = counts["instances"] < FEWEST_FOR_CHANCES
     calibrated = _calibration(before, truth)
     uses: Literal["own", "included"] = "included"
     if len(useful) >= FEWEST:

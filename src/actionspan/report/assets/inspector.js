@@ -23,8 +23,10 @@ import { on, state } from "./state.js";
 
 const NEW_SECONDS = 2; // of a segment that is added at the playhead
 const MOST_LISTED = 8;
+const BEGIN = "Watch the video, accept, move or add what happens, then tick Done.";
 const HINT =
   "Click a segment, or step through them with n and p. Drag across an empty part of the Corrected lane to add one.";
+const UNSURE = "No event is likely enough to be shown; these may be some.";
 
 /* ---- what is done with the chosen segment ---- */
 
@@ -202,7 +204,9 @@ function drawNothing() {
     );
   const none = el("p", { class: "quiet" }, "Nothing was found in this video.");
   byId("inspector").replaceChildren(
+    el("p", {}, BEGIN),
     el("h3", {}, events.length ? "Events found" : "Best proposals"),
+    found.length && !events.length ? el("p", { class: "quiet" }, UNSURE) : "",
     found.length
       ? el("ol", { class: "found" }, ...found.map((segment) => el("li", {}, line(segment))))
       : none,
@@ -221,8 +225,15 @@ function draw() {
   byId("done").checked = correctionsOf(state.entry).done;
 }
 
+/** Bring what a tap has opened onto a narrow screen. */
+function showChosen(segment) {
+  if (segment && matchMedia("(max-width: 899px)").matches)
+    byId("inspector").scrollIntoView({ block: "nearest" });
+}
+
 export function startInspector() {
   for (const name of ["video", "chosen", "edits"]) on(name, draw);
+  on("chosen", showChosen);
   document.addEventListener("pointerdown", endTyping, true);
   byId("add-segment").addEventListener("click", commands.add);
   byId("undo-edit").addEventListener("click", commands.undo);

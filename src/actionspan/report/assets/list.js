@@ -28,6 +28,7 @@ const addressOf = (entry) => `#${encodeURIComponent(entry.id.toWellFormed())}`;
 export function open(entry, { focus = false } = {}) {
   if (state.entry === entry) return;
   state.chosen = null;
+  state.lastLabel = ""; // of another video
   state.entry = entry;
   state.video = readVideo(entry);
   byId("video-name").textContent = entry.id;
