@@ -36,17 +36,45 @@ def round_of_three(footage, tmp_path_factory):
     return learn(videos, known, out, processes=2), out
 
 
-def test_one_video_leaves_the_included_model_as_it_is(footage, tmp_path):
+def test_one_event_leaves_the_included_model_as_it_is(footage, tmp_path):
     videos, truth = footage
     name = videos[0].video.video_id
-    learned = learn(videos, {name: truth[name]}, tmp_path)
+    learned = learn(videos, {name: truth[name][:1]}, tmp_path)
     assert learned.uses == "included"
     assert set(learned.figures) == {"included", "motion"}
-    assert "needs 2 videos" in learned.sentence()
+    assert "too little happens" in learned.sentence()
     kept = load_bundle(tmp_path)
     for one in videos:
         for mine, theirs in zip(expected(kept, one), expected(included(), one), strict=True):
             assert np.array_equal(mine, theirs)
+
+
+def test_one_video_is_learned_from_and_tried_on_its_halves(footage, tmp_path):
+    videos, truth = footage
+    learned = learn(videos, {"video1": truth["video1"]}, tmp_path, processes=2)
+    assert "halves that it had not seen" in learned.sentence()
+    assert learned.figures["own"].auc > learned.figures["included"].auc
+    model = load_bundle(tmp_path)
+    only = {"video3": truth["video3"]}
+    found, before = (
+        figures_of({"video3": expected(each, videos[3])}, only) for each in (model, included())
+    )
+    assert found.auc > before.auc
+
+
+def test_halves_are_cut_between_events_and_hold_them_all(footage, tmp_path):
+    one, instances = footage[0][1], footage[1]["video1"]
+    pieces, known = learning._halves(one, instances, tmp_path)
+    assert [len(own) for own in known.values()] == [1, 2]
+    (first,), second = known["half-0"], known["half-1"]
+    at = pieces[0].video.duration_seconds
+    assert instances[0].end < at < instances[1].start
+    assert (first.start, first.end) == (instances[0].start, instances[0].end)
+    assert second[0].start == pytest.approx(instances[1].start - at)
+    raw, facts = one.read()
+    parts = [piece.read() for piece in pieces]
+    assert np.array_equal(np.concatenate([part[0]["rgb"] for part in parts]), raw["rgb"])
+    assert np.allclose(np.append(parts[0][1]["time"], parts[1][1]["time"] + at), facts["time"])
 
 
 def test_a_model_that_finds_more_is_used_and_carries_on_from_the_included_one(

@@ -3,6 +3,7 @@
 from collections import Counter
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -73,7 +74,7 @@ def test_parts_stay_what_they_are():
     st.dictionaries(
         st.sampled_from("abcdefgh"),
         st.lists(st.sampled_from([UNSHARED, 0, 1, 2, 7]), min_size=1, max_size=20).map(np.array),
-        min_size=1,
+        min_size=2,
     ),
     st.integers(2, 5),
 )
@@ -92,6 +93,15 @@ def test_shared_footage_is_of_one_part_and_other_steps_of_their_videos(footage, 
         assert set(divided[name][each == UNSHARED]) <= {own[name]}
     again = divide_steps(dict(reversed(footage.items())), parts)
     assert all(np.array_equal(again[name], divided[name]) for name in footage)
+
+
+@pytest.mark.parametrize(("steps", "stretches"), [(24, 3), (100, 3), (20, 2), (15, 1), (1, 1)])
+def test_a_single_video_is_divided_into_stretches_long_enough(steps, stretches):
+    """Else the member that leaves it out would have learned nothing, and be one of three."""
+    (parts,) = divide_steps({"a": np.full(steps, UNSHARED)}, 3).values()
+    assert (np.diff(parts) >= 0).all()
+    assert sorted(set(parts)) == list(range(stretches))
+    assert min(np.bincount(parts)) >= min(steps, 8) - 1
 
 
 def test_footage_goes_where_the_fewest_steps_are():

@@ -15,7 +15,7 @@ from actionspan.errors import InputError
 from actionspan.features.collect import MOTION, STREAMS
 from actionspan.features.one_pass import encode_shard
 from actionspan.features.settings import VideoSettings
-from actionspan.files.storage import open_h5, read_json, write_json
+from actionspan.files.storage import create_h5, open_h5, read_json, write_json
 from actionspan.files.text import file_name
 from actionspan.propose.results import source_of
 from actionspan.running.shards import ShardWork
@@ -60,4 +60,27 @@ def encode(path: Path, folder: Path, how: ShardWork | None = None) -> Encoded:
         reasons = encode_shard([video], shard, VideoSettings(), how)
         video = replace(video, error=reasons.get(video.video_id, ""))
     write_json(note, {"source": source, "video": {**asdict(video), "path": str(path)}})
+    return Encoded(video=video, shard=shard)
+
+
+def stretch(one: Encoded, start: float, end: float, shard: Path) -> Encoded:
+    """Return the time from start to end, in seconds, as a video of its own, in a new file.
+
+    Raises:
+        ValueError: No snippet is there.
+    """
+    raw, facts = one.read()
+    inside = (facts["time"] >= start) & (facts["time"] < end)
+    if not inside.any():
+        raise ValueError(f"no snippet from {start} to {end} s")
+    name = shard.stem
+    cuts = facts.pop(CUTS)
+    shown = cuts[(cuts[:, 0] > start) & (cuts[:, 0] < end)]
+    with open_h5(one.shard) as whole, create_h5(shard, "") as file:
+        file.attrs.update({key: whole.attrs[key] for key in ("description", "settings")})
+        group = file.create_group(name)
+        for key, values in {**raw, **facts}.items():
+            group[key] = values[inside] - (start if key == "time" else 0)
+        group[CUTS] = shown - [start, 0]
+    video = replace(one.video, video_id=name, duration_seconds=end - start, sha256=name)
     return Encoded(video=video, shard=shard)

@@ -46,6 +46,8 @@ def run(arguments: argparse.Namespace) -> int:
         one.video.video_id: known.within(one.video.video_id, one.video.duration_seconds)
         for one in encoded
     }
+    if not corrected:
+        raise InputError(f"{arguments.annotations}: names no video of these")
     if not any(truth.values()):
         some = counted(len(corrected), "video")
         line = f"nothing happens in the {some} that it names and that can be read"

@@ -2,11 +2,12 @@
 
 The model learns from all corrected videos and carries on from the one that comes with actionspan:
 what is expected at a segment is the mean of both, in which the included model weighs as much as two
-videos. It is tried by cross-validation on the same videos against the included model alone and
-against grouped motion, and used only where it finds more than both.
+videos. It is tried by cross-validation on the same videos, of a single one on its halves, against
+the included model alone and against grouped motion, and used only where it finds more than both.
 """
 
 import os
+import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -43,14 +44,13 @@ from actionspan.proposals.model_bundle import (
 )
 from actionspan.proposals.selection import Calibration, calibrate, distinct_events, right_events
 from actionspan.propose.proposer import predicted
-from actionspan.review.footage import Encoded
+from actionspan.review.footage import Encoded, stretch
 from actionspan.running.apart import worker_pool
 from actionspan.temporal.prediction import predict
 from actionspan.temporal.settings import TemporalSettings
 from actionspan.temporal.training import train
 
 SEED = 1
-FEWEST = 2  # videos with instances, without which nothing is learned
 FOLDS = 3
 BASE_VIDEOS = 2  # how many corrected videos the included model weighs as much as
 FEWEST_FOR_CHANCES = 50  # instances; of fewer, chances were off by up to 0.5 (docs/benchmarks.md)
@@ -83,10 +83,11 @@ class Learned:
             f"{counted(self.videos, 'corrected video')}, {counted(self.instances, 'instance')}"
         )
         if "own" not in self.figures:
-            missing = f"a model of your own needs {FEWEST} videos in which something happens"
+            missing = "too little happens in it to try a model of your own"
             return f"{learned}: the included model is used; {missing}."
         found = {name: f"{round(each.auc)}" for name, each in self.figures.items()}
-        tried = f"{found['own']} % of what happens in them, tried on videos that it had not seen"
+        apart = "videos" if self.videos > 1 else "halves"
+        tried = f"{found['own']} % of what happens, tried on {apart} that it had not seen"
         others = f"the included one {found['included']} %, motion alone {found['motion']} %"
         end = "it is used" if self.uses == "own" else "so it is not used, until it finds more"
         return f"{learned}: your model finds {tried}; {others}; {end}."
@@ -108,10 +109,13 @@ def learn(videos: Sequence[Encoded], truth: Truth, out: Path, processes: int = 0
     useful = [one for one in corrected if truth[one.video.video_id]]
     included = bundle_path(Path(DEMO))
     base = load_bundle(included)
-    before = {one.video.video_id: expected(base, one) for one in corrected}
+    tried, known = corrected, truth
+    if len(useful) == 1:  # what is learned from a half of it is tried on the other
+        tried, known = _halves(useful[0], truth[useful[0].video.video_id], out)
+    before = {one.video.video_id: expected(base, one) for one in tried}
     figures = {
-        "included": figures_of(before, truth),
-        "motion": figures_of({}, truth, {one.video.video_id: motion_of(one) for one in corrected}),
+        "included": figures_of(before, known),
+        "motion": figures_of({}, known, {one.video.video_id: motion_of(one) for one in tried}),
     }
     counts = {
         "videos": len(corrected),
@@ -119,19 +123,18 @@ def learn(videos: Sequence[Encoded], truth: Truth, out: Path, processes: int = 0
         "labels": len({each.label for own in truth.values() for each in own if each.label}),
     }
     few = counts["instances"] < FEWEST_FOR_CHANCES
-    calibrated = _calibration(before, truth)
+    calibrated = _calibration(before, known)
     uses: Literal["own", "included"] = "included"
-    if len(useful) >= FEWEST:
-        folds = _folds(corrected, truth)
-        jobs = [(corrected, out / "whole")]
+    if sum(map(bool, known.values())) > 1:
+        folds = _folds(tried, known)
+        jobs = [(corrected, truth, out / "whole")]
         jobs += [
-            ([one for one in corrected if one not in held], out / f"fold-{number}")
+            ([one for one in tried if one not in held], known, out / f"fold-{number}")
             for number, held in enumerate(folds)
         ]
         pool = worker_pool(min(processes or os.cpu_count() or 1, len(jobs)))
         try:
-            running = [pool.submit(_train, job, truth, place) for job, place in jobs]
-            for job in running:
+            for job in [pool.submit(_train, *given) for given in jobs]:
                 job.result()
         finally:
             pool.shutdown(cancel_futures=True)
@@ -139,11 +142,13 @@ def learn(videos: Sequence[Encoded], truth: Truth, out: Path, processes: int = 0
         for number, held in enumerate(folds):
             bundle = load_bundle(out / f"fold-{number}")
             own |= {one.video.video_id: expected(bundle, one) for one in held}
-        figures = {"own": figures_of(own, truth), **figures}
+        figures = {"own": figures_of(own, known), **figures}
         if figures["own"].auc > max(figures["included"].auc, figures["motion"].auc):
-            uses, calibrated = "own", _calibration(own, truth)
+            uses, calibrated = "own", _calibration(own, known)
     source = out / "whole/model.pt" if uses == "own" else included
     calibrate_bundle(source, out / "model.pt", calibrated, ranks=few)
+    for place in (out / "whole", out / "halves", *out.glob("fold-*")):
+        shutil.rmtree(place, ignore_errors=True)
     learned = Learned(uses=uses, figures=figures, ranks=few, **counts)
     content = {**vars(learned), "figures": {key: each._asdict() for key, each in figures.items()}}
     write_json(out / "learned.json", {**content, "sentence": learned.sentence()})
@@ -206,6 +211,28 @@ def _calibration(cells: Mapping[str, Cells], truth: Truth) -> Calibration:
         right.append(right_events(segments, segments_of(truth[name])))
     total = sum(map(len, truth.values()))
     return calibrate(np.concatenate(gains), np.concatenate(right), total)
+
+
+def _halves(
+    one: Encoded, instances: Sequence[Instance], out: Path
+) -> tuple[list[Encoded], dict[str, list[Instance]]]:
+    """Cut a video between two of its events, half of them on each side, if it has two."""
+    ordered = sorted(instances, key=lambda each: each.start)
+    if len(ordered) < 2:
+        return [one], {one.video.video_id: list(instances)}
+    middle = len(ordered) // 2
+    at = (max(each.end for each in ordered[:middle]) + ordered[middle].start) / 2
+    pieces, truth = [], {}
+    for number, (start, end) in enumerate(((0.0, at), (at, one.video.duration_seconds))):
+        name = f"half-{number}"
+        pieces.append(stretch(one, start, end, out / f"halves/{name}.h5"))
+        inside = [(max(each.start, start), min(each.end, end), each.label) for each in ordered]
+        truth[name] = [
+            Instance(start=first - start, end=last - start, label=label)
+            for first, last, label in inside
+            if last > first
+        ]
+    return pieces, truth
 
 
 def _folds(corrected: Sequence[Encoded], truth: Truth) -> list[list[Encoded]]:

@@ -166,14 +166,22 @@ def divide(video_ids: Iterable[str], parts: int) -> dict[str, int]:
     return {name: place % parts for place, name in enumerate(ranked)}
 
 
+_FEWEST = 8  # steps of a stretch
+
+
 def divide_steps(footage: Mapping[str, Int64], parts: int) -> dict[str, Int64]:
     """Return the part (T,) of each step of the training videos.
 
     `footage` is what the steps (T,) of each video show: `features.footage.shared_footage`. A step
     is in the part of its video (`divide`), unless it shows footage that videos share: each piece
     goes as a whole to one of the parts of its videos, the one with the fewest steps so far. A piece
-    as large as a part is what all videos look like, and stays with them.
+    as large as a part is what all videos look like, and stays with them. A single video is divided
+    into stretches, so that each part leaves something to learn from.
     """
+    if len(footage) == 1:
+        ((name, steps),) = footage.items()
+        parts = min(parts, max(len(steps) // _FEWEST, 1))
+        return {name: np.arange(len(steps)) * parts // max(len(steps), 1)}
     own = divide(footage, parts)
     divided = {name: np.full(len(shown), own[name], np.int64) for name, shown in footage.items()}
     where: defaultdict[int, list[tuple[str, Int64]]] = defaultdict(list)
