@@ -1,0 +1,60 @@
+"""When the served page learns, without any video being looked at."""
+
+import json
+
+import pytest
+
+from actionspan.review.work import ReviewWork
+
+STATE = {"segments": [], "done": True}
+
+
+@pytest.fixture
+def work(tmp_path):
+    videos = {f"v{number}": tmp_path / f"v{number}.mp4" for number in range(12)}
+    return ReviewWork(tmp_path / "out", videos, threads=1)
+
+
+def finish(work, *numbers, version=0):
+    for number in numbers:
+        work.corrections.save(f"v{number}", version, STATE, [])
+
+
+def test_it_learns_from_the_first_video_and_then_from_a_quarter_more(work):
+    assert not work._enough()
+    finish(work, 0)
+    assert work._enough()
+    finish(work, *range(1, 8))
+    work._learned_from = {f"v{number}": 1 for number in range(8)}
+    assert not work._enough()
+    finish(work, 8)
+    assert not work._enough()
+    finish(work, 9)
+    assert work._enough()
+
+
+def test_a_video_that_was_changed_again_can_be_learned_from_when_asked(work):
+    finish(work, 0)
+    work._learned_from = {"v0": 1}
+    assert work.status()["new"] == 0
+    finish(work, 0, version=1)
+    assert work.status()["new"] == 1
+    assert not work._enough()  # not by itself
+
+
+def test_a_start_without_anything_is_a_page_without_videos(work):
+    text = work.page.read_text()
+    assert 'id="learn"' in text
+    assert work.status()["said"] == ""
+    assert work.video("v0").name == "v0.mp4"
+    assert work.video("other") is None
+
+
+def test_what_was_learned_before_is_said_after_a_new_start(tmp_path):
+    folder = tmp_path / "out"
+    (folder / "model").mkdir(parents=True)
+    (folder / "model/learned.json").write_text(json.dumps({"sentence": "Two videos."}))
+    (folder / "model/learned_from.json").write_text('{"v0": 3}')
+    again = ReviewWork(folder, {"v0": tmp_path / "v0.mp4"}, threads=1)
+    assert again.status()["said"] == "Two videos."
+    assert again._learned_from == {"v0": 3}
