@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 from actionspan.dataset.tables import Instance
+from actionspan.errors import InputError
+from actionspan.files.torch_files import read_torch, write_torch
 from actionspan.proposals.bundle import DEMO, bundle_path
 from actionspan.proposals.model_bundle import load_bundle
 from actionspan.propose.proposer import proposed_of
@@ -190,3 +192,21 @@ def test_folds_hold_out_each_video_once_and_share_those_with_instances(footage, 
     held = [one.video.video_id for fold in folds for one in fold]
     assert sorted(held) == sorted(known)
     assert all(any(known[one.video.video_id] for one in fold) for fold in folds)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"mixture": [0.5]}, "mixture"),
+        ({"mixture": [0.5, -1.0]}, "mixture"),
+        ({"format": "other"}, "not a complete model"),
+        ({"base": {}}, "without a base"),
+        ({"density": None}, "either an evaluator or a density"),
+    ],
+)
+def test_a_forged_base_is_one_line(round_of_three, tmp_path, change, said):
+    content = read_torch(round_of_three[1] / "model.pt")
+    write_torch(tmp_path / "model.pt", {**content, "base": {**content["base"], **change}})
+    with pytest.raises(InputError, match=said) as raised:
+        load_bundle(tmp_path)
+    assert "\n" not in str(raised.value)

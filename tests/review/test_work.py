@@ -1,6 +1,7 @@
 """When the served page learns, without any video being looked at."""
 
 import json
+from types import SimpleNamespace
 
 import pytest
 
@@ -25,7 +26,7 @@ def test_it_learns_from_the_first_video_and_then_from_a_quarter_more(work):
     finish(work, 0)
     assert work._enough()
     finish(work, *range(1, 8))
-    work._learned_from = {f"v{number}": 1 for number in range(8)}
+    work._tried = {f"v{number}" for number in range(8)}
     assert not work._enough()
     finish(work, 8)
     assert not work._enough()
@@ -35,7 +36,7 @@ def test_it_learns_from_the_first_video_and_then_from_a_quarter_more(work):
 
 def test_a_video_that_was_changed_again_can_be_learned_from_when_asked(work):
     finish(work, 0)
-    work._learned_from = {"v0": 1}
+    work._learned_from, work._tried = {"v0": 1}, {"v0"}
     assert work.status()["new"] == 0
     finish(work, 0, version=1)
     assert work.status()["new"] == 1
@@ -58,3 +59,15 @@ def test_what_was_learned_before_is_said_after_a_new_start(tmp_path):
     again = ReviewWork(folder, {"v0": tmp_path / "v0.mp4"}, threads=1)
     assert again.status()["said"] == "Two videos."
     assert again._learned_from == {"v0": 3}
+
+
+def test_what_could_not_be_learned_is_said_and_not_tried_again_by_itself(work, monkeypatch):
+    monkeypatch.setattr(work, "_propose", lambda *given: None)
+    monkeypatch.setattr(work, "_write_page", lambda: None)
+    finish(work, 0)  # the file of the video is not there
+    work._encoded["v0"] = SimpleNamespace(video=SimpleNamespace(video_id="v0"))
+    work._results["v0"] = None
+    work._learn()
+    assert work.status()["said"].startswith("Not learned: actionspan learn:")
+    assert not work._enough()
+    assert work.status()["new"] == 1  # it can be asked for

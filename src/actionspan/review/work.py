@@ -45,6 +45,7 @@ class ReviewWork:
         self._results: dict[str, Result] = {}
         self._broken: dict[str, str] = {}
         self._learned_from = read_json(self._note) if self._note.exists() else {}
+        self._tried = set(self._learned_from)  # whether or not it came to anything
         self._doing, self._failure, self._version = "starting", "", 0
         self._wake, self._asked, self._closed = threading.Condition(), False, False
         self._child: subprocess.Popen[str] | None = None
@@ -96,8 +97,8 @@ class ReviewWork:
 
     def _enough(self) -> bool:
         """Return whether there are a quarter more corrected videos than were learned from."""
-        new = [name for name in self.corrections.done() if name not in self._learned_from]
-        return len(new) >= max(1, len(self._learned_from) // 4)
+        new = [name for name in self.corrections.done() if name not in self._tried]
+        return len(new) >= max(1, len(self._tried) // 4)
 
     def _work(self) -> None:
         try:
@@ -109,8 +110,11 @@ class ReviewWork:
                     wanted, self._asked = self._asked or self._enough(), False
                 if wanted and not self._closed:
                     self._learn()
-        except (InputError, JobError, OSError) as error:
-            self._doing, self._failure = "", f"Stopped: {error}"
+        except Exception as error:  # the page still keeps corrections, and says so
+            self._doing = ""
+            self._failure = f"Stopped: {error}. Corrections are kept; start it again to go on."
+            if not isinstance(error, (InputError, JobError, OSError)):
+                raise
 
     def _look(self) -> None:
         """Encode each video, and propose for it; then copy those that browsers do not play."""
@@ -135,7 +139,10 @@ class ReviewWork:
             if result.unplayable and not copy.is_file() and not self._closed:
                 self._doing = f"making a copy of {name} that browsers play"
                 copy.parent.mkdir(parents=True, exist_ok=True)
-                write_playable(self.videos[name], copy)
+                try:
+                    write_playable(self.videos[name], copy)
+                except InputError as error:
+                    self._broken[name] = str(error)
                 self._write_page()
 
     def _learn(self) -> None:
@@ -157,7 +164,8 @@ class ReviewWork:
             self._failure = f"Not learned: {reason[0]}"
         else:
             write_json(self._note, versions)
-        self._learned_from = versions
+            self._learned_from = versions
+        self._tried = set(versions)
         bundle = self._bundle()
         for number, one in enumerate(self._encoded.values(), start=1):
             name = one.video.video_id
