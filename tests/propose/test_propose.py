@@ -561,7 +561,7 @@ def test_events_are_printed_as_json_as_soon_as_they_are_known(trained, tmp_path,
     assert [row["events"] for row in printed] == [events[path.stem] for path in trained.videos[:2]]
 
 
-def test_a_least_score_leaves_the_others_out(trained, tmp_path):
+def test_a_least_score_leaves_the_others_out(trained, tmp_path, capsys):
     words = [trained.videos[0], "--model", "none"]
     assert propose(tmp_path, *words) == 0
     (rows,) = results(tmp_path).values()
@@ -570,6 +570,9 @@ def test_a_least_score_leaves_the_others_out(trained, tmp_path):
     kept = [row for row in rows if row["score"] >= bar]
     assert 0 < len(kept) < len(rows)
     assert list(results(tmp_path).values()) == [kept]
+    assert "no event" not in capsys.readouterr().out
+    assert propose(tmp_path, *words, "--min-score", 1000) == 0
+    assert "proposals of 1 video, 1 done before, no event in 1; open" in capsys.readouterr().out
 
 
 def test_proposals_are_a_data_frame(trained):

@@ -79,7 +79,7 @@ def run(arguments: argparse.Namespace) -> int:
     shown = Shown(top=arguments.top, minimum_score=arguments.min_score)
     made_by = digest(__version__, file_sha256(model) if model else _UNTRAINED)
     folder = ResultFolder(arguments.out, made_by, overwrite=arguments.overwrite)
-    done, before, broken = 0, 0, len(passed)
+    done, before, broken, empty = 0, 0, len(passed), 0
     try:
         loading = (model, arguments.threads, arguments.device)
         for made in each_video(folder, videos, truth, shown, loading, quiet=arguments.quiet):
@@ -88,6 +88,7 @@ def run(arguments: argparse.Namespace) -> int:
                 _say(made.reason)
                 continue
             done, before = done + 1, before + made.before
+            empty += not made.summary["events"]
             if arguments.json:
                 print(json.dumps(made.summary), flush=True)
     finally:
@@ -106,6 +107,7 @@ def run(arguments: argparse.Namespace) -> int:
         said += [f"{before} done before"] * (before > 0)
         said += [f"{broken} could not be read"] * (broken > 0)
         said += [f"{in_folder} in the folder"] * (in_folder > done)
+        said += [f"no event in {empty}"] * (empty > 0)
         line = f"{arguments.out}: {', '.join(said)}"
         line += f"; open {folder.page}" * (not arguments.no_page)
         print(line, file=sys.stderr if arguments.json else sys.stdout)
