@@ -6,11 +6,11 @@ import pytest
 
 from actionspan.cli import main
 from actionspan.errors import InputError
-from actionspan.events.clips import Clip, edl
+from actionspan.events.clips import Clip, cut, edl
 from actionspan.events.cutting import copy_clip, encode_clip, frames_of, write_reel
 
 RATE, SECONDS = 10, 8
-OPTIONS = {"g": "20", "sc_threshold": "0"}  # a key frame in two seconds
+OPTIONS = {"g": "12", "sc_threshold": "0"}  # a key frame in 1.2 seconds
 
 
 @pytest.fixture(scope="module", params=["mp4", "mkv"])
@@ -58,8 +58,8 @@ def test_a_copied_clip_begins_at_the_key_frame_before_and_has_all_of_the_event(f
     path = copy_clip(clip(film, 3.1, 4.4), tmp_path)
     assert path.suffix == film.suffix
     times, found = numbers(path)
-    assert found[0] == 20
-    assert set(found) >= set(range(20, 44))
+    assert found[0] == 24
+    assert set(found) >= set(range(24, 44))
     assert max(found) < 50  # the group of pictures may be longer by some
     assert times[0] == pytest.approx(0, abs=0.05)
     with av.open(str(path)) as file:
@@ -97,3 +97,17 @@ def test_an_edit_decision_list_counts_frames(film):
     lines = edl([clip(film, 1.0, 2.5), clip(film, 3661.04, 3662.0)], 25.0).splitlines()
     assert lines[2].split()[-4:] == ["00:00:01:00", "00:00:02:12", "00:00:00:00", "00:00:01:12"]
     assert lines[5].split()[-4:] == ["01:01:01:01", "01:01:02:00", "00:00:01:12", "00:00:02:11"]
+
+
+def test_what_no_container_takes_is_encoded(tmp_path):
+    path = tmp_path / "old.avi"
+    with av.open(str(path), "w") as file:
+        video = file.add_stream("cinepak", rate=RATE)
+        video.width, video.height, video.pix_fmt = 64, 48, "rgb24"
+        for number in range(10):
+            picture = np.full((48, 64, 3), 20 * number, np.uint8)
+            file.mux(video.encode(av.VideoFrame.from_ndarray(picture, format="rgb24")))
+        file.mux(video.encode(None))
+    cut(Clip(path, 0.2, 0.6, "", "one"), tmp_path / "out", exact=False)
+    assert [made.name for made in (tmp_path / "out").iterdir()] == ["one.mp4"]
+    assert len(numbers(tmp_path / "out/one.mp4")[0]) == 4

@@ -65,8 +65,7 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         for clip in clips:
             try:
-                cut = cutting.encode_clip if arguments.exact else cutting.copy_clip
-                cut(clip, arguments.out)
+                cut(clip, arguments.out, exact=arguments.exact)
             except InputError as error:
                 failed += 1
                 print(str(error), file=sys.stderr)
@@ -74,10 +73,24 @@ def run(arguments: argparse.Namespace) -> int:
     return 1 if failed else 0
 
 
+def cut(clip: Clip, folder: Path, *, exact: bool) -> None:
+    """Copy a clip, or encode it where that is asked for or it cannot be copied."""
+    from actionspan.events import cutting
+
+    if not exact:
+        try:
+            cutting.copy_clip(clip, folder)
+            return
+        except cutting.NotCopiedError:
+            pass
+    cutting.encode_clip(clip, folder)
+
+
 def chosen(
     observed: "list[Observed]", folder: Path, labels: list[str] | None, around: float
 ) -> Iterator[Clip]:
     """Yield the clips of the events with one of the labels, or any, in order of time."""
+    from actionspan.dataset.formats.records import UNLABELLED
     from actionspan.dataset.matching import Names
     from actionspan.dataset.sharding import find_videos
     from actionspan.files.text import file_name
@@ -94,7 +107,8 @@ def chosen(
         for number, each in enumerate(sorted(wanted, key=lambda each: each.start), start=1):
             start, end = max(each.start - around, 0), each.end + around
             end = min(end, one.seconds) if one.seconds else end
-            called = "-".join(filter(None, (video_id, f"{number:03d}", each.label)))
+            label = "" if each.label == UNLABELLED else each.label
+            called = "-".join(filter(None, (video_id, f"{number:03d}", label)))
             name = file_name(called.replace(" ", "_"))
             yield Clip(files[video_id], start, end, each.label, name)
 

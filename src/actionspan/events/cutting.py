@@ -18,8 +18,13 @@ from actionspan.files.storage import atomic_path
 from actionspan.video.decode import pyav_picture, read_timeline, readable, resized
 
 _TICK = Fraction(1, 90_000)
+_SAME = 1e-6  # seconds: a time stamp as a float may be above itself as a fraction
 _FORMS = {".mp4": "mp4", ".mov": "mov", ".webm": "webm", ".mkv": "matroska"}  # as they were
 _ENCODER = "libx264"
+
+
+class NotCopiedError(InputError):
+    """The container that a clip would be copied into does not take its streams."""
 
 
 def copy_clip(clip: Clip, folder: Path) -> Path:
@@ -29,7 +34,8 @@ def copy_clip(clip: Clip, folder: Path) -> Path:
         The file: in the container of the video where that is common, else Matroska.
 
     Raises:
-        InputError: The video cannot be read, or its streams fit no container.
+        NotCopiedError: The clip must be encoded.
+        InputError: The video cannot be read.
     """
     suffix = clip.video.suffix.lower()
     out = folder / f"{clip.name}{suffix if suffix in _FORMS else '.mkv'}"
@@ -39,14 +45,17 @@ def copy_clip(clip: Clip, folder: Path) -> Path:
         streams = [stream for stream in streams if stream is not None]
         left = set(streams)
         with av.open(str(partial), "w", format=_FORMS[out.suffix]) as file:
-            copies = {stream: file.add_stream_from_template(stream) for stream in streams}
+            try:
+                copies = {stream: file.add_stream_from_template(stream) for stream in streams}
+            except ValueError as error:
+                raise NotCopiedError(f"{clip.video}: {error}") from None
             source.seek(round(first / streams[0].time_base), stream=streams[0])
             end = first + clip.end - clip.start + _lead(clip, first)
             for packet in _with_decoding_times(source.demux(streams)):
                 # in the order of decoding: pictures behind the end may be needed by those before
                 if packet.dts * packet.time_base >= end:
                     left.discard(packet.stream)
-                elif packet.pts * packet.time_base >= first and packet.stream in left:
+                elif packet.pts * packet.time_base > first - _SAME and packet.stream in left:
                     shift = round(first / packet.time_base)
                     packet.pts, packet.dts = packet.pts - shift, packet.dts - shift
                     packet.stream = copies[packet.stream]
