@@ -95,11 +95,12 @@ def review(address: str, correct: int, clock: Clock) -> None:
             tab.locator("#done").check()
         clock.say(f"{correct} videos are corrected")
         tab.wait_for_selector(f"#said:has-text('{correct} corrected video')")
+        said = tab.locator("#said").inner_text()
         tab.wait_for_selector("#show-new:not([hidden])")
         tab.locator("#show-new").click()
         tab.wait_for_selector("#list li", state="attached")
         clock.say("a model has learned, and new proposals are shown")
-        print(f"\n> {tab.locator('#said').inner_text()}\n", flush=True)
+        print(f"\n> {said}\n", flush=True)
         browser.close()
 
 
