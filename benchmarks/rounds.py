@@ -25,7 +25,7 @@ from actionspan.dataset.tables import read_annotations, read_videos
 from actionspan.evaluation.recall import average_recall_activitynet
 from actionspan.files.storage import open_h5
 from actionspan.proposals import selection
-from actionspan.proposals.bundle import DEMO, bundle_path
+from actionspan.proposals.bundle import included_model
 from actionspan.proposals.model_bundle import Bundle, load_bundle
 from actionspan.review import learning
 from actionspan.review.footage import Encoded
@@ -74,7 +74,7 @@ def rounds(
     footage: Footage, pool: Sequence[str], seed: int | None, counts: Sequence[int], out: Path
 ) -> dict[int, tuple[Bundle, bool]]:
     """Return the model after each number of corrected videos, and whether it is their own."""
-    model, corrected, models = load_bundle(bundle_path(Path(DEMO))), [], {}
+    model, corrected, models = load_bundle(included_model()), [], {}
     drawn = None if seed is None else np.random.default_rng(seed).permutation(pool).tolist()
     for count in counts:
         if count > len(pool):
@@ -118,7 +118,7 @@ def run_set(name: str, arguments: argparse.Namespace) -> None:
         everything, who = prepare(name, arguments.data, arguments.work), SETS[name].who
     footage = Footage(arguments.work / name / "results")
     folds = hashed_folds(everything, arguments.folds.get(name, 2), who)
-    included = load_bundle(bundle_path(Path(DEMO)))
+    included = load_bundle(included_model())
     truth = {one.video.video_id: one.instances for fold in folds for one in fold.held_out}
     before = {key: learning.expected(included, footage.videos[key]) for key in truth}
     motion = {key: learning.motion_of(footage.videos[key]) for key in truth}

@@ -633,6 +633,13 @@ def test_a_folder_called_demo_is_that_folder(trained, tmp_path, monkeypatch):
     assert bundle_path(Path("demo")) == Path("demo/model.pt")
 
 
+def test_without_a_model_a_folder_called_demo_is_no_matter(trained, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("demo").mkdir()  # of videos, maybe
+    assert propose(tmp_path / "out", trained.videos[0]) == 0
+    assert "model demo · actionspan" in (tmp_path / "out/index.html").read_text()
+
+
 def test_motion_grouping_needs_no_model(trained, tmp_path):
     path = trained.videos[0]
     assert propose(tmp_path, path, "--model", "none") == 0

@@ -3,7 +3,6 @@
 import json
 import shutil
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,7 +10,7 @@ import pytest
 from actionspan.dataset.tables import Instance
 from actionspan.errors import InputError
 from actionspan.files.torch_files import read_torch, write_torch
-from actionspan.proposals.bundle import DEMO, bundle_path
+from actionspan.proposals.bundle import included_model
 from actionspan.proposals.model_bundle import load_bundle
 from actionspan.propose.proposer import proposed_of
 from actionspan.review import learning
@@ -20,7 +19,7 @@ from review.footage import encoded
 
 
 def included():
-    return load_bundle(bundle_path(Path(DEMO)))
+    return load_bundle(included_model())
 
 
 @pytest.fixture(scope="module")
@@ -145,7 +144,7 @@ def test_a_model_that_finds_no_more_is_not_used(footage, tmp_path, monkeypatch):
     same = tmp_path / "same"
     same.mkdir()
     monkeypatch.setattr(learning, "_train", lambda videos, truth, out: shutil.copytree(same, out))
-    shutil.copy(bundle_path(Path(DEMO)), same / "model.pt")
+    shutil.copy(included_model(), same / "model.pt")
     known = {name: rows for name, rows in truth.items() if name != "video3"}
     learned = learn(videos, known, tmp_path / "out")
     assert learned.figures["own"] == learned.figures["included"]

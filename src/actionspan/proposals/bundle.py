@@ -57,6 +57,11 @@ def run(arguments: argparse.Namespace) -> None:
 DEMO = "demo"  # the model that comes with the package (docs/demo_model.md)
 
 
+def included_model() -> Path:
+    """Return the file of the model that comes with the package."""
+    return Path(str(resources.files("actionspan"))) / "propose" / "demo.pt"
+
+
 def bundle_path(path: Path) -> Path:
     """Return the file of a model: `path`, or `model.pt` in it if it is a folder.
 
@@ -66,7 +71,7 @@ def bundle_path(path: Path) -> Path:
         InputError: There is no such file.
     """
     if path == Path(DEMO) and not path.exists():
-        return Path(str(resources.files("actionspan"))) / "propose" / "demo.pt"
+        return included_model()
     file = path / "model.pt" if path.is_dir() else path
     if not file.is_file():
         missing = "no model.pt in this folder" if path.is_dir() else "no such file"

@@ -54,14 +54,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Propose for each video; broken videos are reported and left out."""
-    from actionspan.proposals.bundle import DEMO, bundle_path
+    from actionspan.proposals.bundle import bundle_path, included_model
 
     if arguments.top is not None:
         at_least_one("--top", arguments.top)
     at_least_one("--threads", arguments.threads)
     signal.signal(signal.SIGTERM, _end)
     untrained = arguments.model == _UNTRAINED
-    model = None if untrained else bundle_path(Path(arguments.model or DEMO))
+    model: Path | None = included_model()  # whatever is called demo here
+    if arguments.model is not None:
+        model = None if untrained else bundle_path(Path(arguments.model))
     videos, passed = named_videos(arguments.videos)
     for path, reason in passed.items():
         _say(f"{path}: {reason}")

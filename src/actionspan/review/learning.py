@@ -31,7 +31,7 @@ from actionspan.features.steps import rescale
 from actionspan.files.storage import write_json
 from actionspan.proposals import selection
 from actionspan.proposals import settings as knobs
-from actionspan.proposals.bundle import DEMO, SECTIONS, bundle_path
+from actionspan.proposals.bundle import SECTIONS, included_model
 from actionspan.proposals.classifier import train_on_features
 from actionspan.proposals.density_training import train_density
 from actionspan.proposals.grouping import group_proposals
@@ -107,7 +107,7 @@ def learn(videos: Sequence[Encoded], truth: Truth, out: Path, processes: int = 0
     """
     corrected = [one for one in videos if one.video.video_id in truth]
     useful = [one for one in corrected if truth[one.video.video_id]]
-    included = bundle_path(Path(DEMO))
+    included = included_model()
     base = load_bundle(included)
     tried, known = corrected, truth
     if len(useful) == 1:  # what is learned from a half of it is tried on the other
@@ -278,7 +278,7 @@ def _train(videos: Sequence[Encoded], truth: Truth, out: Path) -> None:
     model = out / "model.pt"
     write_bundle(sequences, network, density, model, classifier=classifier, **sections)
     # what it carries on from
-    included = bundle_path(Path(DEMO))
+    included = included_model()
     base = load_bundle(included)
     there = sum(float(expected(base, one)[1].sum()) for one in videos)
     happens = sum(len(row.instances) for row in rows)

@@ -10,7 +10,7 @@ from typing import Any, Self
 from actionspan import __version__
 from actionspan.errors import InputError, JobError, counted
 from actionspan.files.storage import read_json, write_json
-from actionspan.proposals.bundle import DEMO, bundle_path
+from actionspan.proposals.bundle import included_model
 from actionspan.proposals.model_bundle import Bundle, load_bundle
 from actionspan.propose.page import page_video
 from actionspan.propose.proposer import proposed_of
@@ -174,7 +174,7 @@ class ReviewWork:
         self._write_page()
 
     def _bundle(self) -> Bundle:
-        return load_bundle(self._model if self._model.is_file() else bundle_path(Path(DEMO)))
+        return load_bundle(self._model if self._model.is_file() else included_model())
 
     def _propose(self, bundle: Bundle, one: Encoded, before: Result | None) -> Result:
         raw, facts = one.read()
