@@ -84,9 +84,7 @@ class Bundle:
         Of a model with a base, `before` is what its base says of the video.
         """
         if self.density is not None:
-            found = self.expected(prediction, duration_seconds)
-            if self.base is not None and before is not None:
-                found = self.base.mixed(found, self.base.bundle.expected(before, duration_seconds))
+            found = self.expected(prediction, duration_seconds, before)
             return choose_cells(*found, self.density.calibration, self.selection, self.events)
         assert self.evaluator is not None
         candidates = candidates_of(prediction, self.candidates)
@@ -94,12 +92,21 @@ class Bundle:
         segments, scores = evaluators.rank_candidates(candidates, duration_seconds, *how)
         return Chosen(segments=segments, scores=scores)
 
-    def expected(self, prediction: Prediction, seconds: float) -> tuple[Float64, Float64]:
-        """Return the cells (N, 2) of a video of so many seconds, and the density (N,) at each."""
+    def expected(
+        self, prediction: Prediction, seconds: float, before: Prediction | None = None
+    ) -> tuple[Float64, Float64]:
+        """Return the cells (N, 2) of a video of so many seconds, and the density (N,) at each.
+
+        Of a model with a base, they are the cells of both, and `before` is what its base says.
+        """
         assert self.density is not None
         # as the workflow writes them
         values = np.asarray(prediction.probabilities, np.float32)
-        return self.density.density(values, seconds, cuts=prediction.cuts)
+        found = self.density.density(values, seconds, cuts=prediction.cuts)
+        if self.base is None:
+            return found
+        assert before is not None
+        return self.base.mixed(found, self.base.bundle.expected(before, seconds))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -195,10 +202,10 @@ def carry_on(path: Path, base: Path, own: float, weight: float) -> None:
     """Let a bundle's file carry on from another, of a density, see `Base`.
 
     Raises:
-        InputError: One of them cannot be read, or the base has a base.
+        InputError: One of them cannot be read.
     """
-    content = {key: value for key, value in read_torch(base).items() if key != "base"}
-    write_torch(path, {**read_torch(path), "base": {**content, "mixture": [own, weight]}})
+    mixed = {**read_torch(base), "mixture": [own, weight]}
+    write_torch(path, {**read_torch(path), "base": mixed})
 
 
 def calibrate_bundle(path: Path, out: Path, calibration: Calibration, *, ranks: bool) -> None:

@@ -99,8 +99,7 @@ def _proposed(
     bundle: Bundle, raw: Mapping[str, Float32], facts: Mapping[str, Any], duration: float
 ) -> Proposed:
     # features to boundary probabilities, and the segments of a network that finds some
-    prediction = predicted(bundle, raw, facts, duration)
-    before = predicted(bundle.base.bundle, raw, facts, duration) if bundle.base else None
+    prediction, before = predicted(bundle, raw, facts, duration)
     # these to ranked proposals
     chosen = bundle.choose(prediction, duration, before)
     _check_finite(chosen.scores)
@@ -131,16 +130,19 @@ def _proposed(
 
 def predicted(
     bundle: Bundle, raw: Mapping[str, Float32], facts: Mapping[str, Any], duration: float
-) -> Prediction:
-    """Return what a model's network says of a video; see `proposed_of`.
+) -> tuple[Prediction, Prediction | None]:
+    """Return what a model's network says of a video, and its base's; see `proposed_of`.
 
     Raises:
         ValueError: Something that is not finite.
     """
+    before = None
+    if bundle.base is not None:
+        before, _ = predicted(bundle.base.bundle, raw, facts, duration)
     sequence = _sequence(bundle.transform, raw, facts, duration)
     prediction = predict_sequence(bundle.temporal, sequence, bundle.transform)
     _check_finite(prediction.probabilities)
-    return prediction._replace(cuts=facts.get(CUTS))
+    return prediction._replace(cuts=facts.get(CUTS)), before
 
 
 def _sequence(

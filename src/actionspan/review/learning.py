@@ -159,11 +159,8 @@ def expected(bundle: Bundle, one: Encoded) -> Cells:
     """Return what a model expects in a video."""
     raw, facts = one.read()
     seconds = one.video.duration_seconds
-    found = bundle.expected(predicted(bundle, raw, facts, seconds), seconds)
-    if bundle.base is None:
-        return found
-    base = bundle.base.bundle
-    return bundle.base.mixed(found, base.expected(predicted(base, raw, facts, seconds), seconds))
+    prediction, before = predicted(bundle, raw, facts, seconds)
+    return bundle.expected(prediction, seconds, before)
 
 
 def figures_of(
@@ -171,7 +168,7 @@ def figures_of(
 ) -> Figures:
     """Return what is found by proposals among the cells of each video, or by `ranked` segments."""
     ranked = ranked or {}
-    proposals = {name: rows for name, rows in ranked.items()}
+    proposals = dict(ranked)
     events = {name: rows[:, :2] for name, rows in ranked.items()}
     for name, found in cells.items():
         chosen, gains = selection.select(*found)
