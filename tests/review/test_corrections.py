@@ -87,6 +87,12 @@ def test_rows_that_are_not_the_videos_are_refused(opened, rows):
     assert opened().all() == {}
 
 
+def test_a_state_that_is_none_is_refused_before_anything_is_written(opened, tmp_path):
+    with pytest.raises(ValueError, match="state"):
+        opened().save("a", 0, ["done"], [])
+    assert not (tmp_path / "kept").exists()
+
+
 def test_a_damaged_file_is_a_line_that_names_it(opened, tmp_path):
     opened().save("a", 0, STATE, ROWS)
     (tmp_path / "kept/a.json").write_text('{"version": 1}')

@@ -1,10 +1,12 @@
 """When the served page learns, without any video being looked at."""
 
 import json
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
+from actionspan.review.command import beside
 from actionspan.review.work import ReviewWork
 
 STATE = {"segments": [], "done": True}
@@ -71,3 +73,17 @@ def test_what_could_not_be_learned_is_said_and_not_tried_again_by_itself(work, m
     assert work.status()["said"].startswith("Not learned: actionspan learn:")
     assert not work._enough()
     assert work.status()["new"] == 1  # it can be asked for
+
+
+@pytest.mark.parametrize(
+    ("word", "first", "folder"),
+    [
+        ("my.videos", "my.videos/a.mp4", "my.videos-review"),
+        ("film.one.mp4", "film.one.mp4", "film.one-review"),
+        ("*.mp4", "a.mp4", "a-review"),
+    ],
+)
+def test_all_that_is_made_lies_beside_what_is_reviewed(tmp_path, monkeypatch, word, first, folder):
+    (tmp_path / "my.videos").mkdir()
+    monkeypatch.chdir(tmp_path)
+    assert beside(Path(word), Path(first)) == tmp_path / folder

@@ -34,8 +34,7 @@ def run(arguments: argparse.Namespace) -> int:
         print(f"{path}: {reason}", file=sys.stderr)
     if not videos:
         raise InputError("no video to review")
-    first = arguments.videos[0].resolve()
-    out = arguments.out or first.with_name(f"{first.stem}-review")
+    out = arguments.out or beside(arguments.videos[0], next(iter(videos.values())))
     taken = socket.socket()
     taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
@@ -57,6 +56,7 @@ def run(arguments: argparse.Namespace) -> int:
         app = make_app(work, token, port)
         how = uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=1)
         server = uvicorn.Server(how)
+        # else its own way to end would end the process before what is below
         signal.signal(signal.SIGTERM, signal.getsignal(signal.SIGINT))
         try:
             server.run(sockets=[taken])
@@ -66,3 +66,9 @@ def run(arguments: argparse.Namespace) -> int:
             for child in multiprocessing.active_children():
                 child.kill()
     return 0
+
+
+def beside(word: Path, first: Path) -> Path:
+    """Return the folder beside the one that `word` names, or beside the first video."""
+    place = word.resolve() if word.is_dir() else first.resolve().with_suffix("")
+    return place.with_name(f"{place.name}-review")

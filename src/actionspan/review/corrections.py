@@ -63,13 +63,16 @@ class Corrections:
         Raises:
             KeyError: There is no such video.
             Conflict: The version is not the last one.
-            ValueError: The rows are not those of this video.
+            ValueError: The state is none, or the rows are not those of this video.
         """
-        content = {"version": version + 1, "state": state, "rows": _sound(video_id, rows)}
+        if not isinstance(state, dict | None):
+            raise ValueError("state: neither an object nor null")
+        rows = _sound(video_id, rows)
         with self._lock:
             kept = self._kept[video_id]
             if kept["version"] != version:
                 raise Conflict(kept)
+            content = {"version": version + 1, "state": state, "rows": rows}
             self.folder.mkdir(parents=True, exist_ok=True)
             write_json(self._path(video_id), content, indent=None)
             self._kept[video_id] = content

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from actionspan import __version__
 from actionspan.arrays import Float32
 from actionspan.dataset.tables import Video
 from actionspan.dataset.video_facts import probe_video
@@ -15,7 +16,7 @@ from actionspan.errors import InputError
 from actionspan.features.collect import MOTION, STREAMS
 from actionspan.features.one_pass import encode_shard
 from actionspan.features.settings import VideoSettings
-from actionspan.files.storage import create_h5, open_h5, read_json, write_json
+from actionspan.files.storage import create_h5, digest, open_h5, read_json, write_json
 from actionspan.files.text import file_name
 from actionspan.propose.results import source_of
 from actionspan.running.shards import ShardWork
@@ -42,24 +43,27 @@ class Encoded:
 
 
 def encode(path: Path, folder: Path, how: ShardWork | None = None) -> Encoded:
-    """Encode a video, unless that is done; `video.error` says why it cannot be.
+    """Encode a video, unless this version has done it; `video.error` says why it cannot be.
 
     Raises:
         JobError: The disk is full, or the encoders cannot be made here.
     """
     shard = folder / f"{file_name(path.stem)}.h5"
     note = shard.with_suffix(".json")
-    source = dict(source_of(path)) if path.exists() else None
+    settings = VideoSettings()
+    made_of: dict[str, Any] = {"by": digest(__version__, settings)}
+    if path.exists():
+        made_of |= source_of(path)
     with suppress(InputError, KeyError, TypeError):
         kept = read_json(note)
-        known = Video(**{**kept["video"], "path": path})
-        if kept["source"] == source and (known.error or shard.is_file()):
-            return Encoded(video=known, shard=shard)
+        if kept["made_of"] == made_of and shard.is_file():
+            return Encoded(video=Video(**{**kept["video"], "path": path}), shard=shard)
     video = probe_video(path)
     if not video.error:
-        reasons = encode_shard([video], shard, VideoSettings(), how)
+        reasons = encode_shard([video], shard, settings, how)
         video = replace(video, error=reasons.get(video.video_id, ""))
-    write_json(note, {"source": source, "video": {**asdict(video), "path": str(path)}})
+    if not video.error:  # else it may be the machine's fault, and is tried again
+        write_json(note, {"made_of": made_of, "video": {**asdict(video), "path": str(path)}})
     return Encoded(video=video, shard=shard)
 
 

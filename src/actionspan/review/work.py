@@ -3,6 +3,7 @@
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
@@ -133,7 +134,9 @@ class ReviewWork:
                 self._broken[name] = str(error)
                 continue
             self._encoded[name] = one
-            self._write_page()
+            if time.monotonic() >= self._page_due:
+                self._write_page()
+        self._write_page()
         for name, result in self._results.items():
             copy = copy_path(self.folder, name)
             if result.unplayable and not copy.is_file() and not self._closed:
@@ -187,7 +190,11 @@ class ReviewWork:
         return str(read_json(path)["sentence"]) if path.is_file() else ""
 
     def _write_page(self) -> None:
-        """Write the page of all videos that are looked at, and the tables beside it."""
+        """Write the page of all videos that are looked at, and the tables beside it.
+
+        Of many videos that takes long: the next is due when ten times as long has gone by.
+        """
+        started = time.monotonic()
         shown = Shown()
         results = [self._results[name] for name in self.videos if name in self._results]
         page = Page(
@@ -199,6 +206,7 @@ class ReviewWork:
         write_page(self.page, page)
         write_tables(self.folder, lambda: results, shown)
         self._version += 1
+        self._page_due = time.monotonic() + 10 * (time.monotonic() - started)
 
     def _page_video(self, result: Result, shown: Shown) -> PageVideo:
         file = f"videos/{result.video_id}"
