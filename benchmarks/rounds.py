@@ -9,13 +9,16 @@ is what the model that it keeps finds in the held-out videos, of which nobody co
 
 Prints a Markdown table a set, in percent: AUC, videos whose first event is right, and instances
 found by the first five; the included model and motion beside it, and the difference in AUC to the
-included model with its bootstrap interval over videos.
+included model with its bootstrap interval over videos. The last columns are how many instances were
+learned from in the folds, and how far the mean chance of the events shown is off the share of them
+that is right, the mean over folds (highest), whether or not the product shows a chance of so few.
 """
 
 import argparse
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -33,10 +36,11 @@ from folds import hashed_folds
 from uncut import SETS, prepare, prepare_demo
 
 COUNTS = (1, 2, 3, 5, 8, 13)
+FOLDS = {"rooms": 5, "cycles": 2, "fights": 2, "demo": 2}
 RESAMPLES = 2000
 HEAD = (
-    "| corrected | AUC | first event right | in the first five | AUC − included's | own used |"
-    "\n|---:|---:|---:|---:|---:|---:|"
+    "| corrected | AUC | first event right | in the first five | AUC − included's | own used "
+    "| instances | chance off by |\n|---:|---:|---:|---:|---:|---:|---:|---:|"
 )
 
 
@@ -70,10 +74,18 @@ class Footage:
         return [worth.video for worth in ranked]
 
 
+class Round(NamedTuple):
+    """The model after a round, whether it is the person's own, and of how many instances."""
+
+    model: Bundle
+    own: bool
+    instances: int
+
+
 def rounds(
     footage: Footage, pool: Sequence[str], seed: int | None, counts: Sequence[int], out: Path
-) -> dict[int, tuple[Bundle, bool]]:
-    """Return the model after each number of corrected videos, and whether it is their own."""
+) -> dict[int, Round]:
+    """Return what comes of each number of corrected videos."""
     model, corrected, models = load_bundle(included_model()), [], {}
     drawn = None if seed is None else np.random.default_rng(seed).permutation(pool).tolist()
     for count in counts:
@@ -83,13 +95,25 @@ def rounds(
             left = [name for name in drawn or footage.order(pool, model) if name not in corrected]
             corrected.append(left[0])
         truth = {name: footage.truth[name] for name in corrected}
+        uses = "included"
         if any(truth.values()):
             videos = [footage.videos[name] for name in corrected]
-            learned = learning.learn(videos, truth, out / str(count), processes=1)
+            uses = learning.learn(videos, truth, out / str(count), processes=1).uses
             model = load_bundle(out / str(count))
-            models[count] = model, learned.uses == "own"
             shutil.rmtree(out / str(count))
+        models[count] = Round(model, uses == "own", sum(map(len, truth.values())))
     return models
+
+
+def chance_error(model: Bundle, cells: dict, truth: dict) -> float:
+    """Return how far the mean chance of the events shown is off the share that is right."""
+    chances, right = [np.zeros(0)], [np.zeros(0)]
+    for name, found in cells.items():
+        events, chance = selection.shown_events(*found, model.density.calibration, model.events)
+        chances.append(chance)
+        right.append(selection.right_events(events, learning.segments_of(truth[name])))
+    off = np.concatenate(chances) - np.concatenate(right)
+    return abs(float(off.mean())) if len(off) else np.nan
 
 
 def difference(own: dict, included: dict, truth: dict) -> str:
@@ -117,7 +141,7 @@ def run_set(name: str, arguments: argparse.Namespace) -> None:
     else:
         everything, who = prepare(name, arguments.data, arguments.work), SETS[name].who
     footage = Footage(arguments.work / name / "results")
-    folds = hashed_folds(everything, arguments.folds.get(name, 2), who)
+    folds = hashed_folds(everything, FOLDS[name], who)
     included = load_bundle(included_model())
     truth = {one.video.video_id: one.instances for fold in folds for one in fold.held_out}
     before = {key: learning.expected(included, footage.videos[key]) for key in truth}
@@ -128,28 +152,36 @@ def run_set(name: str, arguments: argparse.Namespace) -> None:
     }
     print(f"\n**{name}**, {len(truth)} videos, {len(folds)} folds\n\n{HEAD}", flush=True)
     for title, found in references.items():
-        print(f"| {title} | {found.auc:.1f} | {found.first:.0f} % | {found.five:.0f} % | | |")
+        print(f"| {title} | {found.auc:.1f} | {found.first:.0f} % | {found.five:.0f} % | | | | |")
     for seed in (None, *arguments.random):
         cells: dict[int, dict] = {}
-        own: dict[int, list[bool]] = {}
+        own: dict[int, list[Round]] = {}
+        errors: dict[int, list[float]] = {}
         for number, fold in enumerate(folds):
             pool = [one.video.video_id for one in fold.training]
             place = arguments.work / name / f"rounds/{seed}-{number}"
             shutil.rmtree(place, ignore_errors=True)
             made = rounds(footage, pool, seed, arguments.counts, place)
-            for count, (model, used) in made.items():
-                own.setdefault(count, []).append(used)
-                for one in fold.held_out:
-                    key = one.video.video_id
-                    cells.setdefault(count, {})[key] = learning.expected(model, footage.videos[key])
+            for count, one in made.items():
+                held = [each.video.video_id for each in fold.held_out]
+                found = {key: learning.expected(one.model, footage.videos[key]) for key in held}
+                own.setdefault(count, []).append(one)
+                cells.setdefault(count, {}).update(found)
+                errors.setdefault(count, []).append(chance_error(one.model, found, truth))
         order = "`dataset next`" if seed is None else f"at random, {seed}"
         for count, found in cells.items():
             scored = {key: truth[key] for key in found}
             figures = learning.figures_of(found, scored)
             gained = difference(found, before, scored)
+            used, learned = (
+                sum(one.own for one in own[count]),
+                [one.instances for one in own[count]],
+            )
             print(
                 f"| {count}, {order} | {figures.auc:.1f} | {figures.first:.0f} % "
-                f"| {figures.five:.0f} % | {gained} | {sum(own[count])} of {len(own[count])} |",
+                f"| {figures.five:.0f} % | {gained} | {used} of {len(own[count])} "
+                f"| {min(learned)}–{max(learned)} "
+                f"| {np.nanmean(errors[count]):.2f} ({np.nanmax(errors[count]):.2f}) |",
                 flush=True,
             )
 
@@ -161,12 +193,10 @@ def main() -> None:
     )
     parser.add_argument("--data", type=Path, required=True, help="folder of the sets")
     parser.add_argument("--work", type=Path, default=Path("build/uncut"), help="to write")
-    sets = ["rooms", "cycles", "fights", "demo"]
-    parser.add_argument("--sets", nargs="+", choices=sets, default=sets)
+    parser.add_argument("--sets", nargs="+", choices=FOLDS, default=list(FOLDS))
     parser.add_argument("--counts", nargs="+", type=int, default=list(COUNTS))
     parser.add_argument("--random", nargs="*", type=int, default=[1], help="seeds of random orders")
     arguments = parser.parse_args()
-    arguments.folds = {"rooms": 5}
     torch.set_num_threads(1)
     for name in arguments.sets:
         run_set(name, arguments)

@@ -8,6 +8,7 @@ from actionspan.cli import main
 from actionspan.errors import InputError
 from actionspan.events.clips import Clip, cut, edl
 from actionspan.events.cutting import copy_clip, encode_clip, frames_of, write_reel
+from dataset.conftest import encode_video
 
 RATE, SECONDS = 10, 8
 OPTIONS = {"g": "12", "sc_threshold": "0"}  # a key frame in 1.2 seconds
@@ -111,3 +112,15 @@ def test_what_no_container_takes_is_encoded(tmp_path):
     cut(Clip(path, 0.2, 0.6, "", "one"), tmp_path / "out", exact=False)
     assert [made.name for made in (tmp_path / "out").iterdir()] == ["one.mp4"]
     assert len(numbers(tmp_path / "out/one.mp4")[0]) == 4
+
+
+def test_a_film_of_a_phone_stays_upright(tmp_path):
+    path = tmp_path / "phone.mp4"
+    encode_video(path, times=range(0, 2000, 40), size=(64, 48), rotation=90)
+    copied = copy_clip(Clip(path, 0.4, 1.0, "", "copied"), tmp_path)
+    with av.open(str(path)) as before, av.open(str(copied)) as after:
+        frames = [next(file.decode(video=0)) for file in (before, after)]
+    assert frames[1].rotation == frames[0].rotation != 0
+    with av.open(str(encode_clip(Clip(path, 0.4, 1.0, "", "exact"), tmp_path))) as file:
+        frame = next(file.decode(video=0))
+    assert (frame.width, frame.height, frame.rotation) == (48, 64, 0)

@@ -11,9 +11,6 @@ from actionspan.errors import InputError, counted
 if TYPE_CHECKING:
     from actionspan.events.reading import Observed
 
-if TYPE_CHECKING:
-    pass
-
 
 class Clip(NamedTuple):
     """A part of a video to cut out, in seconds."""
@@ -32,10 +29,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("events", type=Path, metavar="EVENTS", help=forms)
     add("--videos", type=Path, required=True, metavar="FOLDER", help="folder of the videos")
     add("-o", "--out", type=Path, default=Path("clips"), help="folder to write (default: clips)")
-    exact = (
-        "encode again, to begin and end at the event's frames (default: copy the pictures, from "
-    )
-    exact += "the last key frame before an event)"
+    exact = "encode again, to begin and end at the event's frames (default: copy what is there, "
+    exact += "from the last key frame before an event)"
     add("--exact", action="store_true", help=exact)
     add("--reel", type=Path, metavar="FILE.mp4", help="one film of all events, encoded again")
     add("--label", action="append", metavar="LABEL", help="only these events; may be repeated")

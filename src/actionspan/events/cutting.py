@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterable, Iterator
 from fractions import Fraction
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +51,7 @@ def copy_clip(clip: Clip, folder: Path) -> Path:
             except ValueError as error:
                 raise NotCopiedError(f"{clip.video}: {error}") from None
             source.seek(round(first / streams[0].time_base), stream=streams[0])
-            end = first + clip.end - clip.start + _lead(clip, first)
+            end, copied = clip.end + _origin(clip.video), 0
             for packet in _with_decoding_times(source.demux(streams)):
                 # in the order of decoding: pictures behind the end may be needed by those before
                 if packet.dts * packet.time_base >= end:
@@ -60,8 +61,11 @@ def copy_clip(clip: Clip, folder: Path) -> Path:
                     packet.pts, packet.dts = packet.pts - shift, packet.dts - shift
                     packet.stream = copies[packet.stream]
                     file.mux(packet)
+                    copied += packet.stream.type == "video"
                 if not left:
                     break
+        if not copied:
+            raise NotCopiedError(f"{clip.video}: its packets have no times")
     return out
 
 
@@ -96,11 +100,6 @@ def _key_before(clip: Clip) -> float:
             if packet.is_keyframe and packet.pts is not None:
                 return float(packet.pts * base)
     raise InputError(f"{clip.video}: no key frame before {clip.start:.3f} s")
-
-
-def _lead(clip: Clip, first: float) -> float:
-    """Return how long before a clip's start the time stamp `first` is."""
-    return max(clip.start + _origin(clip.video) - first, 0.0)
 
 
 def encode_clip(clip: Clip, folder: Path) -> Path:
@@ -149,6 +148,7 @@ def frames_of(clip: Clip) -> Iterator[tuple[float, UInt8]]:
         raise InputError(f"{clip.video}: no frame from {clip.start:.3f} to {clip.end:.3f} s")
 
 
+@lru_cache(maxsize=16)  # it reads the whole file, which may have many clips
 def _origin(path: Path) -> float:
     """Return the time stamp of the first frame, or 0 where stamps are of no use."""
     origin = read_timeline(path).origin

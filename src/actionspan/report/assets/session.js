@@ -37,12 +37,13 @@ async function sendNext() {
   const headers = { "Content-Type": "application/json" };
   const path = `corrections/${encodeURIComponent(entry.id)}`;
   const answer = await ask(path, { method: "PUT", body, headers });
-  const said = answer?.ok || answer?.status === 409 ? await answer.json() : null;
-  if (said === null) {
+  if (!answer?.ok && answer?.status !== 409) {
     unsaved.add(entry);
-    say("saving", "Not saved: actionspan does not answer. Trying again…");
+    const why = answer ? (await answer.text()).trim() : "actionspan does not answer";
+    say("saving", `Not saved: ${why}. Trying again…`);
     return;
   }
+  const said = await answer.json();
   if (answer.ok) {
     serverKept.set(entry.id, { version: said.version, state: now });
     say("saving", unsaved.size ? "Saving…" : "Saved");
