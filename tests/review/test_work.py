@@ -1,6 +1,7 @@
 """When the served page learns, without any video being looked at."""
 
 import json
+import math
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -87,3 +88,20 @@ def test_all_that_is_made_lies_beside_what_is_reviewed(tmp_path, monkeypatch, wo
     (tmp_path / "my.videos").mkdir()
     monkeypatch.chdir(tmp_path)
     assert beside(Path(word), Path(first)) == tmp_path / folder
+
+
+@pytest.mark.parametrize(("due", "pages"), [(0.0, 13), (math.inf, 1)])
+def test_the_page_of_many_videos_is_written_when_it_is_due_and_at_the_end(
+    work, monkeypatch, due, pages
+):
+    def encode(path, folder, how):
+        return SimpleNamespace(video=SimpleNamespace(error="", video_id=path.stem))
+
+    written = []
+    monkeypatch.setattr("actionspan.review.work.encode", encode)
+    monkeypatch.setattr(work, "_propose", lambda *given: SimpleNamespace(unplayable=""))
+    monkeypatch.setattr(work, "_write_page", lambda: written.append(len(work._results)))
+    work._page_due = due
+    work._look()
+    assert len(written) == pages
+    assert written[-1] == 12
