@@ -7,16 +7,18 @@ corrects so many of the videos that are not held out, in the order that `actions
 gives with the model of the moment (or at random), and `actionspan learn` learns from them. Scored
 is what the model that it keeps finds in the held-out videos, of which nobody corrected any.
 
-Prints a Markdown table a set, in percent: AUC, videos whose first event is right, and instances
-found by the first five; the included model and motion beside it, and the difference in AUC to the
-included model with its bootstrap interval over videos. The last columns are how many instances were
-learned from in the folds, and how far the mean chance of the events shown is off the share of them
-that is right, the mean over folds (highest), whether or not the product shows a chance of so few.
+Prints a Markdown table a set, in percent, means and deviations over seeds: AUC, videos whose first
+event is right, and instances found by the first five; the included model and motion beside it, and
+the difference in AUC to the included model with its bootstrap interval over videos. Then how many
+instances were learned from in the folds, and how far the mean chance of the events shown is off the
+share of them that is right, the mean over folds (highest), whether or not the product shows a
+chance of so few.
 """
 
 import argparse
 import shutil
 from collections.abc import Sequence
+from itertools import product
 from pathlib import Path
 from typing import NamedTuple
 
@@ -83,11 +85,15 @@ class Round(NamedTuple):
 
 
 def rounds(
-    footage: Footage, pool: Sequence[str], seed: int | None, counts: Sequence[int], out: Path
+    footage: Footage,
+    pool: Sequence[str],
+    drawn: Sequence[str] | None,
+    counts: Sequence[int],
+    seed: int,
+    out: Path,
 ) -> dict[int, Round]:
-    """Return what comes of each number of corrected videos."""
+    """Return what comes of each number of corrected videos, the first of those `drawn`, if any."""
     model, corrected, models = load_bundle(included_model()), [], {}
-    drawn = None if seed is None else np.random.default_rng(seed).permutation(pool).tolist()
     for count in counts:
         if count > len(pool):
             break
@@ -98,7 +104,7 @@ def rounds(
         uses = "included"
         if any(truth.values()):
             videos = [footage.videos[name] for name in corrected]
-            uses = learning.learn(videos, truth, out / str(count), processes=1).uses
+            uses = learning.learn(videos, truth, out / str(count), processes=1, seed=seed).uses
             model = load_bundle(out / str(count))
             shutil.rmtree(out / str(count))
         models[count] = Round(model, uses == "own", sum(map(len, truth.values())))
@@ -116,22 +122,30 @@ def chance_error(model: Bundle, cells: dict, truth: dict) -> float:
     return abs(float(off.mean())) if len(off) else np.nan
 
 
-def difference(own: dict, included: dict, truth: dict) -> str:
-    """Return the difference in AUC of two sets of cells by video, and its interval."""
+def areas(cells: dict, truth: dict) -> tuple[np.ndarray, np.ndarray]:
+    """Return the sum of a video's AUC over its instances, and how many it has, by video."""
     instances = {name: learning.segments_of(rows) for name, rows in truth.items() if rows}
-    areas, counts = [], None
-    for cells in (own, included):
-        proposals = {}
-        for name in instances:
-            chosen, gains = selection.select(*cells[name])
-            proposals[name] = np.column_stack([cells[name][0][chosen], gains])
-        recall = average_recall_activitynet(instances, proposals)
-        areas.append(100 * recall.sums_by_video(recall.hits.mean(axis=1)))
-        counts = recall.instances
+    proposals = {}
+    for name in instances:
+        chosen, gains = selection.select(*cells[name])
+        proposals[name] = np.column_stack([cells[name][0][chosen], gains])
+    recall = average_recall_activitynet(instances, proposals)
+    return 100 * recall.sums_by_video(recall.hits.mean(axis=1)), recall.instances
+
+
+def difference(own: Sequence[dict], included: dict, truth: dict) -> str:
+    """Return the mean difference in AUC to the included model's cells, and its interval."""
+    before, counts = areas(included, truth)
+    gained = np.mean([areas(cells, truth)[0] for cells in own], axis=0) - before
     drawn = np.random.default_rng(0).integers(len(counts), size=(RESAMPLES, len(counts)))
-    gained = areas[0] - areas[1]
     low, high = np.quantile(gained[drawn].sum(axis=1) / counts[drawn].sum(axis=1), (0.025, 0.975))
     return f"{gained.sum() / counts.sum():+.1f} [{low:.1f}, {high:.1f}]"
+
+
+def spread(values: Sequence[float]) -> str:
+    """Return a mean and, of several values, their deviation."""
+    deviation = f" ± {np.std(values, ddof=1):.1f}" if len(values) > 1 else ""
+    return f"{np.mean(values):.1f}{deviation}"
 
 
 def run_set(name: str, arguments: argparse.Namespace) -> None:
@@ -152,38 +166,40 @@ def run_set(name: str, arguments: argparse.Namespace) -> None:
     }
     print(f"\n**{name}**, {len(truth)} videos, {len(folds)} folds\n\n{HEAD}", flush=True)
     for title, found in references.items():
-        print(f"| {title} | {found.auc:.1f} | {found.first:.0f} % | {found.five:.0f} % | | | | |")
-    for seed in (None, *arguments.random):
-        cells: dict[int, dict] = {}
+        print(f"| {title} | {found.auc:.1f} | {found.first:.1f} | {found.five:.1f} | | | | |")
+    for order in (None, *arguments.random):
+        # by count: what is expected by seed, the models of all, and how far their chances are off
+        cells: dict[int, dict[int, dict]] = {}
         own: dict[int, list[Round]] = {}
         errors: dict[int, list[float]] = {}
-        for number, fold in enumerate(folds):
+        for seed, (number, fold) in product(arguments.seeds, enumerate(folds)):
             pool = [one.video.video_id for one in fold.training]
-            place = arguments.work / name / f"rounds/{seed}-{number}"
+            held = [each.video.video_id for each in fold.held_out]
+            drawn = None
+            if order is not None:
+                drawn = np.random.default_rng(order).permutation(pool).tolist()
+            place = arguments.work / name / f"rounds/{order}-{seed}-{number}"
             shutil.rmtree(place, ignore_errors=True)
-            made = rounds(footage, pool, seed, arguments.counts, place)
+            made = rounds(footage, pool, drawn, arguments.counts, seed, place)
             for count, one in made.items():
-                held = [each.video.video_id for each in fold.held_out]
                 found = {key: learning.expected(one.model, footage.videos[key]) for key in held}
                 own.setdefault(count, []).append(one)
-                cells.setdefault(count, {}).update(found)
+                cells.setdefault(count, {}).setdefault(seed, {}).update(found)
                 errors.setdefault(count, []).append(chance_error(one.model, found, truth))
-        order = "`dataset next`" if seed is None else f"at random, {seed}"
-        for count, found in cells.items():
-            scored = {key: truth[key] for key in found}
-            figures = learning.figures_of(found, scored)
-            gained = difference(found, before, scored)
-            used, learned = (
-                sum(one.own for one in own[count]),
-                [one.instances for one in own[count]],
-            )
-            print(
-                f"| {count}, {order} | {figures.auc:.1f} | {figures.first:.0f} % "
-                f"| {figures.five:.0f} % | {gained} | {used} of {len(own[count])} "
-                f"| {min(learned)}–{max(learned)} "
-                f"| {np.nanmean(errors[count]):.2f} ({np.nanmax(errors[count]):.2f}) |",
-                flush=True,
-            )
+        said = "`dataset next`" if order is None else f"at random, {order}"
+        for count, seeds in cells.items():
+            found = list(seeds.values())
+            scored = {key: truth[key] for key in found[0]}
+            figures = [learning.figures_of(each, scored) for each in found]
+            columns = [
+                spread([getattr(each, key) for each in figures]) for key in figures[0]._fields
+            ]
+            learned = [one.instances for one in own[count]]
+            columns.append(difference(found, before, scored))
+            columns.append(f"{sum(one.own for one in own[count])} of {len(own[count])}")
+            columns.append(f"{min(learned)}–{max(learned)}")
+            columns.append(f"{np.nanmean(errors[count]):.2f} ({np.nanmax(errors[count]):.2f})")
+            print(f"| {count}, {said} | {' | '.join(columns)} |", flush=True)
 
 
 def main() -> None:
@@ -196,6 +212,7 @@ def main() -> None:
     parser.add_argument("--sets", nargs="+", choices=FOLDS, default=list(FOLDS))
     parser.add_argument("--counts", nargs="+", type=int, default=list(COUNTS))
     parser.add_argument("--random", nargs="*", type=int, default=[1], help="seeds of random orders")
+    parser.add_argument("--seeds", nargs="+", type=int, default=[1, 2, 3], help="of the networks")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     for name in arguments.sets:

@@ -93,7 +93,9 @@ class Learned:
         return f"{learned}: your model finds {tried}; {others}; {end}."
 
 
-def learn(videos: Sequence[Encoded], truth: Truth, out: Path, processes: int = 0) -> Learned:
+def learn(
+    videos: Sequence[Encoded], truth: Truth, out: Path, processes: int = 0, seed: int = SEED
+) -> Learned:
     """Learn from the videos that `truth` names, and write the model to use as out/model.pt.
 
     Args:
@@ -101,6 +103,7 @@ def learn(videos: Sequence[Encoded], truth: Truth, out: Path, processes: int = 0
         truth: All that happens in each corrected video; at least one has an instance.
         out: The folder.
         processes: At once; 0: the number of cores, at most as many as there is to do.
+        seed: Of the networks.
 
     Raises:
         InputError: A file cannot be read.
@@ -127,9 +130,9 @@ def learn(videos: Sequence[Encoded], truth: Truth, out: Path, processes: int = 0
     uses: Literal["own", "included"] = "included"
     if sum(map(bool, known.values())) > 1:
         folds = _folds(tried, known)
-        jobs = [(corrected, truth, out / "whole")]
+        jobs = [(corrected, truth, out / "whole", seed)]
         jobs += [
-            ([one for one in tried if one not in held], known, out / f"fold-{number}")
+            ([one for one in tried if one not in held], known, out / f"fold-{number}", seed)
             for number, held in enumerate(folds)
         ]
         pool = worker_pool(min(processes or os.cpu_count() or 1, len(jobs)))
@@ -240,7 +243,7 @@ def _folds(corrected: Sequence[Encoded], truth: Truth) -> list[list[Encoded]]:
     return [ranked[first::count] for first in range(count)]
 
 
-def _train(videos: Sequence[Encoded], truth: Truth, out: Path) -> None:
+def _train(videos: Sequence[Encoded], truth: Truth, out: Path, seed: int) -> None:
     """Train a model that carries on from the included one, and write out/model.pt."""
     out.mkdir(parents=True, exist_ok=True)
     shards = sorted({one.shard for one in videos})
@@ -260,12 +263,12 @@ def _train(videos: Sequence[Encoded], truth: Truth, out: Path) -> None:
     sequences, how = out / "sequences.h5", SequenceSettings()
     given = (shards, table, annotations, sequences, how.rescaling())
     collect(*given, with_cues=True, same_footage=how.same_footage, all_needed=True)
-    settings = TemporalSettings(seed=SEED)
+    settings = TemporalSettings(seed=seed)
     train(sequences, annotations, "span", settings, out / "network", continued=False)
     network, probabilities = out / "network/model.pt", out / "probabilities.h5"
     predict(network, sequences, probabilities)
     density = out / "density.pt"
-    chosen = (knobs.DensitySettings(seed=SEED), knobs.LatticeSettings())
+    chosen = (knobs.DensitySettings(seed=seed), knobs.LatticeSettings())
     train_density(probabilities, annotations, density, *chosen)
     classifier = None
     if len({each.label for row in rows for each in row.instances}) > 1:
