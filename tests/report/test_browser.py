@@ -153,7 +153,7 @@ def test_what_is_under_the_mouse_is_told(show):
     tab = show(pages.page())
     lane(tab, "event").first.hover()
     told = tab.locator("#tip").inner_text()
-    for text in ("Event 2 of 3", "0:01.200", "0:02.600", "fall", "0.61", "0.82 (fall)"):
+    for text in ("Event 2 of 3", "0:01.200", "0:02.600", "fall", "61 %", "0.82 (fall)"):
         assert text in told
     tab.locator("h1").hover()
     assert tab.locator("#tip").is_hidden()
@@ -163,7 +163,8 @@ def test_who_hears_the_page_is_told_the_same(show):
     tab = show(pages.page())
     name = lane(tab, "event").first.get_attribute("aria-label")
     assert name == (
-        "Event 2 of 3, start 0:01.200, end 0:02.600, length 1.400 s, label fall, score 0.61, "
+        "Event 2 of 3, start 0:01.200, end 0:02.600, length 1.400 s, label fall, "
+        "chance to be right 61 %, "
         "tIoU with the best truth 0.82 (fall)"
     )
     words = tab.locator(".truth-lane .content").get_attribute("aria-label")
@@ -172,7 +173,7 @@ def test_who_hears_the_page_is_told_the_same(show):
 
 
 def test_the_threshold_shows_fewer_or_all(show):
-    tab = show(pages.page())
+    tab = show(pages.page([pages.video(events=())]))
     slider = tab.locator("#threshold")
     slider.focus()
     press(tab, "Home")
@@ -208,6 +209,29 @@ def test_like_scores_are_told_apart(show):
         "all => all.map(one => getComputedStyle(one).backgroundColor)"
     )
     assert len(set(shades)) == 7
+
+
+def test_chances_and_scores_are_never_side_by_side(show):
+    one, two = pages.video("one", recall=None), pages.video("two", recall=None, events=())
+    tab = show(pages.page([one, two]))
+    facts = [one.inner_text() for one in tab.locator(".entry .facts-line").all()]
+    assert [fact.split("\n")[-1] for fact in facts] == ["3 events, 84 %", "no event"]
+    assert [one.inner_text() for one in lane(tab, "event").all()] == [
+        "fall 61 %",
+        "sit down 84 %",
+        "jump 22 %",
+    ]
+    assert lane(tab, "proposal").first.inner_text() == "no. 1"
+    assert "score" not in lane(tab, "proposal").first.get_attribute("aria-label")
+    assert tab.get_by_text("Best proposals").is_visible()
+    assert tab.locator("#threshold").get_attribute("aria-valuetext") == "15 of 60 proposals"
+
+
+def test_an_event_that_is_also_a_proposal_has_its_score(show):
+    same = [pages.row(1.0, 2.0, 0.7, "fall"), pages.row(1.1, 2.0, 0.5, "fall")]
+    tab = show(pages.page([pages.video(proposals=same, events=same[:1])]))
+    assert [one.inner_text() for one in lane(tab, "event").all()] == ["fall 0.70"]
+    assert [one.inner_text() for one in lane(tab, "proposal").all()] == ["0.70", "0.50"]
 
 
 def test_zoom_keeps_the_time_under_the_mouse(show):
@@ -299,6 +323,16 @@ def test_events_are_accepted_and_rejected(alone):
         row(1.2, 2.6, "fall", "rejected"),
         row(START, END, "sit down", "accepted"),
     ]
+
+
+def test_what_was_accepted_can_be_dragged_at_once(alone):
+    lane(alone, "event").nth(1).click()
+    alone.get_by_role("button", name="Accept").click()
+    x, y = middle(alone.locator(".own-lane .handle.end").bounding_box())
+    drag(alone, (x, y), (x_of(alone, 5.51), y))
+    assert saved(alone) == [row(START, 5.52, "sit down", "moved")]
+    press(alone, "n")
+    assert now(alone) == 6.6, "the next event"
 
 
 def test_an_edge_is_dragged_to_a_frame(alone):

@@ -112,7 +112,8 @@ def test_the_index_is_apart_from_what_each_video_shows(tmp_path):
         "subset": "validation",
         "note": "",
         "recall": 0.7,
-        "score": 0.86,
+        "score": 0.84,
+        "events": 3,
         "truths": 2,
         "proposals": 60,
     }
@@ -244,14 +245,20 @@ def test_a_served_page_asks_its_server_and_no_other_page_does(tmp_path):
         assert ('id="save-corrections"' in text) != served
 
 
-def test_events_without_chances_are_told_apart(tmp_path):
-    events = ranked_rows([[1.0, 2.0], [3.0, 4.0]])
-    page = pages.page(videos=[pages.video(events=events), pages.video("other")])
-    write_page(tmp_path / "index.html", page)
-    elements = Elements((tmp_path / "index.html").read_text()).found
-    details = [
-        json.loads(text)["ranked"]
-        for _, attributes, text in elements
-        if attributes.get("id", "").startswith("video-") and attributes.get("type")
-    ]
-    assert details == [True, False]
+@pytest.mark.parametrize(
+    ("events", "scale", "best"),
+    [
+        (ranked_rows([[1.0, 2.0], [3.0, 4.0]]), "rank", None),
+        (pages.EVENTS, "chance", 0.84),
+        (pages.proposals(60)[:2], "score", 0.86),
+        ((), "score", 0.86),
+    ],
+)
+def test_a_page_has_one_scale(tmp_path, events, scale, best):
+    videos = [pages.video(events=events), pages.video("other", events=())]
+    _, elements = written(tmp_path, pages.page(videos))
+    index = elements.data("index-data")
+    assert index["scale"] == scale
+    listed = [(video["score"], video["events"]) for video in index["videos"]]
+    nothing = (None, 0) if events else (0.86, None)
+    assert listed == [(best, len(events) or None), nothing]

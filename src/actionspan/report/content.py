@@ -128,8 +128,11 @@ def index_of(page: Page) -> dict[str, Any]:
     """Return what the list of videos needs, and what holds for all of them."""
     labels = {each.label for video in page.videos for each in video.truth}
     labels |= {_label(row) for video in page.videos for row in video.proposals}
+    scale = _scale(page)
+    listed = any(video.events for video in page.videos)
     return {
         "title": page.title,
+        "scale": scale,
         "labels": sorted(labels - {""}),
         "videos": [
             {
@@ -140,7 +143,8 @@ def index_of(page: Page) -> dict[str, Any]:
                 "subset": video.subset,
                 "note": video.note,
                 "recall": _number(video.recall),
-                "score": _number(max((row["score"] for row in video.proposals), default=None)),
+                "score": None if scale == "rank" else _best(video, by_events=listed),
+                "events": len(video.events) if listed else None,
                 "truths": len(video.truth),
                 "proposals": len(video.proposals),
             }
@@ -149,13 +153,28 @@ def index_of(page: Page) -> dict[str, Any]:
     }
 
 
+def _scale(page: Page) -> Literal["rank", "chance", "score"]:
+    """Return what the page's one scale is: proposals have ranks where events have other scores."""
+    if any("rank" in row for video in page.videos for row in video.events):
+        return "rank"
+    for video in page.videos:
+        known = {(*row["segment"], row["score"]) for row in video.proposals}
+        if any((*row["segment"], row["score"]) not in known for row in video.events):
+            return "chance"
+    return "score"
+
+
+def _best(video: PageVideo, *, by_events: bool) -> float | None:
+    rows = video.events if by_events else video.proposals
+    return _number(max((row["score"] for row in rows), default=None))
+
+
 def details_of(video: PageVideo) -> dict[str, Any]:
     """Return the part of a video that is parsed when a person selects it."""
     return {
         "truth": [_segment((each.start, each.end), each.label) for each in video.truth],
         "proposals": _segments(video.proposals),
         "events": _segments(video.events),
-        "ranked": any("rank" in row for row in video.events),
         "curves": {
             name: [_number(value, _SHARES) for value in values]
             for name, values in video.curves.items()

@@ -1,6 +1,6 @@
 /* The data in the page: the index at once, a video's own when it is chosen. */
 
-import { bestTruth, decimalsOf, score } from "./format.js";
+import { bestTruth, chance, decimalsOf, score } from "./format.js";
 
 const parse = (id) => JSON.parse(document.getElementById(id).textContent || "null");
 
@@ -32,9 +32,10 @@ function prepare(video) {
     const decimals = decimalsOf(list);
     for (const segment of list) {
       segment.best = bestTruth(segment, video.truth);
-      const ranked = video.ranked && list === video.events;
-      segment.shownScore = ranked ? `no. ${segment.rank}` : score(segment.score, decimals);
-      segment.ranked = ranked;
+      const ranked = index.scale === "rank" || (index.scale === "chance" && list !== video.events);
+      const said = index.scale === "chance" ? chance(segment.score) : score(segment.score, decimals);
+      segment.shownScore = ranked ? `no. ${segment.rank}` : said;
+      segment.scale = ranked ? "rank" : index.scale;
     }
   }
   video.truth.sort((one, other) => one.start - other.start);

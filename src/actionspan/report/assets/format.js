@@ -20,6 +20,9 @@ export function score(value, decimals = 2) {
   return value.toFixed(decimals);
 }
 
+/** 0.304 → "30 %". */
+export const chance = (value) => (value < 0.01 ? "below 1 %" : percent(value));
+
 /** Return with how many decimals scores can be told apart. */
 export function decimalsOf(segments) {
   const scores = segments.map((segment) => segment.score);

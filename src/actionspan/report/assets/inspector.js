@@ -24,6 +24,7 @@ import { on, state } from "./state.js";
 const NEW_SECONDS = 2; // of a segment that is added at the playhead
 const MOST_LISTED = 8;
 const BEGIN = "Watch the video, accept, move or add what happens, then tick Done.";
+const MISSING = "Where an event is missing, one of the proposals may fit.";
 const HINT =
   "Click a segment, or step through them with n and p. Drag across an empty part of the Corrected lane to add one.";
 const UNSURE = "No event is likely enough to be shown; these may be some.";
@@ -32,7 +33,7 @@ const UNSURE = "No event is likely enough to be shown; these may be some.";
 
 export const commands = {
   accept() {
-    if (state.chosen) choose(keepKind(accept(state.chosen)));
+    if (state.chosen) choose(accept(state.chosen));
   },
   reject() {
     if (!state.chosen) return;
@@ -63,11 +64,6 @@ export const commands = {
   undo: () => state.entry && undo(true),
   redo: () => state.entry && undo(false),
 };
-
-/** An accepted proposal stays chosen where it was found; so do what was added and moved. */
-function keepKind(made) {
-  return state.chosen === null || state.chosen.kind === "own" ? made : state.chosen;
-}
 
 /* ---- how it looks ---- */
 
@@ -137,7 +133,7 @@ function labelField(segment) {
     value: made ? made.label : segment.label,
     onchange(event) {
       state.lastLabel = event.target.value.trim();
-      choose(keepKind(nameIt(segment, event.target.value)));
+      choose(nameIt(segment, event.target.value));
     },
     onkeydown(event) {
       if (event.key !== "Enter" && event.key !== "Escape") return;
@@ -203,8 +199,9 @@ function drawNothing() {
       el("span", { class: "quiet" }, segment.shownScore),
     );
   const none = el("p", { class: "quiet" }, "Nothing was found in this video.");
+  const more = events.length && proposals.length ? ` ${MISSING}` : "";
   byId("inspector").replaceChildren(
-    el("p", {}, BEGIN),
+    el("p", {}, BEGIN + more),
     el("h3", {}, events.length ? "Events found" : "Best proposals"),
     found.length && !events.length ? el("p", { class: "quiet" }, UNSURE) : "",
     found.length

@@ -3,7 +3,7 @@
 import { index, readVideo } from "./data.js";
 import { byId, el } from "./dom.js";
 import { correctionsOf, touched } from "./edits.js";
-import { clock, percent, plural, score } from "./format.js";
+import { chance, clock, percent, plural, score } from "./format.js";
 import { emit, on, state } from "./state.js";
 
 const names = new Intl.Collator("en", { numeric: true });
@@ -43,7 +43,7 @@ function factsOf(entry) {
   if (entry.subset) facts.push(entry.subset);
   if (entry.rate) facts.push(`${Number(entry.rate.toFixed(2))} frames/s`);
   if (entry.truths) facts.push(plural(entry.truths, "true instance"));
-  facts.push(plural(entry.proposals, "proposal"));
+  facts.push(entry.events === null ? plural(entry.proposals, "proposal") : countOf(entry));
   if (entry.recall !== null) facts.push(`recall ${percent(entry.recall)}`);
   return facts;
 }
@@ -55,14 +55,23 @@ export function openNext(by) {
   if (entry) open(entry);
 }
 
+const countOf = ({ events }) => (events ? plural(events, "event") : "no event");
+
+/** How much was found, and how sure it is. */
+function saidOf({ events, score: best }) {
+  if (events === null) return best === null ? "" : `score ${score(best)}`;
+  if (best === null) return countOf({ events });
+  return `${countOf({ events })}, ${index.scale === "chance" ? chance(best) : score(best)}`;
+}
+
 function item(entry) {
   const facts = el("span", { class: "facts-line" }, el("span", {}, clock(entry.duration, 0)));
   if (entry.recall !== null) {
     const bar = el("span", { class: "bar", "aria-hidden": "true" });
     bar.style.setProperty("--share", entry.recall);
     facts.append(bar, el("span", {}, `recall ${percent(entry.recall)}`));
-  } else if (entry.score !== null) {
-    facts.append(el("span", {}, `score ${score(entry.score)}`));
+  } else if (saidOf(entry)) {
+    facts.append(el("span", {}, saidOf(entry)));
   }
   const button = el(
     "button",
@@ -143,6 +152,7 @@ function fillSubsets() {
   byId("order").querySelector('[value="recall"]').hidden = index.videos.every(
     (entry) => entry.recall === null,
   );
+  byId("order").querySelector('[value="score"]').hidden = index.scale === "rank";
 }
 
 export function startList() {

@@ -6,6 +6,7 @@ import { clock } from "./format.js";
 import { state } from "./state.js";
 
 const NAMES = { truth: "Truth", event: "Event", proposal: "Proposal", own: "Corrected" };
+const SCALES = { rank: "rank", chance: "chance to be right", score: "score" };
 
 export function titleOf(segment) {
   if (segment.kind === "own" || segment.kind === "truth") return NAMES[segment.kind];
@@ -28,8 +29,7 @@ export function factsOf(segment) {
     ["length", `${(segment.end - segment.start).toFixed(3)} s`],
   ];
   if (segment.label) facts.push(["label", segment.label]);
-  if (segment.score !== null)
-    facts.push([segment.ranked ? "rank" : "score", segment.shownScore]);
+  if (segment.score !== null) facts.push([SCALES[segment.scale], segment.shownScore]);
   if (state.video.truth.length && segment.kind !== "truth" && segment.kind !== "own") {
     const { best } = segment;
     const match = best

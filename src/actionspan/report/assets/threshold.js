@@ -1,5 +1,6 @@
 /* How many proposals are shown: those with at least a score. */
 
+import { index } from "./data.js";
 import { byId } from "./dom.js";
 import { decimalsOf, outOf, score } from "./format.js";
 import { emit, on, state } from "./state.js";
@@ -34,9 +35,11 @@ function describe() {
   const shown = shownProposals();
   const slider = byId("threshold");
   slider.value = placeOf(shown.length, proposals.length);
-  const value = score(shown.at(-1).score, decimalsOf(proposals));
+  const scored = index.scale === "score";
+  const value = scored ? score(shown.at(-1).score, decimalsOf(proposals)) : "";
   const number = outOf(shown.length, proposals.length);
-  slider.setAttribute("aria-valuetext", `${value}: ${number} proposals`);
+  byId("threshold-name").textContent = scored ? "Proposals with a score of at least" : "Best proposals";
+  slider.setAttribute("aria-valuetext", `${value && `${value}: `}${number} proposals`);
   byId("threshold-value").textContent = value;
   byId("shown-number").textContent = number;
 }
