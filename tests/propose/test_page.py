@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from actionspan.cli import main
+from actionspan.video.playable import why_not_playable
 from video.numbered import encode
 
 ANNOTATIONS = "video,start,end,label\nfirst film,0.5,2.5,count\n"
@@ -42,7 +43,7 @@ def test_a_page_shows_all_videos_of_the_folder(tmp_path, videos, monkeypatch):
     assert index["title"] == "found"
     first, second = index["videos"]
     assert (first["file"], first["rate"]) == ("../my%20films/first%20film.mp4", 25)
-    assert (second["file"], second["rate"]) == ("../my%20films/second.mkv", 30)
+    assert (second["file"], second["rate"]) == ("videos/second.mp4", 30)
     assert (first["recall"], first["truths"]) == (None, 0)
     stored = json.loads((out / "videos/first film.json").read_text())
     shown = data(out, "video-0")
@@ -100,7 +101,7 @@ def test_a_video_that_is_gone_stays_on_the_page(tmp_path, videos):
 def test_a_page_has_pictures_and_says_what_makes_a_copy_that_plays(tmp_path):
     video = encode(tmp_path / "old.avi", 60, codec="mpeg4")
     out = tmp_path / "found"
-    assert propose(out, video) == 0
+    assert propose(out, video, "--no-copies") == 0
     assert len(data(out, "video-0")["thumbnails"]) > 3
     (entry,) = data(out, "index-data")["videos"]
     copy = out / "videos" / "old.mp4"
@@ -109,6 +110,26 @@ def test_a_page_has_pictures_and_says_what_makes_a_copy_that_plays(tmp_path):
     assert propose(out, video) == 0
     (entry,) = data(out, "index-data")["videos"]
     assert (entry["file"], entry["note"]) == ("videos/old.mp4", "")
+
+
+def test_a_video_that_browsers_do_not_play_is_copied(tmp_path, capsys):
+    video = encode(tmp_path / "old.avi", 60, codec="mpeg4")
+    out = tmp_path / "found"
+    copy = out / "videos" / "old.mp4"
+    assert propose(out, video) == 0
+    assert (data(out, "index-data")["videos"][0]["file"], why_not_playable(copy)) == (
+        "videos/old.mp4",
+        "",
+    )
+    made = copy.stat().st_mtime_ns
+    assert propose(out, video) == 0
+    assert copy.stat().st_mtime_ns == made, "it is made once"
+    # a copy that cannot be made costs the page its picture, and the call nothing
+    copy.unlink()
+    copy.mkdir()
+    capsys.readouterr()
+    assert propose(out, video) == 0
+    assert "the page cannot play it" in capsys.readouterr().err
 
 
 def test_files_that_were_damaged_later_are_made_again(tmp_path, videos, capsys):

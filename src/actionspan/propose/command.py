@@ -46,6 +46,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     lines = "print a line of JSON with its events for each video, as soon as it is done"
     add("--json", action="store_true", help=lines)
     add("--no-page", action="store_true", help="do not write index.html, the page to look at")
+    copies = "do not copy videos that browsers cannot play; by default the page plays a copy"
+    add("--no-copies", action="store_true", help=copies)
     add("-q", "--quiet", action="store_true", help="print errors only")
     add("--threads", type=int, default=1, help="cores of the encoders (default: 1)")
     device = "where the encoders run (default: as when they were trained)"
@@ -84,7 +86,11 @@ def run(arguments: argparse.Namespace) -> int:
     done, before, broken, empty = 0, 0, len(passed), 0
     try:
         loading = (model, arguments.threads, arguments.device)
-        for made in each_video(folder, videos, truth, shown, loading, quiet=arguments.quiet):
+        copies = not (arguments.no_copies or arguments.no_page)
+        every = each_video(
+            folder, videos, truth, shown, loading, copies=copies, quiet=arguments.quiet
+        )
+        for made in every:
             if made.reason:
                 broken += 1
                 _say(made.reason)

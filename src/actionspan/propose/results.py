@@ -23,6 +23,7 @@ from actionspan.files.storage import digest, read_json, write_json
 from actionspan.proposals.segments import Row, proposal_files
 from actionspan.proposals.settings import ChapterSettings
 from actionspan.propose.proposed import Proposed, read_frame_rate
+from actionspan.report.video import playable_file
 from actionspan.video.playable import why_not_playable
 from actionspan.video.thumbnails import thumbnails
 
@@ -134,6 +135,12 @@ def source_of(path: Path) -> dict[str, int]:
 def copy_path(folder: Path, video_id: str) -> Path:
     """Return the path of the copy of a video that browsers play, in a folder of results."""
     return folder / _FOLDER / f"{video_id}.mp4"
+
+
+def lacks_copy(folder: Path, result: Result, path: Path) -> bool:
+    """Return whether browsers play neither a video nor the copy of it in a folder of results."""
+    copy, why = copy_path(folder, path.stem), result.unplayable
+    return bool(why) and playable_file(path, copy, "", why)[0] == path
 
 
 class ResultFolder:

@@ -1,7 +1,8 @@
 """The videos of a call, one after the other, each in a separate process."""
 
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, nullcontext
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -11,10 +12,19 @@ from actionspan.dataset.completing import Truth
 from actionspan.dataset.tables import Instance
 from actionspan.errors import printable
 from actionspan.features.settings import Device
-from actionspan.propose.results import Result, ResultFolder, Shown, result_of, source_of
+from actionspan.propose.results import (
+    Result,
+    ResultFolder,
+    Shown,
+    copy_path,
+    lacks_copy,
+    result_of,
+    source_of,
+)
 from actionspan.running.apart import still_working, work_apart
 from actionspan.running.progress import video_progress
 from actionspan.running.shards import FaultSettings
+from actionspan.video.playable import write_playable
 
 Loading = tuple[Path | None, int, Device | None]  # a model, or none, its cores and its device
 
@@ -28,11 +38,12 @@ class Made(NamedTuple):
 
 
 class _Task(NamedTuple):
-    """Propose for a video, or, with a result, draw it."""
+    """Propose for a video, or, with a result, draw it, or write a copy that browsers play."""
 
     path: Path
     result: Result | None = None
     truth: Sequence[Instance] = ()
+    copy: bool = False
 
 
 def each_video(
@@ -42,12 +53,14 @@ def each_video(
     shown: Shown,
     loading: Loading,
     *,
+    copies: bool,
     quiet: bool,
 ) -> Iterator[Made]:
     """Do what is left to do for each video, and yield the outcomes in order.
 
     An error, a crash or a stall of one video does not stop the others. Videos are files by id. The
-    model is loaded if a video needs it; `quiet` shows no progress.
+    model is loaded if a video needs it; with `copies` a video that browsers do not play gets a copy
+    that they do; `quiet` shows no progress.
 
     Raises:
         JobError: The model cannot be loaded, the disk is full, or somebody ended the process.
@@ -63,29 +76,41 @@ def each_video(
         tell=lambda said: told[-1](*said),
     )
 
-    def failed(path: Path, result: Result | None = None, known: Sequence[Instance] = ()) -> str:
-        given.append(_Task(path, result, known))
-        reason = printable(next(outcomes)[1].reason)
-        return reason if not reason or str(path) in reason else f"{path}: {reason}"
+    def failed(task: _Task, title: str = "") -> str:
+        with video_progress(title, quiet=quiet) if title else nullcontext(_untold) as on_progress:
+            told.append(on_progress)
+            given.append(task)
+            reason = printable(next(outcomes)[1].reason)
+        return reason if not reason or str(task.path) in reason else f"{task.path}: {reason}"
 
     with closing(outcomes):
         for number, (video_id, path) in enumerate(videos.items(), start=1):
             result, reason = folder.finished(path), ""
             before = result is not None
             if result is None:
-                title = f"{path.name} ({number} of {len(videos)})"
-                with video_progress(title, quiet=quiet) as on_progress:
-                    told.append(on_progress)
-                    reason = failed(path)
+                reason = failed(_Task(path), f"{path.name} ({number} of {len(videos)})")
                 result = folder.finished(path, made=True)
             if result is not None and not reason:
                 known = truth.within(video_id, result.duration_seconds) if truth else ()
                 if not folder.is_shown(result, known, shown):
-                    reason = failed(path, result, known)
+                    reason = failed(_Task(path, result, known))
+            if (
+                copies
+                and result is not None
+                and not reason
+                and lacks_copy(folder.folder, result, path)
+            ):
+                title = f"{path.name}: a copy that browsers play"
+                if why := failed(_Task(path, result, copy=True), title):
+                    print(f"{why}; the page cannot play it", file=sys.stderr)
             if reason or result is None:
                 yield Made(reason=reason or f"{path}: it was replaced while it was read")
             else:
                 yield Made(before=before, summary=shown.summary(_found(result, path)))
+
+
+def _untold(done: float, length: float) -> None:
+    """Show no progress."""
 
 
 _proposer: Any = None  # in a process of its own
@@ -110,6 +135,10 @@ def _load(model: Path | None, threads: int, device: Device | None) -> None:
 
 def _work(folder: ResultFolder, shown: Shown, task: _Task) -> None:
     """Do a task and store its result in the folder."""
+    if task.copy and task.result is not None:
+        length, copy = task.result.duration_seconds, copy_path(folder.folder, task.path.stem)
+        write_playable(task.path, copy, on_progress=lambda far: still_working((far, length)))
+        return
     if task.result is not None:
         folder.show(_found(task.result, task.path), task.truth, shown)
         return

@@ -15,7 +15,15 @@ from actionspan.proposals.bundle import included_model
 from actionspan.proposals.model_bundle import Bundle, load_bundle
 from actionspan.propose.page import page_video
 from actionspan.propose.proposer import proposed_of
-from actionspan.propose.results import Result, Shown, copy_path, result_of, source_of, write_tables
+from actionspan.propose.results import (
+    Result,
+    Shown,
+    copy_path,
+    lacks_copy,
+    result_of,
+    source_of,
+    write_tables,
+)
 from actionspan.report.content import Page, PageVideo
 from actionspan.report.page import write_page
 from actionspan.review.corrections import Corrections
@@ -139,7 +147,7 @@ class ReviewWork:
         self._write_page()
         for name, result in self._results.items():
             copy = copy_path(self.folder, name)
-            if result.unplayable and not copy.is_file() and not self._closed:
+            if not self._closed and lacks_copy(self.folder, result, self.videos[name]):
                 self._doing = f"making a copy of {name} that browsers play"
                 copy.parent.mkdir(parents=True, exist_ok=True)
                 try:
@@ -210,9 +218,8 @@ class ReviewWork:
 
     def _page_video(self, result: Result, shown: Shown) -> PageVideo:
         file = f"videos/{result.video_id}"
-        copy = copy_path(self.folder, result.video_id)
         note = ""
-        if result.unplayable and not copy.is_file():
+        if lacks_copy(self.folder, result, self.videos[result.video_id]):
             why = f"({result.unplayable})"
             note = f"Your browser may not play this file {why}; a copy that it can is on the way."
         return page_video(result, file, note, shown)

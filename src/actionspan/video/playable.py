@@ -72,11 +72,17 @@ def why_not_playable(path: Path) -> str:
     return f"its picture begins {late:.2f} s late" if late > frame / 2 else ""
 
 
-def write_playable(path: Path, out: Path, settings: CopySettings | None = None) -> str:
+def write_playable(
+    path: Path,
+    out: Path,
+    settings: CopySettings | None = None,
+    on_progress: Callable[[float], None] = lambda seconds: None,
+) -> str:
     """Write a copy of a video that browsers play: H.264 in MP4, upright, with square pixels.
 
     Frames keep their times, so that proposals fit the copy. It has a key frame in each second, its
-    index comes first, and sound is AAC. Where decoding breaks off the copy ends.
+    index comes first, and sound is AAC. Where decoding breaks off the copy ends. `on_progress` is
+    called with the seconds of each frame.
 
     Returns:
         Why it ends early; an empty text where it is whole.
@@ -106,6 +112,7 @@ def write_playable(path: Path, out: Path, settings: CopySettings | None = None) 
             audio.bit_rate = 96_000
         last, key = -1, 0.0
         for frame in chain([first], frames):
+            on_progress(frame.seconds)
             while heard is not None and audio is not None and (heard.time or 0.0) <= frame.seconds:
                 file.mux(audio.encode(heard))
                 heard = next(sound, None)
