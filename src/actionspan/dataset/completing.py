@@ -51,13 +51,14 @@ class Truth:
         path: Annotations of any format.
         videos: The files of the videos by id. Only those are opened whose annotations count frames
             or last to a video's end.
+        points: The length in seconds of an instance that ends where it starts; 0: none.
 
     Raises:
         InputError: The annotations are missing or in no known format.
     """
 
-    def __init__(self, path: Path, videos: Mapping[str, Path]) -> None:
-        reading = read_annotation_file(path)
+    def __init__(self, path: Path, videos: Mapping[str, Path], points: float = 0.0) -> None:
+        reading = read_annotation_file(path, points=points)
         if videos.keys().isdisjoint(record.video_id for record in reading.records):
             print(f"{path}: names no video of these", file=sys.stderr)
         for record in reading.records:

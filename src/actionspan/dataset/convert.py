@@ -4,12 +4,13 @@ import argparse
 import math
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from actionspan.dataset.formats import activitynet, elan
+from actionspan.dataset.formats import activitynet, elan, label_studio
 from actionspan.dataset.formats.records import (
     FACTS,
+    Reading,
     Record,
     drop_unsound,
     id_problem,
@@ -17,8 +18,10 @@ from actionspan.dataset.formats.records import (
 )
 from actionspan.dataset.formats.registry import FORMAT_NAMES as NAMES
 from actionspan.dataset.formats.registry import FORMATS, WRITABLE, read_annotation_file
+from actionspan.dataset.matching import Names
+from actionspan.dataset.settings import add_points
 from actionspan.errors import InputError, counted
-from actionspan.files.storage import atomic_path
+from actionspan.files.storage import atomic_path, write_text
 
 _BY_SUFFIX = {
     **{".boris": "boris_project", ".csv": "table", ".eaf": "elan", ".json": "activitynet"}
@@ -37,6 +40,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_target_form(parser, "target_form", "format of OUT")
     videos = "the videos, for durations and frame rates that IN lacks"
     add("--videos", type=Path, metavar="FOLDER", help=videos)
+    subjects = "put the subject, as BORIS has it, into the label: feeding (lamb 3)"
+    add("--subjects", action="store_true", help=subjects)
+    predictions = "proposals or events to put beside the annotations, as predictions (label_studio)"
+    add("--predictions", type=Path, metavar="FILE", help=predictions)
+    add_points(parser)
 
 
 def add_target_form(parser: argparse.ArgumentParser, name: str, what: str) -> None:
@@ -50,22 +58,52 @@ def run(arguments: argparse.Namespace) -> None:
     """Write OUT; say on standard error which rows were left out and what its format cannot hold."""
     target = arguments.target
     form = form_of(target, arguments.target_form)
-    # what of IN is sound
-    reading = read_annotation_file(arguments.source, arguments.source_form)
+    # what of IN is sound; what a model proposes is no annotation to Label Studio
+    reading = _read(arguments.source, arguments.source_form, arguments)
+    records, predicted = reading.records, list[Record]()
+    if form == "label_studio" and reading.form == "proposals":
+        records, predicted = predicted, records
+    if arguments.predictions is not None:
+        if form != "label_studio" or predicted:
+            what = "predictions stand beside annotations, in label_studio alone"
+            raise InputError(f"--predictions {arguments.predictions}: {what}")
+        predicted = _read(arguments.predictions, "auto", arguments).records
+        names = Names({record.video_id: record for record in records})
+        for record in predicted:  # else one video would be two tasks
+            record.video_id = names.find(record.video_id) or record.video_id
+    # OUT, and what it cannot hold
+    if predicted:
+        write_text(target, label_studio.write(records, predicted))
+        written = read_annotation_file(target, form).records
+    else:
+        written = write_records(target, form, records)
+    report_lost(target, form, what_is_lost(records, written))
+    count = len({record.video_id for record in (*records, *predicted)})
+    print(f"{target}: {counted(count, 'video')}, {form}")
+
+
+def _read(path: Path, form: str, arguments: argparse.Namespace) -> Reading:
+    """Return what is sound in a file of annotations; say what was left out."""
+    reading = read_annotation_file(path, form, points=arguments.points)
     if arguments.videos is not None:
         from actionspan.dataset.completing import complete
 
         for line in complete(reading, arguments.videos):
             print(line, file=sys.stderr)
+    if arguments.subjects:
+        name_subjects(reading.records)
     drop_unsound(reading)
     report_left_out(reading)
-    records = reading.records
-    if reading.rejections and not records:
-        raise InputError(f"{arguments.source}: no video is left")
-    # OUT, and what it cannot hold
-    lost = what_is_lost(records, write_records(target, form, records))
-    report_lost(target, form, lost)
-    print(f"{target}: {counted(len(records), 'video')}, {form}")
+    if reading.rejections and not reading.records:
+        raise InputError(f"{path}: no video is left")
+    return reading
+
+
+def name_subjects(records: Iterable[Record]) -> None:
+    """Put the subjects into the labels: `feeding (lamb 3)`."""
+    for raw in (raw for record in records for raw in record.instances if raw.subject):
+        if isinstance(raw.label, str) and raw.label.strip():
+            raw.label, raw.subject = f"{raw.label.strip()} ({raw.subject})", ""
 
 
 def form_of(path: Path, named: str | None) -> str:
@@ -141,6 +179,8 @@ def report_lost(path: Path, form: str, lost: Counter[str]) -> None:
 def facts(record: Record) -> dict[str, object]:
     """Return what a record says about its video, its segments in order of time."""
     known = {name: value for name in FACTS if (value := getattr(record, name))}
+    if any(raw.details for raw in record.instances):
+        known["subjects and modifiers"] = sorted(record.bouts())
     return known | {"segments": sorted(record.parsed())}
 
 

@@ -34,6 +34,9 @@ class IndexSettings(Checked):
     overshoot_seconds: float = option(
         OVERSHOOT, "a segment that ends at most this after its video is cut to it", least=0
     )
+    point_seconds: float = option(
+        0.0, "length of events that are points in time; 0: they are rejected", least=0
+    )
     ambiguous: bool = option(True, "keep the instances of THUMOS14's class Ambiguous")
     validation_fraction: float = option(
         0.25, "part of the videos held out, where the annotations name no subset", least=0, most=1
@@ -60,7 +63,8 @@ def read_annotations(
     """
     reading = Reading()
     for path in paths:
-        part = read_annotation_file(path, settings.format, settings.ambiguous)
+        points = settings.point_seconds
+        part = read_annotation_file(path, settings.format, settings.ambiguous, points=points)
         reading.records += part.records
         reading.rejections += part.rejections
     if video_info is None:
@@ -150,7 +154,7 @@ def check_instance(
     except ValueError as error:
         return None, str(error)
     end = min(end, duration) if duration else end
-    return Instance(start=max(start, 0.0), end=end, label=label), ""
+    return Instance(start=max(start, 0.0), end=end, label=label, **raw.details), ""
 
 
 class Names:

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from actionspan.dataset.convert import (
-    Segment,
     add_target_form,
     form_of,
     report_lost,
@@ -17,6 +16,7 @@ from actionspan.dataset.convert import (
 )
 from actionspan.dataset.formats.records import (
     UNLABELLED,
+    Bout,
     RawInstance,
     Reading,
     Record,
@@ -25,6 +25,7 @@ from actionspan.dataset.formats.records import (
 )
 from actionspan.dataset.formats.registry import read_annotation_file
 from actionspan.dataset.matching import Names
+from actionspan.dataset.settings import add_points
 from actionspan.dataset.tables import stated_name
 from actionspan.errors import InputError, counted
 
@@ -45,6 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--out", type=Path, required=True, metavar="FILE", help="the annotations to write")
     add_target_form(parser, "form", "their format")
     add("--overwrite", action="store_true", help="let --out be the file ANNOTATIONS")
+    add_points(parser)
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -57,12 +59,12 @@ def run(arguments: argparse.Namespace) -> None:
                 raise InputError(f"--out {out}: is one of the corrections; choose another file")
             if not arguments.overwrite:
                 raise InputError(f"--out {out}: holds the annotations; --overwrite replaces them")
-    reading = read_annotation_file(arguments.annotations)
+    reading = read_annotation_file(arguments.annotations, points=arguments.points)
     emptied = drop_unsound(reading)
     report_left_out(reading)
     corrections: list[Record] = []
     for path in arguments.corrected:  # each row must be sound: a lost one is a lost instance
-        correction = read_annotation_file(path, strict=True)
+        correction = read_annotation_file(path, strict=True, points=arguments.points)
         drop_unsound(correction)
         corrections += correction.records
     counts = Counter(record.video_id for record in corrections)
@@ -106,8 +108,8 @@ def merge(
 ) -> tuple[list[Record], Changes]:
     """Return annotations in which each corrected video has the instances of its correction.
 
-    Subset, duration and frame rate of a video stay. An instance without a label of its own gets
-    that of the instance it was, if there was one.
+    Subset, duration and frame rate of a video stay. An instance without a label or a subject of its
+    own gets those of the instance it was, if there was one, and with the same label its modifiers.
 
     Args:
         records: The annotations, whose instances are sound.
@@ -134,35 +136,39 @@ def merge(
         fps = correction.fps or base.fps
         now = replace(base, file=correction.file, instances=correction.instances, fps=fps)
         drop_unsound(Reading(records=[now], strict=True))
-        merged[video_id] = replace(base, instances=_merged(base.parsed(), now.parsed(), changes))
+        merged[video_id] = replace(base, instances=_merged(base.bouts(), now.bouts(), changes))
     return list(merged.values()), changes
 
 
-def _merged(
-    before: Sequence[Segment], now: Sequence[Segment], changes: Changes
-) -> list[RawInstance]:
+def _merged(before: Sequence[Bout], now: Sequence[Bout], changes: Changes) -> list[RawInstance]:
     """Return the instances of a video in order of time, and count what is other than before."""
     partners = _partners(before, now)
     result = []
-    for place, (start, end, label) in enumerate(now):
+    for place, (start, end, label, subject, modifiers) in enumerate(now):
         old = before[partners[place]] if place in partners else None
         if old is not None and max(abs(start - old[0]), abs(end - old[1])) <= _ROUNDING:
             start, end = old[:2]
-        if old is not None and label == UNLABELLED:
-            label = old[2]
-        result.append((start, end, label))
+        if old is not None:
+            label = old[2] if label == UNLABELLED else label
+            subject = subject or old[3]
+            # of another action they would be wrong
+            modifiers = modifiers or (old[4] if label == old[2] else "")
+        result.append((start, end, label, subject, modifiers))
         if old is None:
             changes.added += 1
-        elif old == (start, end, label):
+        elif old[:3] == (start, end, label):
             changes.kept += 1
         else:
             changes.moved += old[:2] != (start, end)
             changes.relabelled += old[2] != label
     changes.removed += len(before) - len(partners)
-    return [RawInstance(start=start, end=end, label=label) for start, end, label in sorted(result)]
+    return [
+        RawInstance(start=start, end=end, label=label, subject=subject, modifiers=modifiers)
+        for start, end, label, subject, modifiers in sorted(result)
+    ]
 
 
-def _partners(before: Sequence[Segment], now: Sequence[Segment]) -> dict[int, int]:
+def _partners(before: Sequence[Bout], now: Sequence[Bout]) -> dict[int, int]:
     """Return the place before of each instance that was there: the most alike first, one each."""
     pairs = [
         (-tiou, before[old][2] != now[new][2], new, old)
@@ -179,7 +185,7 @@ def _partners(before: Sequence[Segment], now: Sequence[Segment]) -> dict[int, in
     return partners
 
 
-def _tiou(one: Segment, other: Segment) -> float:
+def _tiou(one: Bout, other: Bout) -> float:
     if one[:2] == other[:2]:
         return 1.0
     shared = min(one[1], other[1]) - max(one[0], other[0])

@@ -1,9 +1,17 @@
-"""Settings of the dataset stage that later stages have too: the largest videos."""
+"""Settings and flags that other stages have, too: the largest videos, the length of points."""
 
+import argparse
 from dataclasses import dataclass
 
 from actionspan.errors import InputError
 from actionspan.settings import Checked, option
+
+
+def add_points(parser: argparse.ArgumentParser) -> None:
+    """Add the flag of `points` of `read_annotation_file`."""
+    length = "length of events that are points in time, half of it on either side (default: they "
+    length += "are left out)"
+    parser.add_argument("--points", type=float, default=0.0, metavar="SECONDS", help=length)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -50,11 +50,13 @@ class Video:
 
 @dataclass(frozen=True, kw_only=True)
 class Instance:
-    """An action instance: start and end in seconds, start < end, and its class."""
+    """An action instance: start and end in seconds, start < end, its class, who does it and how."""
 
     start: float
     end: float
     label: str
+    subject: str = ""
+    modifiers: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -197,5 +199,5 @@ def instances_of(record: Record, *, within: bool = True) -> tuple[Instance, ...]
             start, end, label = raw.checked(seconds, record.fps)
         except ValueError as error:
             raise InputError(Rejection(record.file, raw.row, str(error)).line()) from None
-        instances.append(Instance(start=start, end=end, label=sys.intern(label)))
+        instances.append(Instance(start=start, end=end, label=sys.intern(label), **raw.details))
     return tuple(instances)

@@ -12,9 +12,9 @@ from numpy.typing import ArrayLike
 
 from actionspan.arrays import Float64
 from actionspan.dataset.formats.records import Reading, Record, subset_name
-from actionspan.dataset.formats.registry import read_text, stream_annotation_file
+from actionspan.dataset.formats.registry import WITH_POINTS, read_text, stream_annotation_file
 from actionspan.dataset.formats.rows import iterate_video_info
-from actionspan.dataset.formats.times import times_problem, unknown_time
+from actionspan.dataset.formats.times import POINT, times_problem, unknown_time
 from actionspan.dataset.tables import Annotation, read_annotations
 from actionspan.errors import InputError
 from actionspan.files.scratch import VideoTables
@@ -80,6 +80,9 @@ def _records_of(path: Path, subset: str, video_info: Path | None) -> Iterator[Re
     instances = 0
     for record in records:
         videos[record.subset] += 1
+        if form in WITH_POINTS and any(raw.start == raw.end for raw in record.instances):
+            what = "`actionspan dataset convert --points SECONDS` gives one"
+            raise InputError(f"{path}: video {record.video_id!r}: {POINT}; {what}")
         if name in (ALL_SUBSETS, record.subset):
             instances += len(record.instances)
             yield record

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from actionspan.arrays import Float64
+from actionspan.dataset.settings import add_points
 from actionspan.errors import InputError
 from actionspan.events.reading import Observed, need_durations, overlap, read_events
 
@@ -41,12 +42,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     folder = "folder of the videos, for durations that A and B leave out"
     parser.add_argument("--videos", type=Path, metavar="FOLDER", help=folder)
     parser.add_argument("--json", action="store_true", help="print a JSON list")
+    add_points(parser)
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Print a table, a line for each label."""
-    both = [read_events(path, arguments.videos) for path in (arguments.first, arguments.second)]
-    pairs = paired(*both)
+    paths = arguments.first, arguments.second
+    pairs = paired(*(read_events(path, arguments.videos, arguments.points) for path in paths))
     if not pairs:
         line = f"names no video of {arguments.first}"
         raise InputError(f"{arguments.second}: {line}; both must be about the same videos")

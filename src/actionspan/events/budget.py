@@ -51,7 +51,7 @@ def run(arguments: argparse.Namespace) -> None:
 
     if arguments.bin is not None and not 0 < arguments.bin < math.inf:
         raise InputError(f"--bin {arguments.bin}: above 0 seconds")
-    observed = read_events(arguments.events, arguments.videos)
+    observed = read_events(arguments.events, arguments.videos, arguments.points)
     need_durations(observed, arguments.events)
     rows = list(budget(observed, arguments.bin))
     text = csv_text(COLUMNS, ([_cell(value) for value in astuple(row)] for row in rows))

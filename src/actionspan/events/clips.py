@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from actionspan.dataset.settings import add_points
 from actionspan.errors import InputError, counted
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--around", type=float, default=0.0, metavar="SECONDS", help=around)
     lists = "write no clip, but lists: VIDEO.csv for LosslessCut and VIDEO.edl for editors"
     add("--lists", action="store_true", help=lists)
+    add_points(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -47,7 +49,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     if not arguments.around >= 0:
         raise InputError(f"--around {arguments.around}: 0 seconds or more")
-    observed = read_events(arguments.events, arguments.videos)
+    observed = read_events(arguments.events, arguments.videos, arguments.points)
     clips = list(chosen(observed, arguments.videos, arguments.label, arguments.around))
     if not clips:
         raise InputError(f"{arguments.events}: no event of a video in {arguments.videos}")

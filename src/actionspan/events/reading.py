@@ -9,6 +9,7 @@ import numpy as np
 from actionspan.arrays import Float64
 from actionspan.dataset.formats.records import drop_unsound, report_left_out
 from actionspan.dataset.formats.registry import read_annotation_file
+from actionspan.dataset.settings import add_points
 from actionspan.dataset.tables import Instance, instances_of
 from actionspan.errors import InputError
 
@@ -33,15 +34,18 @@ def add_events(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("events", type=Path, metavar="EVENTS", help=forms)
     folder = "folder of the videos, for durations and frame rates that EVENTS leaves out"
     parser.add_argument("--videos", type=Path, metavar="FOLDER", help=folder)
+    add_points(parser)
 
 
-def read_events(path: Path, videos: Path | None = None) -> list[Observed]:
+def read_events(path: Path, videos: Path | None = None, points: float = 0.0) -> list[Observed]:
     """Return the videos of a file, by name, with what happens in them.
+
+    An event that ends where it starts is given a length of `points` seconds; 0: it is left out.
 
     Raises:
         InputError: The file cannot be read or names no video.
     """
-    reading = read_annotation_file(path)
+    reading = read_annotation_file(path, points=points)
     if videos is not None:
         from actionspan.dataset.completing import complete  # opens video files
 

@@ -1,7 +1,8 @@
 """ActivityNet annotations: a JSON object whose "database" has an entry for each video.
 
 An entry holds subset, duration in seconds, number of frames, segments and labels, but no frame
-rate. Our own annotations.json has this format.
+rate. Our own annotations.json has this format, with subject and modifiers of an instance where they
+are known.
 """
 
 import json
@@ -11,6 +12,7 @@ from typing import Any, TextIO
 
 from actionspan.dataset.formats.parsing import parse_json
 from actionspan.dataset.formats.records import (
+    DETAILS,
     Reading,
     Record,
     id_problem,
@@ -88,7 +90,8 @@ def entries_of(records: Sequence[Record], keys: dict[str, str]) -> dict[str, dic
     for record in records:
         facts = {key: value for key, name in keys.items() if (value := getattr(record, name))}
         listed = [
-            {"segment": [start, end], "label": label} for start, end, label in record.parsed()
+            {"segment": [start, end], "label": label, **raw.details}
+            for (start, end, label), raw in zip(record.parsed(), record.instances, strict=True)
         ]
         entries[record.video_id] = {**facts, "annotations": listed}
     return entries
@@ -149,7 +152,8 @@ def _records(
             where = f"{row}, instance {number + 1}" if strict else f"{row}.annotations[{number}]"
             segment = item.get("segment") if isinstance(item, dict) else None
             if isinstance(segment, list) and len(segment) == 2:
-                record.add(where, segment[0], segment[1], item.get("label"))
+                details = {name: item[name] for name in DETAILS if isinstance(item.get(name), str)}
+                record.add(where, segment[0], segment[1], item.get("label"), **details)
             else:
                 wanted = 'not of the form {"segment": [start, end], …}'
                 wanted = wanted if strict else "no segment [start, end]"

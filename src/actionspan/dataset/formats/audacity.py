@@ -1,7 +1,7 @@
 """Audacity's labels: a line `start, end, label` between tabs, in seconds, for one recording.
 
 The video is the file's stem. A line that begins with a backslash gives frequencies and is passed
-over; a label at a point has no length and is no segment. Read only.
+over; a label at a point ends where it starts. Read only.
 """
 
 import re
@@ -31,9 +31,6 @@ def read(file: str, text: str, strict: bool = False) -> Reading:
         times = [with_decimal_point(cell) for cell in cells[:2]]
         if len(cells) not in (2, 3):
             what = "'start, end, label' between tabs is wanted"
-            reading.reject(file, str(number), what, record.video_id)
-        elif times[0] == times[1]:
-            what = "a label at a point, which has no length"
             reading.reject(file, str(number), what, record.video_id)
         else:
             record.add(str(number), times[0], times[1], cells[2] if len(cells) == 3 else "")

@@ -2,8 +2,8 @@
 
 The aggregated export has a row for each event, with start and stop; the tabular one has a row for
 the start and one for the stop of a state event, which belong together where subject, behaviour and
-modifiers are the same, and may have lines about the observation before its table. Point events have
-no length and are no segments. The label is the behaviour. We write the aggregated format.
+modifiers are the same, and may have lines about the observation before its table. Point events end
+where they start. The label is the behaviour. We write the aggregated format.
 """
 
 from collections.abc import Iterator, Sequence
@@ -36,8 +36,8 @@ _COLUMNS = {
     "fps": ("fps (frame/s)", "fps"),
 }
 _MODIFIERS = ("modifiers", *(name for name in _COLUMNS if name.startswith("modifier ")))
-_TOGETHER = ("observation", "video", "subject", "label", *_MODIFIERS)  # of a start and its stop
-POINT = "a point event, which has no length; code a state event"
+_TOGETHER = ("observation", "video", "subject", "label", "modifiers")  # of a start and its stop
+_NOBODY = "No focal subject"
 _SEARCHED = 100  # lines before the table
 
 
@@ -53,26 +53,33 @@ def read(file: str, text: str, strict: bool = False) -> Reading:
     before, aggregated = place if place else (0, True)
     needed = ("video", "label", "start", "end") if aggregated else ("video", "label", "time")
     lines = rows.read_lines(file, text, needed, reading, _COLUMNS, before)
-    lines = _of_one_medium(file, lines, reading)
-    rows.add_lines(file, (_states if aggregated else _paired)(file, lines, reading), reading)
+    lines = _detailed(_of_one_medium(file, lines, reading))
+    rows.add_lines(file, _states(lines) if aggregated else _paired(file, lines, reading), reading)
     return reading
 
 
 def write(records: Sequence[Record]) -> str:
     """Return the records as aggregated events: each video is an observation."""
     events: list[dict[str, Any]] = []
+    most = 0  # modifiers of an event
     for record in records:
         facts = {
             **{"Observation id": record.video_id, "Observation type": "Media file"},
             **{"Media duration (s)": record.seconds or "", "FPS (frame/s)": record.fps or ""},
-            **{"Subject": "No focal subject", "Media file name": media_name(record)},
+            **{"Subject": _NOBODY, "Media file name": media_name(record)},
         }
-        for start, end, label in record.parsed():
+        for start, end, label, subject, modifiers in record.bouts():
             times = {"Start (s)": start, "Stop (s)": end, "Duration (s)": end - start}
-            events.append(facts | {"Behavior": label, "Behavior type": "STATE"} | times)
+            parts = modifiers.split("|") if modifiers else []
+            most = max(most, len(parts))
+            own = {f"Modifier #{number}": part for number, part in enumerate(parts, start=1)}
+            own |= {"Subject": subject or _NOBODY, "Behavior": label, "Behavior type": "STATE"}
+            events.append(facts | own | times)
         if not record.instances:
             events.append(facts)
-    return rows.csv_text(HEADER, ([event.get(name, "") for name in HEADER] for event in events))
+    header, place = [*HEADER], HEADER.index("Behavior type")
+    header[place:place] = [f"Modifier #{number + 1}" for number in range(most)]
+    return rows.csv_text(header, ([event.get(name, "") for name in header] for event in events))
 
 
 def _header(text: str) -> tuple[int, bool] | None:
@@ -100,12 +107,20 @@ def _of_one_medium(file: str, lines: Iterator[Line], reading: Reading) -> Iterat
             yield line
 
 
-def _states(file: str, lines: Iterator[Line], reading: Reading) -> Iterator[Line]:
+def _detailed(lines: Iterator[Line]) -> Iterator[Line]:
+    """Yield lines with all modifiers in one value, and without a subject that is nobody."""
+    for line in lines:
+        subject = line.values.get("subject", "")
+        modifiers = "|".join(line.values.get(name, "") for name in _MODIFIERS).rstrip("|")
+        line.values |= {"subject": "" if subject == _NOBODY else subject, "modifiers": modifiers}
+        yield line
+
+
+def _states(lines: Iterator[Line]) -> Iterator[Line]:
     for line in lines:
         if line.values.get("kind", "").upper() == "POINT":
-            reading.reject(file, line.row, POINT, line.values["video"])
-        else:
-            yield line
+            line.values["end"] = line.values["start"]
+        yield line
 
 
 def _paired(file: str, lines: Iterator[Line], reading: Reading) -> Iterator[Line]:
@@ -114,7 +129,10 @@ def _paired(file: str, lines: Iterator[Line], reading: Reading) -> Iterator[Line
     for line in lines:
         kind = line.values.get("kind", "").upper()
         key = tuple(line.values.get(name, "") for name in _TOGETHER)
-        if kind == "START" and key not in begun:
+        if kind == "POINT":
+            time = line.values["time"]
+            yield Line(row=line.row, values=line.values | {"start": time, "end": time})
+        elif kind == "START" and key not in begun:
             begun[key] = line
         elif kind == "STOP" and key in begun:
             start = begun.pop(key)
@@ -123,7 +141,6 @@ def _paired(file: str, lines: Iterator[Line], reading: Reading) -> Iterator[Line
         else:
             label = quoted(line.values["label"])
             known = {
-                "POINT": POINT,
                 "START": f"a second START of {label}",
                 "STOP": f"a STOP without a START of {label}",
             }

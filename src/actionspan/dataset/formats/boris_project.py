@@ -1,23 +1,23 @@
 """BORIS' project, .boris: JSON with observations of media files, their coded events, an ethogram.
 
 An event has a time in seconds, a subject, a behaviour and modifiers; of a state event every second
-one ends what the one before began. Point events have no length and are no segments. Times count
-over all files of the first player, whose lengths the project has. The label is the behaviour.
+one ends what the one before began; a point event ends where it starts. Times count over all files
+of the first player, whose lengths the project has. The label is the behaviour.
 
 We write an observation for each video. One subject does one thing once at a time, so instances of
-a label that overlap are those of several subjects.
+a label that overlap, and have the same subject or none, are those of several subjects.
 """
 
 import json
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import accumulate
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import accumulate, zip_longest
 from string import ascii_lowercase, ascii_uppercase, digits
 from typing import Any
 
-from actionspan.dataset.formats.boris import POINT
 from actionspan.dataset.formats.parsing import items, objects, parse_json, peek_json
 from actionspan.dataset.formats.records import (
+    Bout,
     Reading,
     Record,
     media_name,
@@ -71,33 +71,37 @@ def read(file: str, text: str, strict: bool = False) -> Reading:
             reading.reject(file, row, "an observation without a media file in the first player")
         lengths = [positive(_of(facts, "length").get(medium)) for medium in media]
         video_ids = [each.video_id for each in found if each]  # an event may be one of any of them
-        for where, segment, problem in _segments(row, observation, points):
-            place, begin, misplaced = (0, 0.0, "") if problem else _shown(segment, lengths)
+        for where, bout, problem in _bouts(row, observation, points):
+            place, begin, misplaced = (0, 0.0, "") if problem else _shown(bout, lengths)
             if problem or misplaced:
                 reading.reject(file, where, problem or misplaced, *video_ids)
             elif found and (record := found[place]) is not None:
-                start, end, label = segment
-                record.add(where, start - begin, end - begin, label)
+                start, end, label, who, how = bout
+                record.add(where, start - begin, end - begin, label, subject=who, modifiers=how)
     return reading
 
 
 def write(records: Sequence[Record]) -> str:
     """Return a project whose ethogram has a state event for each label."""
-    parsed = [record.parsed() for record in records]
-    labels = dict.fromkeys(label for segments in parsed for _, _, label in segments)
+    modifiers: dict[str, list[str]] = {}  # of each label
+    subjects: dict[str, None] = {}
     observations: dict[str, Any] = {}
-    most = 0
-    for record, segments in zip(records, parsed, strict=True):
+    for record in records:
         media = media_name(record)
         events: list[list[Any]] = []
-        free: dict[tuple[str, int], float] = {}  # when a subject's last such event ended
-        for start, end, label in sorted(segments):
-            subject = 0
-            while free.get((label, subject), start) > start:
-                subject += 1
-            free[label, subject] = end
-            most = max(most, subject)
-            events += [[time, _subject(subject), label, "", ""] for time in (start, end)]
+        free: dict[tuple[str, str, str], float] = {}  # when a subject's last such event ended
+        bouts = record.bouts()
+        for _, _, label, _, how in bouts:
+            modifiers.setdefault(label, []).append(how)
+        for start, end, label, who, how in sorted(bouts):
+            subject, number = who, 1
+            while free.get((label, subject, how), start) > start:
+                number += 1
+                subject = f"{who or 'subject'} {number}"
+            free[label, subject, how] = end
+            if subject:
+                subjects[subject] = None
+            events += [[time, subject, label, how, ""] for time in (start, end)]
         observations[record.video_id] = {
             "file": {player: [media] if player == "1" else [] for player in _PLAYERS},
             **{"type": "MEDIA", "date": _EPOCH, "description": "", "time offset": 0.0},
@@ -114,26 +118,32 @@ def write(records: Sequence[Record]) -> str:
         str(number): {
             **{"type": "State event", "key": _BEHAVIOUR_KEYS[number : number + 1], "code": label},
             **{"description": "", "color": ""},
-            **{"category": "", "modifiers": {}, "excluded": "", "coding map": ""},
+            **{"category": "", "modifiers": _modifier_sets(texts), "excluded": ""},
+            "coding map": "",
         }
-        for number, label in enumerate(labels)
+        for number, (label, texts) in enumerate(modifiers.items())
     }
-    subjects = {
-        str(number): {"key": "", "name": _subject(number + 1), "description": ""}
-        for number in range(most)
+    named = {
+        str(number): {"key": "", "name": name, "description": ""}
+        for number, name in enumerate(subjects)
     }
     content = {
         **{"time_format": "hh:mm:ss", "project_date": _EPOCH, "project_name": "actionspan"},
         **{"project_description": "", "project_format_version": "7.0"},
-        **{"subjects_conf": subjects, "behaviors_conf": behaviours, "observations": observations},
+        **{"subjects_conf": named, "behaviors_conf": behaviours, "observations": observations},
         **{"behavioral_categories": [], "independent_variables": {}, "coding_map": {}},
         **{"behaviors_coding_map": [], "converters": {}},
     }
     return json.dumps(content, indent=1) + "\n"
 
 
-def _subject(number: int) -> str:
-    return f"subject {number + 1}" if number else ""
+def _modifier_sets(texts: Iterable[str]) -> dict[str, Any]:
+    """Return the ethogram's modifiers of a behaviour: a set for each place between bars."""
+    rows = [text.split("|") for text in dict.fromkeys(texts) if text]
+    return {
+        str(place): {"name": "", "type": 0, "values": [*filter(None, dict.fromkeys(values))]}
+        for place, values in enumerate(zip_longest(*rows, fillvalue=""))
+    }
 
 
 def _of(content: Mapping[str, Any], name: str) -> dict[str, Any]:
@@ -141,36 +151,38 @@ def _of(content: Mapping[str, Any], name: str) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _segments(
+def _bouts(
     row: str, observation: Mapping[str, Any], points: set[str]
-) -> Iterator[tuple[str, tuple[float, float, str], str]]:
-    """Yield place and segment of the state events of an observation, or what is wrong there."""
+) -> Iterator[tuple[str, Bout, str]]:
+    """Yield place and bout of the events of an observation, or what is wrong there."""
     begun: dict[tuple[str, str, str], tuple[float, str]] = {}
     events = []
-    none = 0.0, 0.0, ""
+    none = 0.0, 0.0, "", "", ""
     for place, event in enumerate(items(observation.get("events"))):
         where = f"{row}.events[{place}]"
         time = to_number(event[0]) if isinstance(event, list) and len(event) > 2 else None
         if time is None:
             yield where, none, "not an event: time in seconds, subject, behaviour, …"
-        elif str(event[2]) in points:
-            yield where, none, POINT
+            continue
+        modifiers = str(event[3] or "") if len(event) > 3 else ""
+        key = str(event[2]), str(event[1] or ""), modifiers
+        if key[0] in points:
+            yield where, (time, time, *key), ""
         else:
-            modifiers = str(event[3]) if len(event) > 3 else ""
-            events.append((time, place, (str(event[1]), str(event[2]), modifiers), where))
+            events.append((time, place, key, where))
     for time, _, key, where in sorted(events):
         if key in begun:
             start, first = begun.pop(key)
-            yield first, (start, time, key[1]), ""
+            yield first, (start, time, *key), ""
         else:
             begun[key] = time, where
     for key, (_, where) in begun.items():
-        yield where, none, f"{quoted(key[1])} begins and never ends"
+        yield where, none, f"{quoted(key[0])} begins and never ends"
 
 
-def _shown(segment: tuple[float, float, str], lengths: Sequence[float]) -> tuple[int, float, str]:
+def _shown(bout: Bout, lengths: Sequence[float]) -> tuple[int, float, str]:
     """Return the place and begin of the video that the player shows, or what is wrong."""
-    start, end, label = segment
+    start, end, label, *_ = bout
     if len(lengths) < 2:
         return 0, 0.0, ""
     if not all(lengths):

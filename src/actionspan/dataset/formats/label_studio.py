@@ -3,16 +3,19 @@
 A range counts frames from 1 and includes its last one; regions of audio have start and end in
 seconds. The frame rate is that of the task's data (`fps`, as we write it), or of a region that
 tells how many frames the video has and how long it is; where there is none, the video's own counts.
-A task without an annotation is no video in which nothing happens, and is left out.
+A task without an annotation is no video in which nothing happens, and is left out, also if it has
+predictions.
 
-We write tasks to import. The rate goes into the labelling configuration:
-`<Video name="video" value="$video" frameRate="$fps"/>`; where it is not known it is 24, the one
-that Label Studio takes.
+We write tasks to import, what a model proposes as predictions. The rate goes into the labelling
+configuration: `<Video name="video" value="$video" frameRate="$fps"/>`; where it is not known it is
+24, the one that Label Studio takes.
 """
 
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from statistics import fmean
 from typing import Any
 from urllib.parse import parse_qs, quote, unquote, urlsplit
 
@@ -84,26 +87,53 @@ def read(file: str, text: str, strict: bool = False) -> Reading:
     return reading
 
 
-def write(records: Sequence[Record]) -> str:
-    """Return tasks with annotations, times in frames and their parts."""
+def write(records: Sequence[Record], predicted: Sequence[Record] = ()) -> str:
+    """Return tasks, times in frames and their parts.
+
+    Args:
+        records: What becomes annotations.
+        predicted: What becomes predictions, of the same or other videos: each by the name of its
+            file as version of the model, with the mean of its scores.
+    """
+    annotated = {record.video_id: record for record in records}
+    guesses = {record.video_id: record for record in predicted}
     tasks = []
-    for number, record in enumerate(records, start=1):
+    for number, (video_id, record) in enumerate((guesses | annotated).items(), start=1):
         fps = record.fps or USUAL_RATE
         known = {"subset": record.subset, "duration": record.seconds, "frames": record.frames}
-        results = []
-        for place, (start, end, label) in enumerate(record.parsed()):
-            first, last = _frame(start * fps + 1), _frame(end * fps)
-            if start < end:
-                last = max(first, last)  # a frame at least
-            result = {"id": f"{number}-{place}", "type": "timelinelabels", "origin": "manual"}
-            result |= {"from_name": "videoLabels", "to_name": "video"}
-            value = {"ranges": [{"start": first, "end": last}], "timelinelabels": [label]}
-            results.append(result | {"value": value})
         data = {"video": f"{_LOCAL}?d={quote(media_name(record))}", "fps": fps}
         data |= {key: value for key, value in known.items() if value}
-        annotation = {"id": number, "result": results}
-        tasks.append({"id": number, "data": data, "annotations": [annotation]})
+        task: dict[str, Any] = {"id": number, "data": data}
+        if video_id in annotated:
+            regions = _regions(record, fps, f"{number}-")
+            task["annotations"] = [{"id": number, "result": regions}]
+        if guess := guesses.get(video_id):
+            regions = _regions(guess, fps, f"{number}-p", "prediction")
+            scores = [raw.score for raw in guess.instances if raw.score is not None]
+            mean = {"score": fmean(scores)} if scores else {}
+            version = "/".join(Path(guess.file).resolve().with_suffix("").parts[-2:])
+            prediction = {"model_version": f"actionspan {version}", **mean, "result": regions}
+            task["predictions"] = [prediction]
+        tasks.append(task)
     return json.dumps(tasks, indent=1) + "\n"
+
+
+def _regions(
+    record: Record, fps: float, prefix: str, origin: str = "manual"
+) -> list[dict[str, Any]]:
+    """Return a region for each instance; what a person says has no score."""
+    regions = []
+    for place, (start, end, label) in enumerate(record.parsed()):
+        first, last = _frame(start * fps + 1), _frame(end * fps)
+        if start < end:
+            last = max(first, last)  # a frame at least
+        region = {"id": f"{prefix}{place}", "type": "timelinelabels", "origin": origin}
+        region |= {"from_name": "videoLabels", "to_name": "video"}
+        value = {"ranges": [{"start": first, "end": last}], "timelinelabels": [label]}
+        score = record.instances[place].score
+        known = {} if score is None or origin == "manual" else {"score": score}
+        regions.append(region | {"value": value} | known)
+    return regions
 
 
 def _frame(number: float) -> float:
@@ -115,7 +145,10 @@ def _values(
     file: str, row: str, task: Mapping[str, Any], reading: Reading
 ) -> list[tuple[str, dict[str, Any]]] | None:
     """Return the place and the value of each region of a task; None: nobody has annotated it."""
-    if "annotations" not in task and "completions" not in task:  # JSON-MIN
+    every = task.get("annotations", task.get("completions"))
+    if every is None and isinstance(task.get("data"), dict):
+        return None  # there may be predictions
+    if every is None:  # JSON-MIN
         found = [
             (f"{row}.{key}[{place}]", value)
             for key, values in task.items()
@@ -123,10 +156,9 @@ def _values(
             if isinstance(value, dict)
         ]
         return found if found or "annotation_id" in task or "annotator" in task else None
-    every = items(task.get("annotations", task.get("completions")))
     made = [
         (f"{row}.annotations[{place}]", items(each.get("result")))
-        for place, each in enumerate(every)
+        for place, each in enumerate(items(every))
         if isinstance(each, dict) and not each.get("was_cancelled")
     ]
     for second, _ in made[1:]:

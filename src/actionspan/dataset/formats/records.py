@@ -7,9 +7,10 @@ from pathlib import PurePath, PurePosixPath, PureWindowsPath
 from typing import Any, Literal, get_args
 from urllib.parse import unquote, urlsplit
 
-from actionspan.dataset.formats.rejections import Rejection
+from actionspan.dataset.formats.rejections import Rejection, lines_of
 from actionspan.dataset.formats.times import (
     OVERSHOOT,
+    around,
     times_problem,
     to_number,
     to_seconds,
@@ -21,12 +22,14 @@ from actionspan.errors import InputError, printable
 
 LONGEST_LABEL = 1000  # characters
 UNLABELLED = "action"  # the label of what a tool or a list of ours leaves without one
+Bout = tuple[float, float, str, str, str]  # start, end, label, subject, modifiers
 _LEAST = 1e-9  # seconds, frames, frames a second
 Subset = Literal["training", "validation", "testing"]
 SUBSETS: tuple[Subset, ...] = get_args(Subset)
 _SHORT = {"train": "training", "val": "validation", "valid": "validation", "test": "testing"}
 SUBSET_NAMES: dict[str, str] = {**{name: name for name in SUBSETS}, **_SHORT}
 FACTS = ("subset", "seconds", "frames", "fps")  # what a record says of its video
+DETAILS = ("subject", "modifiers")  # what an instance may have beside its label
 SUFFIXES = VIDEO_SUFFIXES | {".aac", ".flac", ".m4a", ".mp3", ".ogg", ".wav"}
 _ADDRESS = re.compile(r"(?:https?|s3|gs)://")
 _WINDOWS = re.compile(r"[A-Za-z]:[\\/]|\\\\")
@@ -34,12 +37,26 @@ _WINDOWS = re.compile(r"[A-Za-z]:[\\/]|\\\\")
 
 @dataclass(kw_only=True)
 class RawInstance:
-    """An annotated segment as the file has it at `row`; its values may be of any type."""
+    """An annotated segment as the file has it at `row`; its values may be of any type.
+
+    `subject` is who does it, and `modifiers` how, as BORIS writes it: "high|left". `score`, higher
+    is better, is a model's. `length` is the seconds that a point, which ends where it starts, is
+    given around its time; 0: none.
+    """
 
     row: str = ""
     start: Any
     end: Any
     label: Any
+    subject: str = ""
+    modifiers: str = ""
+    score: float | None = None
+    length: float = 0.0
+
+    @property
+    def details(self) -> dict[str, str]:
+        """Those of `DETAILS` that are known."""
+        return {name: value for name in DETAILS if (value := getattr(self, name))}
 
     def times(self, seconds: float = 0.0, fps: float = 0.0) -> tuple[float | None, float | None]:
         """Return start and end in seconds, None for one that is not a time.
@@ -60,14 +77,17 @@ class RawInstance:
         if start is None or end is None:
             name, value = ("start", self.start) if start is None else ("end", self.end)
             raise ValueError(f"{name} {unknown_time(value) or _no_time(value)}")
+        if start == end and self.length:
+            start, end = around(start, self.length, seconds)
         label = str(self.label).strip() if isinstance(self.label, str | int) else ""
         if not label:
             raise ValueError("no label")
-        if problem := text_problem(label):
-            raise ValueError(f"label {problem}")
-        if len(label) > LONGEST_LABEL:
-            what = f"{len(label)} characters, at most {LONGEST_LABEL}"
-            raise ValueError(f"label {quoted(label)} is too long: {what}")
+        for name, text in {"label": label, **self.details}.items():
+            if problem := text_problem(text):
+                raise ValueError(f"{name} {problem}")
+            if len(text) > LONGEST_LABEL:
+                what = f"{len(text)} characters, at most {LONGEST_LABEL}"
+                raise ValueError(f"{name} {quoted(text)} is too long: {what}")
         return start, end, label
 
     def checked(
@@ -116,9 +136,14 @@ class Record:
         """
         return [raw.parsed(self.duration, self.fps) for raw in self.instances]
 
-    def add(self, row: str, start: Any, end: Any, label: Any) -> None:
-        """Append an instance."""
-        self.instances.append(RawInstance(row=row, start=start, end=end, label=label))
+    def bouts(self) -> list[Bout]:
+        """Return what `parsed` does, with subject and modifiers."""
+        pairs = zip(self.parsed(), self.instances, strict=True)
+        return [(*segment, raw.subject, raw.modifiers) for segment, raw in pairs]
+
+    def add(self, row: str, start: Any, end: Any, label: Any, **more: Any) -> None:
+        """Append an instance; `more` are other fields of a `RawInstance`."""
+        self.instances.append(RawInstance(row=row, start=start, end=end, label=label, **more))
 
     def complete(self, other: object) -> None:
         """Take from `other`, which has attributes of these names, the `FACTS` that are missing."""
@@ -263,8 +288,8 @@ def drop_unsound(reading: Reading) -> list[Record]:
 
 def report_left_out(reading: Reading) -> None:
     """Report on standard error what was left out: no table has it."""
-    for bad in reading.rejections:
-        print(f"left out {bad.line()}", file=sys.stderr)
+    for line in lines_of(reading.rejections):
+        print(f"left out {line}", file=sys.stderr)
 
 
 def video_id_of(media: str) -> str:

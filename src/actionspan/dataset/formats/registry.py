@@ -1,5 +1,6 @@
 """The formats by name, and the function that reads every annotation file."""
 
+import math
 from collections.abc import Iterator, Sequence
 from itertools import chain, islice
 from pathlib import Path
@@ -54,13 +55,13 @@ _OURS: dict[str, Form] = {  # in the order in which they are tried
     "via2": via2,
     "label_studio": label_studio,
     "boris_project": boris_project,
+    "proposals": proposals,
     "anet_anno_action": anet_anno_action,
     "elan": elan,
     "cvat": cvat,
     "thumos14": thumos14,
     "boris": boris,
     "elan_table": elan_table,
-    "proposals": proposals,
     "corrections": corrections,
     "audacity": audacity,
     "chapters": chapters,
@@ -72,6 +73,7 @@ WRITABLE: dict[str, WritableForm] = {
     name: cast(WritableForm, form) for name, form in FORMATS.items() if hasattr(form, "write")
 }
 FORMAT_NAMES = ("auto", *FORMATS)
+WITH_POINTS = ("boris", "boris_project", "audacity")  # of tools whose events may have no length
 _UNSTREAMED = (KeyError, ValueError, OSError, RecursionError)
 
 if TYPE_CHECKING:
@@ -81,7 +83,11 @@ else:  # a flag's choices and the schema's values are made from the type
 
 
 def read_annotation_file(
-    path: Path, form: AnnotationFormat = "auto", keep_ambiguous: bool = True, strict: bool = False
+    path: Path,
+    form: AnnotationFormat = "auto",
+    keep_ambiguous: bool = True,
+    strict: bool = False,
+    points: float = 0.0,
 ) -> Reading:
     """Read an annotation file, or a folder of them.
 
@@ -92,13 +98,22 @@ def read_annotation_file(
         keep_ambiguous: Whether instances of THUMOS14's class "Ambiguous" count.
         strict: Whether a bad row is an error, as scoring wants, or a rejection. A strict reading
             takes subsets of any name, and from JSON any id.
+        points: The length in seconds of an instance that ends where it starts; 0: none.
 
     Raises:
         InputError: The file is missing, empty, not text, not JSON, or of no known format; or, if
-            `strict`, a row is bad.
+            `strict`, a row is bad; or `points` is no length.
     """
-    if path.is_dir():
-        return _read_folder(path, form, keep_ambiguous, strict)
+    if not 0 <= points < math.inf:
+        raise InputError(f"--points {points}: 0 seconds or more")
+    read = _read_folder if path.is_dir() else _read_file
+    reading = read(path, form, keep_ambiguous, strict)
+    for raw in chain.from_iterable(record.instances for record in reading.records):
+        raw.length = points
+    return reading
+
+
+def _read_file(path: Path, form: str, keep_ambiguous: bool, strict: bool) -> Reading:
     text = read_text(path)
     if not text.strip():
         raise InputError(f"{path}: the file is empty")
@@ -139,7 +154,7 @@ def _read_folder(path: Path, form: str, keep_ambiguous: bool, strict: bool) -> R
         if not text.strip():
             reading.reject(str(file), "", "the file is empty")
             continue
-        part = read_annotation_file(file, form, keep_ambiguous, strict)
+        part = _read_file(file, form, keep_ambiguous, strict)
         reading.records += part.records
         reading.rejections += part.rejections
         reading.form = part.form

@@ -1,12 +1,14 @@
 """Bad input as lines of a table: which file, which row, what is wrong."""
 
 import sys
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from actionspan.errors import InputError, printable
+from actionspan.dataset.formats.times import POINT
+from actionspan.errors import InputError, counted, printable
 from actionspan.files.storage import read_tsv, write_tsv
 
 OnBadInput = Literal["skip", "fail"]
@@ -30,6 +32,17 @@ class Rejection:
         """Return the rejection as a line for people."""
         place = f"row {self.row}" if self.row.isdecimal() else self.row
         return printable(": ".join(part for part in (self.file, place, self.reason) if part))
+
+
+def lines_of(rejections: Sequence[Rejection]) -> list[str]:
+    """Return a line for each rejection, and before these one for all points of a file."""
+    points = Counter(bad.file for bad in rejections if bad.reason.startswith(POINT))
+    give = "give one by --points SECONDS (dataset.point_seconds of a run)"
+    said = [
+        printable(f"{file}: {counted(count, 'point')} without a length; {give}")
+        for file, count in points.items()
+    ]
+    return said + [bad.line() for bad in rejections if not bad.reason.startswith(POINT)]
 
 
 def write_rejections(path: Path, rejections: Iterable[Rejection]) -> None:
@@ -63,13 +76,13 @@ def report(rejections: Sequence[Rejection], on_bad_input: OnBadInput, table: Pat
     """
     if not rejections:
         return
-    shown = rejections if on_bad_input == "fail" else rejections[:SHOWN]
-    for bad in shown:
-        print(f"rejected {bad.line()}", file=sys.stderr)
+    lines = lines_of(rejections)
+    for line in lines if on_bad_input == "fail" else lines[:SHOWN]:
+        print(f"rejected {line}", file=sys.stderr)
     if on_bad_input == "fail":
         raise InputError(
             f"{len(rejections)} rejected (above); correct them, or skip them with on_bad_input skip"
         )
-    if len(rejections) > SHOWN:
-        more = f"{len(rejections) - SHOWN} more: {table} names each with its reason"
+    if len(lines) > SHOWN:
+        more = f"{len(lines) - SHOWN} more: {table} names each with its reason"
         print(f"rejected {more}", file=sys.stderr)

@@ -14,6 +14,7 @@ from itertools import chain
 from typing import Any
 
 from actionspan.dataset.formats.records import (
+    DETAILS,
     FACTS,
     Reading,
     Record,
@@ -24,7 +25,7 @@ from actionspan.dataset.formats.records import (
     subset_problem,
     video_id_of,
 )
-from actionspan.dataset.formats.times import to_seconds, with_decimal_point
+from actionspan.dataset.formats.times import to_number, to_seconds, with_decimal_point
 from actionspan.errors import InputError, counted, printable
 from actionspan.files.text import read_cell, safe_cell
 
@@ -49,8 +50,17 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
     "seconds": ("duration", "duration_seconds", "duration_second", "seconds", "video-duration"),
     "frames": ("frames", "numframe", "video-frames", "duration_frame"),
     "fps": ("rfps", "fps", "frame-rate"),
+    "subject": ("subject",),
+    "modifiers": ("modifiers",),
 }
-NUMBERS = {"start", "end", "seconds", "frames", "fps"}  # columns that may have a decimal comma
+NUMBERS = {
+    "start",
+    "end",
+    "seconds",
+    "frames",
+    "fps",
+    "score",
+}  # columns that may have a decimal comma
 
 
 @dataclass(kw_only=True)
@@ -230,7 +240,9 @@ def _add(file: str, line: Line, records: dict[str, Record], reading: Reading) ->
     record.fps = record.fps or positive(line.values.get("fps"))
     segment = [line.values.get(key, "") for key in ("start", "end", "label")]
     if any(segment):
-        record.add(line.row, *segment)
+        details = {name: line.values.get(name, "") for name in DETAILS}
+        score = to_number(line.values.get("score"))
+        record.add(line.row, *segment, **details, score=score)
 
 
 def csv_text(header: Iterable[str], rows: Iterable[Sequence[Any]]) -> str:

@@ -4,6 +4,7 @@ import re
 from dataclasses import dataclass
 
 OVERSHOOT = 1.0  # seconds by which a segment may end after its video
+POINT = "a point, which has no length"
 _ROUNDING = 0.5 / 12  # seconds before the video, by which a time in frames may be rounded
 _LONGEST = 64  # characters of a number
 _CLOCK = re.compile(r"(?:(\d+):)?(\d+):(\d\d(?:\.\d*)?)", re.ASCII)
@@ -84,12 +85,25 @@ def times_problem(
     """
     if start < -_ROUNDING:
         return f"start {start:g} is before the video, which begins at 0"
-    if start > end or (start == end and not may_be_empty):
+    if start > end:
         return f"start {start:g} is not before end {end:g}"
+    if start == end and not may_be_empty:
+        return POINT
     if end <= 0 and not may_be_empty or seconds and (start >= seconds or end > seconds + overshoot):
         inside = f", 0…{seconds:g} s" if seconds else ""
         return f"segment {start:g}…{end:g} s is outside the video{inside}"
     return ""
+
+
+def around(time: float, length: float, seconds: float = 0.0) -> tuple[float, float]:
+    """Return start and end of an event of a length around a point, clipped to its video.
+
+    All is in seconds; the duration of the video is 0 if it is not known.
+    """
+    start, end = time - length / 2, time + length / 2
+    if time < 0 or 0 < seconds < time:
+        return start, end  # not clipped: such a point is an error, not a shorter event
+    return max(start, 0.0), min(end, seconds or end)
 
 
 def with_decimal_point(text: str) -> str:

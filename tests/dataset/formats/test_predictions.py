@@ -1,0 +1,194 @@
+"""What a model proposes, as predictions of Label Studio's tasks."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from actionspan.cli import main
+from actionspan.dataset.formats import label_studio
+from actionspan.dataset.formats.records import RawInstance, Record
+from actionspan.dataset.formats.registry import FORMATS, read_annotation_file
+
+EVENTS = {
+    "version": "actionspan 1",
+    "results": {
+        "v_yard": [
+            {"score": 0.75, "segment": [1.0, 2.5], "label": "jump", "label_score": 0.9},
+            {"score": 0.25, "segment": [6.0, 7.0]},
+        ],
+        "gate": [{"score": 0.5, "segment": [0.5, 4.0], "label": "sit", "rank": 2}],
+        "still": [],
+    },
+}
+MINE = "video,start,end,label,fps\nyard,1,2,jump,10\nhall,0,1,sit,10\n"
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    (tmp_path / "span").mkdir()
+    (tmp_path / "span" / "events.json").write_text(json.dumps(EVENTS))
+    (tmp_path / "mine.csv").write_text(MINE)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def tasks(*words):
+    """Convert to tasks; return them by the name of their video."""
+    assert (
+        main(["dataset", "convert", *words[:1], "tasks.json", "--to=label_studio", *words[1:]]) == 0
+    )
+    made = json.loads(Path("tasks.json").read_text())
+    assert [task["id"] for task in made] == list(range(1, len(made) + 1))
+    return {task["data"]["video"].rpartition("=")[2].removesuffix(".mp4"): task for task in made}
+
+
+segments = st.tuples(st.floats(0, 1000), st.floats(1, 500)).map(
+    lambda pair: (pair[0], pair[0] + pair[1])
+)
+predicted = st.builds(
+    Record,
+    video_id=st.just("a"),
+    file=st.just("span/events.json"),
+    fps=st.just(0.0) | st.floats(1, 240),
+    instances=st.lists(
+        st.builds(
+            lambda times, score: RawInstance(
+                start=times[0], end=times[1], label="run", score=score
+            ),
+            segments,
+            st.floats(0, 1),
+        ),
+        min_size=1,
+        max_size=5,
+    ),
+)
+
+
+@given(predicted)
+def test_predictions_are_frames_as_a_reader_of_annotations_counts_them(record):
+    (task,) = json.loads(label_studio.write([], [record]))
+    (prediction,) = task.pop("predictions")
+    scores = [region["score"] for region in prediction["result"]]
+    assert scores == [raw.score for raw in record.instances]
+    assert prediction["score"] == pytest.approx(sum(scores) / len(scores))
+    # what somebody accepts unchanged
+    task["annotations"] = [{"id": 1, "result": prediction["result"]}]
+    (found,) = label_studio.read("tasks.json", json.dumps([task])).records
+    half = 0.5 / (record.fps or label_studio.USUAL_RATE)
+    assert len(found.instances) == len(record.instances)
+    for one, other in zip(found.parsed(), record.parsed(), strict=True):
+        assert one == (pytest.approx(other[0], abs=half), pytest.approx(other[1], abs=half), "run")
+
+
+def test_frames_count_from_1_and_the_last_is_included():
+    raw = RawInstance(start=0.5, end=1.5, label="run", score=0.5)
+    (task,) = json.loads(label_studio.write([], [Record(video_id="a", fps=10, instances=[raw])]))
+    (region,) = task["predictions"][0]["result"]
+    assert region["value"] == {"ranges": [{"start": 6, "end": 15}], "timelinelabels": ["run"]}
+    assert region["type"] == "timelinelabels"
+
+
+def test_a_task_with_predictions_alone_is_annotated_by_nobody():
+    raw = RawInstance(start=0.5, end=1.5, label="run", score=0.5)
+    record = Record(video_id="a", fps=10, instances=[raw])
+    assert label_studio.read("a", label_studio.write([], [record])).records == []
+    other = replace(record, instances=[replace(raw, label="sit", score=None)])
+    (found,) = label_studio.read("a", label_studio.write([other], [record])).records
+    assert found.parsed() == [(0.5, 1.5, "sit")]
+
+
+def test_events_become_predictions_beside_annotations(folder, capsys):
+    made = tasks("mine.csv", "--predictions", "span/events.json")
+    assert capsys.readouterr().out == "tasks.json: 3 videos, label_studio\n"
+    assert set(made) == {"yard", "gate", "hall"}
+    assert {
+        name: ("annotations" in task, "predictions" in task) for name, task in made.items()
+    } == {
+        "yard": (True, True),
+        "gate": (False, True),
+        "hall": (True, False),
+    }
+    (prediction,) = made["yard"]["predictions"]
+    assert prediction["model_version"] == "actionspan span/events"
+    assert prediction["score"] == 0.5
+    assert [
+        (each["value"]["timelinelabels"], each["value"]["ranges"], each["score"])
+        for each in prediction["result"]
+    ] == [
+        (["jump"], [{"start": 11, "end": 25}], 0.75),  # at the rate of the annotations
+        (["action"], [{"start": 61, "end": 70}], 0.25),
+    ]
+    (annotation,) = made["yard"]["annotations"]
+    ids = [each["id"] for part in (prediction, annotation) for each in part["result"]]
+    assert len(set(ids)) == len(ids) == 3
+    assert {each["origin"] for each in prediction["result"]} == {"prediction"}
+    read = {
+        each.video_id: each.parsed() for each in read_annotation_file(Path("tasks.json")).records
+    }
+    assert read == {"yard": [(1, 2, "jump")], "hall": [(0, 1, "sit")]}
+
+
+def test_an_annotation_that_says_that_nothing_happens_stays_one(folder):
+    Path("mine.csv").write_text("video,start,end,label\nyard,,,\n")
+    task = tasks("mine.csv", "--predictions", "span/events.json")["yard"]
+    assert [each["result"] for each in task["annotations"]] == [[]]
+    assert len(task["predictions"][0]["result"]) == 2
+
+
+@pytest.mark.parametrize("name", ["span/events.json", "events.csv"])
+def test_our_own_lists_become_predictions_alone(folder, name):
+    Path("events.csv").write_text(
+        "video_id,rank,start_seconds,end_seconds,score,label,label_score\n"
+        "v_yard,1,1.0,2.5,0.75,jump,0.9\nv_yard,2,6.0,7.0,0.25,,\ngate,2,0.5,4.0,0.5,sit,\n"
+    )
+    made = tasks(name)
+    assert set(made) == {"v_yard", "gate"}
+    assert not any("annotations" in task for task in made.values())
+    scores = [each["score"] for each in made["v_yard"]["predictions"][0]["result"]]
+    assert scores == [0.75, 0.25]
+
+
+def test_an_event_whose_chance_the_table_does_not_know_has_no_score(folder):
+    header = "video_id,rank,start_seconds,end_seconds,score\n"
+    Path("events.csv").write_text(f"{header}gate,1,0.5,4.0,\n")
+    (prediction,) = tasks("events.csv")["gate"]["predictions"]
+    assert "score" not in prediction
+    assert "score" not in prediction["result"][0]
+
+
+def test_annotations_have_no_scores():
+    raw = RawInstance(start=0, end=1, label="run", score=0.5)
+    (task,) = json.loads(label_studio.write([Record(video_id="a", instances=[raw])]))
+    assert "score" not in json.dumps(task)
+
+
+def test_predictions_are_for_label_studio_and_beside_annotations(folder, capsys):
+    for words in (
+        ("mine.csv", "out.json"),
+        ("span/events.json", "out.json", "--to=label_studio"),
+    ):
+        assert main(["dataset", "convert", *words, "--predictions", "span/events.json"]) == 2
+        line = "--predictions span/events.json: predictions stand beside annotations"
+        assert line in capsys.readouterr().err
+        assert not Path("out.json").exists()
+
+
+def test_other_forms_take_events_as_annotations(folder):
+    assert main(["dataset", "convert", "span/events.json", "out.csv"]) == 0
+    found = {each.video_id: each.parsed() for each in read_annotation_file(Path("out.csv")).records}
+    assert found == {
+        "v_yard": [(1, 2.5, "jump"), (6, 7, "action")],
+        "gate": [(0.5, 4, "sit")],
+    }
+
+
+def test_results_of_a_wrong_id_are_one_line():
+    text = json.dumps({"results": {"a/b": [{"score": 1, "segment": [0, 1]}] * 3}})
+    reading = FORMATS["proposals"].read("p.json", text)
+    assert [bad.line() for bad in reading.rejections] == [
+        "p.json: results.a/b[0]: video id 'a/b' cannot be a file's stem; ids hold no '/'"
+    ]
