@@ -4,16 +4,22 @@ import csv
 import json
 import tracemalloc
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from actionspan.dataset.tables import Instance
 from actionspan.errors import InputError
+from actionspan.events.frames import rows
+from actionspan.events.reading import Observed
 from actionspan.files import json_stream
 from actionspan.files.storage import read_json
 from actionspan.proposals import segments
 from actionspan.proposals.segments import (
+    frames_of,
     iterate_proposals,
+    proposal_files,
     ranked_rows,
     read_proposals,
     result_rows,
@@ -51,6 +57,37 @@ def test_activitynet_result_form_and_table(tmp_path):
             ["ü", "1", "0.1", "0.2", "1e-09"],
         ]
     assert read_proposals(tmp_path / "p.json") == {name: rows for name, rows in results}
+
+
+def test_a_table_for_people_has_milliseconds_and_frames(tmp_path):
+    rows = result_rows([[1 / 3, 2 / 3], [0.4, 0.401]], [0.2530864, 1 / 7])
+    with proposal_files(tmp_path / "p.json", tmp_path / "p.csv", rates={"a": 30.0}) as write:
+        write("a", rows)
+        write("b", rows[:1])
+    with (tmp_path / "p.csv").open(newline="", encoding="utf-8") as file:
+        assert [line[2:] for line in csv.reader(file)] == [
+            ["start_seconds", "end_seconds", "score", "first_frame", "last_frame"],
+            ["0.333", "0.667", "0.253086", "10", "19"],
+            ["0.4", "0.401", "0.142857", "12", "12"],
+            ["0.333", "0.667", "0.253086", "", ""],
+        ]
+    assert read_proposals(tmp_path / "p.json")["a"] == rows, "to the bit"
+
+
+@given(
+    st.floats(0, 20),
+    st.floats(0, 20),
+    st.sampled_from([23.976, 25.0, 30.0, 59.94]),
+)
+def test_frames_are_those_of_the_table_by_frame(one, other, rate):
+    start, end = sorted((round(one, 3), round(other, 3)))
+    instance = Instance(start=start, end=end, label="")
+    _, applies = rows(
+        Observed(video_id="a", seconds=21.0, rate=rate, instances=(instance,)), [""], None
+    )
+    shown = np.flatnonzero(applies[:, 0])
+    if len(shown):
+        assert frames_of((start, end), rate) == (shown[0], shown[-1])
 
 
 def test_no_videos(tmp_path):

@@ -351,7 +351,7 @@ def test_a_video_comes_with_a_table_chapters_and_a_picture(trained, tmp_path):
     assert [
         (float(row["start_seconds"]), float(row["end_seconds"]), float(row["score"]))
         for row in table
-    ] == [(*row["segment"], row["score"]) for row in rows]
+    ] == [(*row["segment"], pytest.approx(row["score"], rel=1e-5)) for row in rows]
     assert (tmp_path / f"{path.stem}.vtt").read_text().startswith("WEBVTT\n\n00:")
     assert ElementTree.parse(tmp_path / f"{path.stem}.svg").getroot().tag.endswith("svg")
 
@@ -733,7 +733,7 @@ def test_labels_come_with_the_model_and_are_in_every_file(trained, tmp_path):
     with (tmp_path / "proposals.csv").open() as file:
         table = list(csv.DictReader(file))
     assert [(row["label"], float(row["label_score"])) for row in table] == [
-        (row["label"], row["label_score"]) for row in rows
+        (row["label"], pytest.approx(row["label_score"], rel=1e-5)) for row in rows
     ]
     best = max(rows, key=lambda row: row["score"])
     assert f" {best['label']} (" in (tmp_path / f"{path.stem}.vtt").read_text()

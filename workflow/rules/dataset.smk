@@ -82,6 +82,7 @@ rule dataset_index:
             "on_bad_input",
             "validation_fraction",
             "overshoot_seconds",
+            "point_seconds",
             "ambiguous",
         ),
         origin=plan.dataset.origin_flags,

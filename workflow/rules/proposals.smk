@@ -166,6 +166,7 @@ rule proposals_select:
         density="results/proposals/{model}/density.pt",
         classifier=of_fold("results/proposals/classifier.pt"),
         features=of_fold("results/features/features.h5"),
+        videos="results/dataset/videos.tsv",
         code=step("proposals select"),
     output:
         json="results/proposals/{model}/proposals.json",
@@ -193,7 +194,8 @@ rule proposals_select:
         " --density {input.density} --classifier {input.classifier}"
         " --features {input.features} {params.settings}"
         " --out-json {output.json} --out-csv {output.csv}"
-        " --out-events-json {output.events} --out-events-csv {output.table} > {log} 2>&1"
+        " --out-events-json {output.events} --out-events-csv {output.table}"
+        " --videos {input.videos} > {log} 2>&1"
 
 
 rule proposals_detections:

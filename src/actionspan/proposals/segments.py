@@ -4,7 +4,7 @@ import csv
 import json
 import math
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, NotRequired, TextIO, TypedDict
@@ -85,7 +85,11 @@ def write_proposals(
 
 @contextmanager
 def proposal_files(
-    json_path: Path, csv_path: Path | None = None, *, labelled: bool = False
+    json_path: Path,
+    csv_path: Path | None = None,
+    *,
+    labelled: bool = False,
+    rates: Mapping[str, float | None] | None = None,
 ) -> Iterator[Callable[[str, Iterable[Row]], None]]:
     """Yield a function that writes the next video's proposals, best first; files are atomic.
 
@@ -93,6 +97,7 @@ def proposal_files(
         json_path: ActivityNet result form, one video a line.
         csv_path: A table with each proposal's rank, 1 the best; None: no table.
         labelled: Whether the table has the rows' labels and their scores.
+        rates: Frames a second of videos by id; with it the table has the first and the last frame.
     """
     with ExitStack() as stack:
 
@@ -104,7 +109,8 @@ def proposal_files(
         table = None
         if csv_path is not None:
             table = csv.writer(open_output(csv_path), lineterminator="\n")
-            table.writerow((*_CSV_COLUMNS, *(("label", "label_score") if labelled else ())))
+            columns = _CSV_COLUMNS + (("label", "label_score") if labelled else ())
+            table.writerow(columns + (() if rates is None else ("first_frame", "last_frame")))
         file.write(f'{{"version": {json.dumps(VERSION)}, "results": {{')
         separator = "\n"
 
@@ -112,17 +118,28 @@ def proposal_files(
             nonlocal separator
             file.write(f"{separator}{json.dumps(video_id)}: [")
             separator = ",\n"
+            rate = None if rates is None else rates.get(video_id)
             for rank, row in enumerate(rows, start=1):
                 file.write(f"{', ' * (rank > 1)}{json.dumps(row)}")
                 if table is not None:
-                    score = "" if "rank" in row else row["score"]
-                    cells = (video_id, rank, *row["segment"], score)
-                    labels = (row["label"], row["label_score"]) if labelled else ()
-                    table.writerow([safe_cell(cell) for cell in (*cells, *labels)])
+                    score = "" if "rank" in row else f"{row['score']:.6g}"
+                    times = [round(seconds, 3) for seconds in row["segment"]]
+                    cells: list[object] = [video_id, rank, *times, score]
+                    if labelled:
+                        cells += [row["label"], f"{row['label_score']:.6g}"]
+                    if rates is not None:
+                        cells += frames_of(row["segment"], rate) if rate else ("", "")
+                    table.writerow(list(map(safe_cell, cells)))
             file.write("]")
 
         yield write
         file.write('\n}, "external_data": {}}\n')
+
+
+def frames_of(segment: Sequence[float], rate: float) -> tuple[int, int]:
+    """Return the first and the last frame, from 0, that are shown in a segment; at least one is."""
+    first, last = (math.ceil(seconds * rate - 1e-6) for seconds in segment)
+    return first, max(first, last - 1)
 
 
 def read_proposals(path: Path, *, below_zero: bool = False) -> dict[str, list[Row]]:

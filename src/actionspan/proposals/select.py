@@ -18,12 +18,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--features", type=Path, help="features.h5, which the classifier sees")
     parser.add_argument("--out-events-json", type=Path, help="the reader's list, in the same form")
     parser.add_argument("--out-events-csv", type=Path, help="the reader's list as a table")
+    parser.add_argument("--videos", type=Path, help="videos.tsv, for frame numbers in that table")
     add_settings(parser, SelectionSettings)
     add_settings(parser, EventSettings)
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Choose the proposals and the events of all videos."""
+    from actionspan.dataset.tables import read_videos
     from actionspan.files.storage import open_h5
     from actionspan.proposals.density_training import load_density
     from actionspan.proposals.segment_classifier import optional_labeller
@@ -45,7 +47,10 @@ def run(arguments: argparse.Namespace) -> None:
         show = None
         if arguments.out_events_json is not None:
             paths = arguments.out_events_json, arguments.out_events_csv
-            show = stack.enter_context(proposal_files(*paths, labelled=labelled))
+            rates = None
+            if arguments.videos is not None:
+                rates = {video.video_id: video.fps for video in read_videos(arguments.videos)}
+            show = stack.enter_context(proposal_files(*paths, labelled=labelled, rates=rates))
         videos = progress(enumerate(table), "proposals", len(table.video_id))
         for index, values in videos:
             name, duration = table.video_id[index], float(table.duration_seconds[index])

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from actionspan import __version__
+from actionspan.dataset.settings import add_points
 from actionspan.dataset.sharding import VIDEO_SUFFIXES, find_videos, left_out
 from actionspan.errors import InputError, counted
 from actionspan.settings import at_least_one
@@ -43,6 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--min-score", type=float, metavar="SCORE", help=least)
     truth = "annotations in any form; the figures then show them"
     add("--annotations", type=Path, help=truth)
+    add_points(parser)
     lines = "print a line of JSON with its events for each video, as soon as it is done"
     add("--json", action="store_true", help=lines)
     add("--no-page", action="store_true", help="do not write index.html, the page to look at")
@@ -79,7 +81,9 @@ def run(arguments: argparse.Namespace) -> int:
     from actionspan.propose.results import ResultFolder, Shown
     from actionspan.propose.working import each_video
 
-    truth = Truth(arguments.annotations, videos) if arguments.annotations else None
+    truth = None
+    if arguments.annotations:
+        truth = Truth(arguments.annotations, videos, arguments.points)
     shown = Shown(top=arguments.top, minimum_score=arguments.min_score)
     made_by = digest(__version__, file_sha256(model) if model else _UNTRAINED)
     folder = ResultFolder(arguments.out, made_by, overwrite=arguments.overwrite)

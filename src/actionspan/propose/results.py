@@ -260,13 +260,15 @@ class ResultFolder:
 
 def write_tables(folder: Path, results: Callable[[], Iterable[Result]], shown: Shown) -> int:
     """Write proposals and events of videos into a folder, read one by one; return of how many."""
-    count = 0
-    labelled = any(result.labelled for result in results())
+    count, labelled, rates = 0, False, {}
+    for result in results():
+        labelled |= result.labelled
+        rates[result.video_id] = result.frames_per_second
     names = ("proposals.json", "proposals.csv", "events.json", "events.csv")
     paths = [folder / name for name in names]
     with (
-        proposal_files(*paths[:2], labelled=labelled) as write_proposals,
-        proposal_files(*paths[2:], labelled=labelled) as write_events,
+        proposal_files(*paths[:2], labelled=labelled, rates=rates) as write_proposals,
+        proposal_files(*paths[2:], labelled=labelled, rates=rates) as write_events,
     ):
         for result in results():
             count += 1
