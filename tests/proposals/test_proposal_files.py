@@ -82,9 +82,8 @@ def test_a_table_for_people_has_milliseconds_and_frames(tmp_path):
 def test_frames_are_those_of_the_table_by_frame(one, other, rate):
     start, end = sorted((round(one, 3), round(other, 3)))
     instance = Instance(start=start, end=end, label="")
-    _, applies = rows(
-        Observed(video_id="a", seconds=21.0, rate=rate, instances=(instance,)), [""], None
-    )
+    video = Observed(video_id="a", seconds=21.0, rate=rate, instances=(instance,))
+    _, applies = rows(video, [""], None)
     shown = np.flatnonzero(applies[:, 0])
     if len(shown):
         assert frames_of((start, end), rate) == (shown[0], shown[-1])
