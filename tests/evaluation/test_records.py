@@ -55,6 +55,36 @@ def test_tables_say_where_mtn_is_not_above_bsn(records, mtn):
     )
 
 
+def test_tables_say_which_models_a_baseline_beats(records):
+    three = [
+        {**records[0], "method": name, "AUC": auc}
+        for name, auc in (("span", 11.4), ("mtn", 61.0), ("sliding", 60.2), ("random", 23.4))
+    ]
+    line = " span is not above the baseline sliding: AUC 11.40 against 60.20."
+    for text in (summary_markdown(three), summary_tables(three)[0].note):
+        assert text.count("is not above") == 1
+        assert line in text
+
+
+def test_one_video_has_no_interval_and_a_shared_best_is_not_bold(records):
+    shared = {"AR@1": 0.0}
+    two = [
+        {**records[0], **shared, "method": "span", "AUC": 40.0, "videos": 1},
+        {**records[1], **shared, "method": "mtn", "AUC": 30.0, "videos": 1},
+    ]
+    *_, span, mtn = summary_markdown(two).splitlines()
+    cells = [cell.strip() for cell in span.split("|")]
+    assert cells[1:3] == ["span", "0.00"], "nobody is best"
+    assert "**40.00**" in cells
+    assert cells[cells.index("**40.00**") + 1] == "–"
+    assert "**30.00**" not in mtn
+    assert [len(line.low) for chart in recall_charts(two) for line in chart.series] == [0] * 4
+    assert "Interval" not in recall_charts(two)[0].note
+    for number, chart in enumerate(recall_charts(records)):
+        assert len(chart.series[0].low) == len(chart.x), number
+    assert recall_charts(records)[0].series[0].high == records[0]["AR_interval"][1]
+
+
 def test_a_changed_evaluation_is_refused_or_read(records, tmp_path):
     other = tmp_path / "other.json"
     other.write_text(json.dumps(records[1]))

@@ -219,10 +219,9 @@ def test_the_summary_has_curves_misses_losses_and_seconds(run_files, pages):
     average = charts["Average recall"]
     assert [each.name for each in average.series] == ["proposals.record", "other.record"]
     assert average.series[0].values == record["AR"]
-    assert (average.series[0].low, average.series[0].high) == tuple(record["AR_interval"])
+    assert (average.series[0].low, average.series[0].high) == ((), ()), "of one video"
     by_tiou = charts["Recall at AN = 100"]
     assert by_tiou.x == [0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95]
-    assert len(by_tiou.series[0].low) == 10
     assert "validation, videos: 1, instances: 1" in average.note
     misses = charts["What span misses, by length"]
     assert (misses.kind, misses.x) == ("bars", ["≤ 3", "3–6"])

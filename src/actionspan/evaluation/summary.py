@@ -12,6 +12,7 @@ from actionspan.files.storage import read_json, write_json, write_text, write_ts
 from actionspan.files.text import markdown_table
 
 SUMMARY_KEYS = (*(f"AR@{number}" for number in AR_NUMBERS), "AUC", "AUC_interval")
+BASELINES = ("random", "sliding", "difference", "cuts")  # of those, the ones without training
 DETECTION_KEYS = ("mAP@0.50", "average_mAP")
 Record = Mapping[str, Any]
 
@@ -125,40 +126,56 @@ def summary_rows(records: Sequence[Record]) -> tuple[list[str], list[list[str]]]
     return columns, rows
 
 
-def mtn_not_above_bsn(records: Sequence[Record]) -> str:
-    """Return a sentence where BSN's network has the AUC of MTN or more, else an empty text."""
+def said_of(records: Sequence[Record]) -> str:
+    """Return sentences on what a reader should see first: models that baselines beat, or BSN's."""
     auc = {record["method"]: record["AUC"] for record in records}
-    if not {"mtn", "origin"} <= auc.keys() or auc["mtn"] > auc["origin"]:
-        return ""
-    both = " against ".join(_score("AUC", auc[name]) for name in ("mtn", "origin"))
-    return f" MTN is not above BSN (origin) here: AUC {both}."
+    beaten = {name: auc[name] for name in BASELINES if name in auc}
+    said = []
+    for name, area in auc.items():
+        better = [base for base in beaten if area <= beaten[base]]
+        if name in beaten or not better:
+            continue
+        best = max(better, key=beaten.__getitem__)
+        figures = f"AUC {_score('AUC', area)} against {_score('AUC', beaten[best])}"
+        said.append(f" {name} is not above the baseline {best}: {figures}.")
+    if {"mtn", "origin"} <= auc.keys() and auc["mtn"] <= auc["origin"]:
+        both = " against ".join(_score("AUC", auc[name]) for name in ("mtn", "origin"))
+        said.append(f" MTN is not above BSN (origin) here: AUC {both}.")
+    return "".join(said)
+
+
+def table_of(records: Sequence[Record]) -> tuple[list[str], list[list[str]]]:
+    """Return titles and rows of the table for people: AUC with its interval over videos, if any."""
+    keys = [*SUMMARY_KEYS, *DETECTION_KEYS]
+    rows = []
+    for method, scores in summarize(records).items():
+        cells = {key: _score(key, scores[key]) for key in keys if key != "AUC_interval"}
+        interval = "–".join(_score("AUC", value) for value in scores["AUC_interval"])
+        cells["AUC_interval"] = interval if records[0]["videos"] > 1 else "–"
+        rows.append([method, *(cells[key] for key in keys)])
+    return ["method", *(key.removeprefix("AUC_").replace("_", " ") for key in keys)], rows
 
 
 def summary_markdown(records: Sequence[Record]) -> str:
-    """Return the table in Markdown, the best of each column in bold."""
-    first, summary = records[0], summarize(records)
-    keys = [*SUMMARY_KEYS, *DETECTION_KEYS]
-    best = {key: max(scores[key] for scores in summary.values()) for key in keys}
-    rows = []
-    for method, scores in summary.items():
-        row = [method]
-        for key in keys:
-            if key == "AUC_interval":
-                row.append("–".join(_score("AUC", value) for value in scores[key]))
-            else:
-                text = _score(key, scores[key])
-                row.append(f"**{text}**" if scores[key] == best[key] else text)
-        rows.append(row)
-    titles = [key.removeprefix("AUC_").replace("_", " ") for key in keys]
+    """Return the table in Markdown, the best of each column in bold if it is above the others."""
+    first = records[0]
+    titles, rows = table_of(records)
+    for place, title in enumerate(titles):
+        column = [row[place] for row in rows]
+        if title in ("method", "interval") or len(set(column)) == 1:
+            continue
+        best = max(column, key=float)
+        for row in rows:
+            row[place] = f"**{best}**" if row[place] == best else row[place]
     folds = f", each held out in one of {first['folds']} folds" if "folds" in first else ""
     lines = [
         f"ActivityNet protocol, subset {first['subset']}: "
         f"{counted(first['videos'], 'video')}{folds}, {counted(first['instances'], 'instance')}. "
         "All in percent; interval: bootstrap over videos. "
         "mAP: proposals as detections of one class (average: tIoU 0.5 to 0.95)."
-        f"{mtn_not_above_bsn(records)}",
+        f"{said_of(records)}",
         "",
-        *markdown_table("l" + "r" * len(keys), ["method", *titles], rows),
+        *markdown_table("l" + "r" * (len(titles) - 1), titles, rows),
     ]
     return "\n".join(lines) + "\n"
 

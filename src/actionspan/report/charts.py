@@ -6,14 +6,22 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from actionspan.errors import InputError
-from actionspan.evaluation.curves import PANELS, curves_of
+from actionspan.evaluation.curves import AR_AGAINST_AN, PANELS, RECALL_AGAINST_TIOU, curves_of
 from actionspan.evaluation.misses import NAMES
-from actionspan.evaluation.summary import Record, mtn_not_above_bsn, percent, summary_rows
+from actionspan.evaluation.summary import Record, percent, said_of, table_of
 from actionspan.files.storage import read_json, read_tsv
 from actionspan.report.content import Chart, Series, Table
 
 # in the order of the way of the data
 _STAGES = "dataset video recognition finetune features temporal proposals evaluation report".split()
+
+
+_MEANING = {
+    AR_AGAINST_AN: "How much of what happens is found by so many proposals a video, averaged over "
+    "tIoU 0.5 to 0.95: higher is better.",
+    RECALL_AGAINST_TIOU: "How much of what happens is found by 100 proposals a video, the stricter "
+    "the overlap has to be: higher is better.",
+}
 
 
 def recall_charts(records: Sequence[Record]) -> list[Chart]:
@@ -22,9 +30,10 @@ def recall_charts(records: Sequence[Record]) -> list[Chart]:
         return []
     first = records[0]
     note = (
-        f"Subset {first['subset']}, videos: {first['videos']:,}, instances: "
-        f"{first['instances']:,}. Intervals: bootstrap over videos"
+        f"Subset {first['subset']}, videos: {first['videos']:,}, instances: {first['instances']:,}"
     )
+    several = first["videos"] > 1  # else there is no interval over videos
+    note += ". Intervals: bootstrap over videos" * several
     curves = {record["method"]: curves_of(record) for record in records}
     return [
         Chart(
@@ -33,10 +42,15 @@ def recall_charts(records: Sequence[Record]) -> list[Chart]:
             y_label="instances found (share)",
             x=curves[first["method"]][kind].x,
             series=[
-                Series(name=method, values=own[kind].y, low=own[kind].low, high=own[kind].high)
+                Series(
+                    name=method,
+                    values=own[kind].y,
+                    low=own[kind].low if several else (),
+                    high=own[kind].high if several else (),
+                )
                 for method, own in curves.items()
             ],
-            note=note,
+            note=f"{_MEANING[kind]} {note}",
         )
         for kind, title, label in PANELS
     ]
@@ -66,7 +80,8 @@ def misses_charts(path: Path, method: str) -> list[Chart]:
             x=[row["bin"] for row in rows],
             series=series,
             kind="bars",
-            note=f"Instances of each length: {counts}",
+            note="The part of the instances of a length that 100 proposals do not find: lower is "
+            f"better. Instances of each length: {counts}",
         )
     ]
 
@@ -99,6 +114,8 @@ def loss_charts(logs: Iterable[Path]) -> list[Chart]:
                 y_label="loss",
                 x=epochs,
                 series=series,
+                note="Lower is better. Where validation rises while training falls, the network "
+                "learns its videos by heart.",
             )
         )
     return charts
@@ -133,7 +150,8 @@ def seconds_charts(folder: Path) -> list[Chart]:
             x=stages,
             series=[Series(name="seconds", values=[round(seconds[name], 1) for name in stages])],
             kind="bars",
-            note="Timed jobs: " + ", ".join(f"{name} {jobs[name]}" for name in stages),
+            note="Where the time of a run goes. Timed jobs: "
+            + ", ".join(f"{name} {jobs[name]}" for name in stages),
         )
     ]
 
@@ -142,9 +160,12 @@ def summary_tables(records: Sequence[Record]) -> list[Table]:
     """Return the table of all methods."""
     if not records:
         return []
-    columns, rows = summary_rows(records)
-    note = "All in percent; AUC_low to AUC_high: bootstrap interval over videos."
-    note += mtn_not_above_bsn(records)
+    columns, rows = table_of(records)
+    note = (
+        "All in percent: of what happens, the part that the first 1, 10, 100 proposals find, at a "
+    )
+    note += "tIoU of 0.5 to 0.95; AUC is its mean over their number. Interval: 95 %, over videos."
+    note += said_of(records)
     return [Table(title="All methods", columns=columns, rows=rows, note=note)]
 
 

@@ -22,13 +22,13 @@ function wholeMarks(x) {
 /** Draw lines into a frame; return a function that draws them again at another width. */
 export function drawLines(chart, frame) {
   const data = [chart.x];
-  const series = [{ label: chart.xLabel, value: (_, value) => number(value) }];
+  const series = [{ label: chart.xLabel, value: (_, value) => (value === null ? "" : number(value)) }];
   const bands = [];
   chart.series.forEach((line, place) => {
     const stroke = colour(seriesColour(place));
     const dash = DASHES[Math.floor(place / COLOURS.length) % DASHES.length];
     const points = { show: chart.x.length < 25, size: 5, fill: stroke };
-    const show = (_, value) => number(value);
+    const show = (_, value) => (value === null || value === undefined ? "" : number(value));
     series.push({ label: line.name, stroke, width: 2, dash, points, value: show, spanGaps: true });
     data.push(line.values);
     if (!line.low.length || !line.high.length) return;
