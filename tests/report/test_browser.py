@@ -822,3 +822,26 @@ def test_the_label_of_another_video_is_not_written_to_the_next(show):
     tab.locator("#list button").nth(1).click()
     tab.locator("#add-segment").click()
     assert tab.locator("#segment-label").input_value() == ""
+
+
+def test_likely_events_are_shown_by_label_with_what_that_does(show):
+    thresholds = {
+        "fall": [(0.9, 1.0, 0.25), (0.61, 0.8, 0.5)],
+        "sit down": [(0.84, 0.7, 0.4), (0.3, 0.5, 0.9)],
+    }
+    tab = show(pages.page(thresholds=thresholds))
+    tab.get_by_text("Show likely events only").click()
+    assert lane(tab, "event").count() == 3
+    fall = tab.get_by_role("slider", name="Least chance of fall")
+    assert fall.get_attribute("aria-valuetext") == (
+        "61 % or more: 80 % of them are right, and 50 % of what happens is found"
+    )
+    fall.focus()
+    press(tab, "End")
+    assert [one.inner_text() for one in lane(tab, "event").all()] == ["sit down 84 %", "jump 22 %"]
+    assert tab.locator(".event-lane .count").inner_text() == "2 of 3"
+    assert tab.get_by_text("90 % or more: 100 % of them are right, and 25 %").is_visible()
+    tab.reload()
+    assert lane(tab, "event").count() == 2, "it is kept"
+    other = show(pages.page([pages.video(events=())], title="Another", thresholds=thresholds))
+    assert other.get_by_text("Show likely events only").is_hidden(), "scores are no chances"

@@ -106,15 +106,11 @@ def _proposed(
     # and their classes
     class_scores = event_classes = None
     if bundle.classifier is not None:
-        seen = bundle.classified
-        sequence = _sequence(seen, raw, facts, duration)
-        starts = seen.starts(len(sequence))
-        windows = cut_windows(sequence, starts, seen.steps)
-        sequence = merge_windows(windows, starts, len(sequence))
-        class_scores = bundle.classifier.scores(sequence, chosen.segments, duration)
-        _check_finite(class_scores)
-        if chosen.events is not None:
-            event_classes = bundle.classifier.scores(sequence, chosen.events, duration)
+        events = np.zeros((0, 2)) if chosen.events is None else chosen.events
+        both = np.concatenate([chosen.segments, events])
+        scores = class_scores_of(bundle, raw, facts, duration, both)
+        _check_finite(scores)
+        class_scores, event_classes = np.split(scores, [len(chosen.segments)])
     return Proposed(
         duration_seconds=duration,
         segments=chosen.segments,
@@ -126,6 +122,23 @@ def _proposed(
         chances=None if bundle.ranks else chosen.chances,
         event_classes=event_classes,
     )
+
+
+def class_scores_of(
+    bundle: Bundle,
+    raw: Mapping[str, Float32],
+    facts: Mapping[str, Any],
+    duration: float,
+    segments: Float64,
+) -> Float64:
+    """Return the scores (N, K) of the classes of a bundle that has some; see `proposed_of`."""
+    assert bundle.classifier is not None
+    seen = bundle.classified
+    sequence = _sequence(seen, raw, facts, duration)
+    starts = seen.starts(len(sequence))
+    windows = cut_windows(sequence, starts, seen.steps)
+    sequence = merge_windows(windows, starts, len(sequence))
+    return bundle.classifier.scores(sequence, segments, duration)
 
 
 def predicted(

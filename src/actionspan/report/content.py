@@ -9,12 +9,13 @@ import hashlib
 import math
 import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import quote
 
 from actionspan.dataset.tables import Instance
+from actionspan.evaluation.operating import Point
 from actionspan.proposals.segments import Row
 
 _SECONDS, _SHARES = 3, 4  # decimals
@@ -87,6 +88,7 @@ class Page:
     videos: Sequence[PageVideo]
     charts: Sequence[Chart] = ()
     tables: Sequence[Table] = ()
+    thresholds: Mapping[str, Sequence[Point]] = field(default_factory=dict)  # of events, by label
     served: bool = False  # by `actionspan review`, which keeps corrections
 
 
@@ -133,6 +135,7 @@ def index_of(page: Page) -> dict[str, Any]:
     return {
         "title": page.title,
         "scale": scale,
+        "thresholds": page.thresholds if scale == "chance" else {},
         "labels": sorted(labels - {""}),
         "videos": [
             {

@@ -2,7 +2,7 @@
 
 import argparse
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +14,7 @@ from actionspan import __version__
 from actionspan.arrays import Float32
 from actionspan.dataset.formats.records import Subset
 from actionspan.dataset.tables import Annotation, Video, iterate_annotations, read_name, read_videos
+from actionspan.evaluation.operating import Point, operating_points
 from actionspan.evaluation.summary import read_records
 from actionspan.evaluation.worst import read_videos as read_scores
 from actionspan.files.storage import open_h5
@@ -87,6 +88,7 @@ def run(arguments: argparse.Namespace) -> None:
     charts, tables = _summary(arguments)
     shown = _page_videos([videos[name] for name in chosen], arguments, settings.thumbnails, recalls)
     page = Page(
+        thresholds=_thresholds(arguments.events, videos.values()) if arguments.events else {},
         title=read_name(annotations),
         subtitle="; ".join([f"{arguments.model}, actionspan {__version__}", *[said] * bool(said)]),
         videos=list(shown),
@@ -94,6 +96,17 @@ def run(arguments: argparse.Namespace) -> None:
         tables=tables,
     )
     write_page(arguments.out, page)
+
+
+def _thresholds(path: Path, videos: Iterable[Annotation]) -> dict[str, list[Point]]:
+    """Return what each chance makes of the events of all annotated videos.
+
+    Training videos have events of the members that have not seen them.
+    """
+    known = [video for video in videos if video.instances or video.subset != "testing"]
+    return operating_points(
+        dict(iterate_proposals(path)), {video.video_id: video.instances for video in known}
+    )
 
 
 def _summary(arguments: argparse.Namespace) -> tuple[list[Chart], list[Table]]:

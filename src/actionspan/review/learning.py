@@ -24,6 +24,7 @@ from actionspan.dataset.tables import (
     write_videos,
 )
 from actionspan.errors import counted
+from actionspan.evaluation.operating import Point, operating_points
 from actionspan.evaluation.recall import average_recall_activitynet
 from actionspan.features.collect import collect
 from actionspan.features.settings import RescaleSettings, SequenceSettings
@@ -42,8 +43,9 @@ from actionspan.proposals.model_bundle import (
     load_bundle,
     write_bundle,
 )
+from actionspan.proposals.segments import Row, label_rows, result_rows
 from actionspan.proposals.selection import Calibration, calibrate, distinct_events, right_events
-from actionspan.propose.proposer import predicted
+from actionspan.propose.proposer import class_scores_of, predicted
 from actionspan.review.footage import Encoded, stretch
 from actionspan.running.apart import worker_pool
 from actionspan.temporal.prediction import predict
@@ -76,6 +78,7 @@ class Learned:
     labels: int
     figures: Mapping[str, Figures]  # own (if it was tried), included, motion
     ranks: bool  # whether chances would rest on too few instances
+    thresholds: Mapping[str, Sequence[Point]]  # by label, what each chance makes of the events
 
     def sentence(self) -> str:
         """Return what a person should know of it."""
@@ -127,6 +130,7 @@ def learn(
     }
     few = counts["instances"] < FEWEST_FOR_CHANCES
     calibrated = _calibration(before, known)
+    models = {one.video.video_id: base for one in tried}
     uses: Literal["own", "included"] = "included"
     if sum(map(bool, known.values())) > 1:
         folds = _folds(tried, known)
@@ -142,17 +146,25 @@ def learn(
         finally:
             pool.shutdown(cancel_futures=True)
         own: dict[str, Cells] = {}
+        unseen: dict[str, Bundle] = {}
         for number, held in enumerate(folds):
             bundle = load_bundle(out / f"fold-{number}")
             own |= {one.video.video_id: expected(bundle, one) for one in held}
+            unseen |= {one.video.video_id: bundle for one in held}
         figures = {"own": figures_of(own, known), **figures}
         if figures["own"].auc > max(figures["included"].auc, figures["motion"].auc):
             uses, calibrated = "own", _calibration(own, known)
+            before, models = own, unseen
     source = out / "whole/model.pt" if uses == "own" else included
     calibrate_bundle(source, out / "model.pt", calibrated, ranks=few)
     for place in (out / "whole", out / "halves", *out.glob("fold-*")):
         shutil.rmtree(place, ignore_errors=True)
-    learned = Learned(uses=uses, figures=figures, ranks=few, **counts)
+    rows = {}
+    for one in () if few else tried:
+        name = one.video.video_id
+        rows[name] = _events(models[name], one, before[name], calibrated)
+    points = operating_points(rows, known) if rows else {}
+    learned = Learned(uses=uses, figures=figures, ranks=few, thresholds=points, **counts)
     content = {**vars(learned), "figures": {key: each._asdict() for key, each in figures.items()}}
     write_json(out / "learned.json", {**content, "sentence": learned.sentence()})
     return learned
@@ -211,6 +223,16 @@ def _calibration(cells: Mapping[str, Cells], truth: Truth) -> Calibration:
         right.append(right_events(segments, segments_of(truth[name])))
     total = sum(map(len, truth.values()))
     return calibrate(np.concatenate(gains), np.concatenate(right), total)
+
+
+def _events(bundle: Bundle, one: Encoded, cells: Cells, calibration: Calibration) -> list[Row]:
+    """Return the events that a model shows in a video, with chances and labels."""
+    segments, chances = selection.shown_events(*cells, calibration, knobs.EventSettings())
+    rows = result_rows(segments, chances)
+    if bundle.classifier is None:
+        return rows
+    scores = class_scores_of(bundle, *one.read(), one.video.duration_seconds, segments)
+    return label_rows(rows, bundle.classifier.labels, scores)
 
 
 def _halves(

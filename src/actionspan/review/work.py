@@ -194,8 +194,12 @@ class ReviewWork:
         return result_of(proposed, one.video.path, __version__, source, before)
 
     def _sentence(self) -> str:
+        return str(self._learned("sentence", ""))
+
+    def _learned(self, key: str, otherwise: Any) -> Any:
+        """Return what was noted of the model."""
         path = self._model.with_name("learned.json")
-        return str(read_json(path)["sentence"]) if path.is_file() else ""
+        return read_json(path).get(key, otherwise) if path.is_file() else otherwise
 
     def _write_page(self) -> None:
         """Write the page of all videos that are looked at, and the tables beside it.
@@ -209,6 +213,7 @@ class ReviewWork:
             title=self.folder.resolve().name.removesuffix("-review"),
             subtitle=f"actionspan {__version__}",
             videos=[self._page_video(result, shown) for result in results],
+            thresholds=self._learned("thresholds", {}),
             served=True,
         )
         write_page(self.page, page)

@@ -1,5 +1,6 @@
 /* The chosen segment as sentences, and what can be done with it. */
 
+import { shownEvents } from "./chances.js";
 import { byId, el, icon } from "./dom.js";
 import {
   accept,
@@ -181,7 +182,8 @@ function drawSegment(segment) {
 
 /** List what was found: the events, or the best proposals where there are none. */
 function drawNothing() {
-  const { events, proposals } = state.video;
+  const { proposals } = state.video;
+  const events = shownEvents();
   const found = (events.length ? events : proposals).slice(0, MOST_LISTED);
   const decimals = duration() < 3600 ? 1 : 0;
   const line = (segment) =>
@@ -229,7 +231,7 @@ function showChosen(segment) {
 }
 
 export function startInspector() {
-  for (const name of ["video", "chosen", "edits"]) on(name, draw);
+  for (const name of ["video", "chosen", "edits", "threshold"]) on(name, draw);
   on("chosen", showChosen);
   document.addEventListener("pointerdown", endTyping, true);
   byId("add-segment").addEventListener("click", commands.add);

@@ -1,6 +1,7 @@
 /* The lanes under the player: pictures, truth, corrections, events, proposals, curves. */
 
 import { byId, el } from "./dom.js";
+import { shownEvents } from "./chances.js";
 import { asSegment, correctionsOf, owned } from "./edits.js";
 import { drawCurves } from "./curves.js";
 import { edgeHandles } from "./edges.js";
@@ -72,7 +73,7 @@ export const laneWindow = () => lanes.get("ruler").frame;
 export function segmentsOf(kind) {
   if (!state.video) return [];
   if (kind === "truth") return state.video.truth;
-  if (kind === "event") return state.video.events.toSorted((one, other) => one.start - other.start);
+  if (kind === "event") return shownEvents().toSorted((one, other) => one.start - other.start);
   if (kind === "proposal") return shownProposals();
   const kept = correctionsOf(state.entry).segments.filter((segment) => !segment.rejected);
   return kept.map(asSegment).toSorted((one, other) => one.start - other.start);

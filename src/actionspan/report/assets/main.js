@@ -1,5 +1,6 @@
 /* Start of the page: each part of it, then the first video. */
 
+import { startChances } from "./chances.js";
 import { saveCorrections, touchedVideos } from "./corrections_file.js";
 import { startCurves } from "./curves.js";
 import { index } from "./data.js";
@@ -57,6 +58,7 @@ startTheme();
 startPlayer();
 startView();
 startThreshold();
+startChances();
 startCurves();
 startLanes();
 startGestures();
