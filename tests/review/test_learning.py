@@ -120,6 +120,28 @@ def test_of_few_instances_events_have_ranks_and_no_chance(footage, round_of_thre
     assert {row["label"] for row in rows} <= {"wave", "jump"}
 
 
+def test_of_enough_instances_each_label_has_its_thresholds(
+    footage, round_of_three, tmp_path, monkeypatch
+):
+    videos, truth = footage
+    assert round_of_three[0].thresholds == {}, "ranks are no chances"
+    monkeypatch.setattr(learning, "FEWEST_FOR_CHANCES", 5)
+    known = {one.video.video_id: truth[one.video.video_id] for one in videos[:3]}
+    learned = learn(videos, known, tmp_path, processes=2)
+    assert not learned.ranks
+    assert set(learned.thresholds) <= {"wave", "jump"}
+    bar = load_bundle(tmp_path).density.calibration.bar
+    for points in learned.thresholds.values():
+        assert min(point.chance for point in points) >= bar - 1e-4, "what is never shown"
+        assert all(0 <= point.precision <= 1 and 0 <= point.recall <= 1 for point in points)
+    # the labels were given by models that had not seen their videos, most of them rightly
+    assert max(points[-1].recall for points in learned.thresholds.values()) >= 0.5
+    content = json.loads((tmp_path / "learned.json").read_text())
+    assert content["thresholds"] == {
+        label: [list(point) for point in points] for label, points in learned.thresholds.items()
+    }
+
+
 def test_one_label_is_no_label(footage, tmp_path):
     videos, truth = footage
     known = {
@@ -127,7 +149,7 @@ def test_one_label_is_no_label(footage, tmp_path):
         for name, rows in truth.items()
         if name != "video3"
     }
-    learning._train(videos[:3], known, tmp_path)
+    learning._train(videos[:3], known, tmp_path, 1)
     assert load_bundle(tmp_path).classifier is None
 
 
@@ -143,7 +165,7 @@ def test_a_model_that_finds_no_more_is_not_used(footage, tmp_path, monkeypatch):
     monkeypatch.setattr(learning, "worker_pool", lambda count: Here())
     same = tmp_path / "same"
     same.mkdir()
-    monkeypatch.setattr(learning, "_train", lambda videos, truth, out: shutil.copytree(same, out))
+    monkeypatch.setattr(learning, "_train", lambda *given: shutil.copytree(same, given[2]))
     shutil.copy(included_model(), same / "model.pt")
     known = {name: rows for name, rows in truth.items() if name != "video3"}
     learned = learn(videos, known, tmp_path / "out")
