@@ -2,11 +2,14 @@
 
 import json
 import re
+from argparse import ArgumentParser
 from pathlib import Path
 
 import pytest
 
 from actionspan.cli import main
+from actionspan.propose.command import add_arguments
+from actionspan.propose.results import Shown
 from actionspan.video.playable import why_not_playable
 from video.numbered import encode
 
@@ -152,3 +155,29 @@ def test_files_that_were_damaged_later_are_made_again(tmp_path, videos, capsys):
     stored.write_text(json.dumps(content) + "\n")
     assert propose(out, videos[0]) == 0
     assert {path: path.read_bytes() for path in files} == made
+
+
+def test_the_least_score_may_be_of_a_label():
+    rows = [
+        {"segment": [0, 1], "score": 0.5, "label": "walk"},
+        {"segment": [2, 3], "score": 0.5, "label": "run"},
+        {"segment": [4, 5], "score": 0.2},
+    ]
+
+    def kept(*words: str) -> list[float]:
+        parser = ArgumentParser()
+        add_arguments(parser)
+        given = parser.parse_args(["v.mp4", *(f"--min-score={word}" for word in words)])
+        return [row["segment"][0] for row in Shown(minimum=dict(given.min_score)).events(rows)]
+
+    assert kept() == [0, 2, 4]
+    assert kept("0.3") == [0, 2]
+    assert kept("walk=0.6") == [2, 4]
+    assert kept("0.6", "walk=0.4") == [0]
+    assert kept("a=b=0.1", "0.6") == []
+
+
+def test_a_least_score_that_is_none_is_refused(capsys):
+    with pytest.raises(SystemExit):
+        main(["propose", "v.mp4", "--min-score", "walk=high"])
+    assert "walk=high: a score, or LABEL=SCORE" in capsys.readouterr().err

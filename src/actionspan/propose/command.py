@@ -40,8 +40,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--overwrite", action="store_true", help=redo)
     most = "at most N distinct events of each video in events.json, events.csv and its chapters"
     add("--top", type=int, metavar="N", help=most)
-    least = "leave out proposals and events with a lower score"
-    add("--min-score", type=float, metavar="SCORE", help=least)
+    least = "leave out proposals and events with a lower score; LABEL=SCORE: those of a label"
+    add("--min-score", type=_least, metavar="SCORE", action="append", default=[], help=least)
     truth = "annotations in any form; the figures then show them"
     add("--annotations", type=Path, help=truth)
     add_points(parser)
@@ -84,7 +84,7 @@ def run(arguments: argparse.Namespace) -> int:
     truth = None
     if arguments.annotations:
         truth = Truth(arguments.annotations, videos, arguments.points)
-    shown = Shown(top=arguments.top, minimum_score=arguments.min_score)
+    shown = Shown(top=arguments.top, minimum=dict(arguments.min_score))
     made_by = digest(__version__, file_sha256(model) if model else _UNTRAINED)
     folder = ResultFolder(arguments.out, made_by, overwrite=arguments.overwrite)
     done, before, broken, empty = 0, 0, len(passed), 0
@@ -124,6 +124,15 @@ def run(arguments: argparse.Namespace) -> int:
         line += f"; open {folder.page}" * (not arguments.no_page)
         print(line, file=sys.stderr if arguments.json else sys.stdout)
     return 1 if broken else 0
+
+
+def _least(word: str) -> tuple[str, float]:
+    """Return the label, empty for all others, and the score of a word such as walk=0.4."""
+    label, _, score = word.rpartition("=")
+    try:
+        return label, float(score)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{word}: a score, or LABEL=SCORE") from None
 
 
 def _named(model: Path | None) -> str:

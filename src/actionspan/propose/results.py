@@ -39,7 +39,7 @@ class Shown:
     """What of the proposals is listed."""
 
     top: int | None = None  # at most so many events of a video
-    minimum_score: float | None = None
+    minimum: Mapping[str, float] = field(default_factory=dict)  # by label; "": of any other
 
     def events(self, rows: Sequence[Row]) -> list[Row]:
         """Return the listed events, best first."""
@@ -47,8 +47,12 @@ class Shown:
 
     def proposals(self, rows: Sequence[Row]) -> list[Row]:
         """Return the listed proposals, best first."""
-        least = -np.inf if self.minimum_score is None else self.minimum_score
-        return [row for row in rows if "rank" in row or row["score"] >= least]
+        least, other = self.minimum, self.minimum.get("", -np.inf)
+        return [
+            row
+            for row in rows
+            if "rank" in row or row["score"] >= least.get(row.get("label", ""), other)
+        ]
 
     def summary(self, result: "Result") -> dict[str, Any]:
         """Return the line of `--json` of a video."""
