@@ -24,6 +24,19 @@ def need_browser() -> None:
         pytest.skip(reason, allow_module_level=True)
 
 
+def broken_rules(tab) -> list[str]:
+    """Return what of a page breaks a rule of axe that matters."""
+    axe = pytest.importorskip(
+        "axe_playwright_python.sync_playwright", reason="axe-playwright-python is not installed"
+    )
+    return [
+        f"{rule['id']}: {node['html']}: {node['failureSummary']}"
+        for rule in axe.Axe().run(tab).response["violations"]
+        if rule["impact"] in ("serious", "critical")
+        for node in rule["nodes"]
+    ]
+
+
 @pytest.fixture(scope="package")
 def chromium() -> Iterator:
     from playwright.sync_api import sync_playwright

@@ -14,7 +14,7 @@ import pytest
 from actionspan.dataset.formats.registry import read_annotation_file
 from actionspan.demo.data_set import render_demo
 from actionspan.demo.scenario import DemoSettings, demo_video_names
-from report.conftest import PATIENCE, chromium, need_browser
+from report.conftest import PATIENCE, broken_rules, chromium, need_browser
 
 pytestmark = pytest.mark.full
 need_browser()
@@ -51,8 +51,8 @@ def clips(tmp_path):
 def browse(chromium):
     contexts = []
 
-    def browse(address):
-        context = chromium.new_context(viewport={"width": 1400, "height": 1000})
+    def browse(address, width=1440):
+        context = chromium.new_context(viewport={"width": width, "height": 900})
         context.set_default_timeout(PATIENCE * 1000)
         contexts.append(context)
         tab = context.new_page()
@@ -132,7 +132,12 @@ def test_a_person_corrects_is_cut_off_goes_on_and_sees_what_was_learned(clips, b
         other.wait_for_selector("#list li")
         other.locator("#list li button").nth(1).click()
         assert other.locator(".own-lane .segment").count() == 1
-        assert tab.wrong == other.wrong == []
+        phone = browse(address, width=390)
+        show_all(phone, 3)
+        for each in (tab, other, phone):
+            assert broken_rules(each) == []
+        assert phone.evaluate("document.documentElement.scrollWidth") <= 390
+        assert tab.wrong == other.wrong == phone.wrong == []
 
 
 def test_what_two_windows_change_at_once_is_not_overwritten(clips, browse):

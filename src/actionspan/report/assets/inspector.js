@@ -148,10 +148,10 @@ function labelField(segment) {
 }
 
 function drawSegment(segment) {
-  const facts = factsOf(segment).flatMap(([name, value]) => [
-    el("dt", {}, name),
-    el("dd", {}, value),
-  ]);
+  // the label has its field: a line more once it is typed would move what is about to be clicked
+  const facts = factsOf(segment)
+    .filter(([name]) => name !== "label")
+    .flatMap(([name, value]) => [el("dt", {}, name), el("dd", {}, value)]);
   const correction = correctionOf(segment);
   const rejected = correction?.rejected === true;
   const accepted = correction !== undefined && !rejected;
