@@ -399,6 +399,17 @@ def test_known_labels_are_offered(show):
     assert options == ["fall", "jump", "sit down"]
 
 
+def test_after_saving_the_page_says_what_comes_next(alone):
+    lane(alone, "event").nth(1).click()
+    press(alone, "a")
+    assert alone.locator("#saved-note").is_hidden()
+    saved(alone)
+    note = alone.locator("#saved-note").inner_text()
+    assert note.startswith("1 video saved as corrections.csv. To learn from it: actionspan learn")
+    press(alone, "x")
+    assert alone.locator("#saved-note").is_hidden()
+
+
 def test_undo_and_redo(alone):
     lane(alone, "event").nth(1).click()
     press(alone, "a", "e", "ArrowRight", "x")

@@ -23,6 +23,7 @@ import { startView } from "./view.js";
 
 const FORGETS =
   "This browser keeps no data for this page: save your corrections before you close it.";
+const NEXT = "To learn from it: actionspan learn VIDEOS --annotations corrections.csv";
 
 function countCorrections(kept = true) {
   const number = touchedVideos().length;
@@ -33,6 +34,7 @@ function countCorrections(kept = true) {
     : "Save corrections";
   const note = byId("storage-note");
   note.hidden = store.works && kept;
+  byId("saved-note").hidden = true; // there is more to save
   if (!note.hidden) note.textContent = FORGETS;
 }
 
@@ -42,7 +44,10 @@ function startSaving() {
   countCorrections();
   byId("save-corrections").addEventListener("click", () => {
     saveCorrections();
-    announce(`corrections.csv: ${plural(touchedVideos().length, "video")}`);
+    const said = `${plural(touchedVideos().length, "video")} saved as corrections.csv. ${NEXT}`;
+    byId("saved-note").textContent = said;
+    byId("saved-note").hidden = false;
+    announce(said);
   });
   addEventListener("beforeunload", (event) => {
     if (!byId("storage-note").hidden && touchedVideos().length) event.preventDefault();
