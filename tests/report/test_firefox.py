@@ -38,7 +38,8 @@ class Firefox:
             "media.autoplay.default": 0,
             "media.autoplay.blocking_policy": 0,
         }
-        self.driver = marionette.Marionette(bin=FIREFOX, headless=True, prefs=prefs)
+        log = str(downloads / "firefox.log")
+        self.driver = marionette.Marionette(bin=FIREFOX, headless=True, prefs=prefs, gecko_log=log)
         self.driver.start_session()
         self.driver.timeout.implicit = PATIENCE
 
