@@ -69,11 +69,10 @@ def test_the_loop_of_the_docs_works_command_by_command(tmp_path):
     tick = Fraction(1, 1000)
     phone = {"times": dark, "tick": tick, "size": (160, 120), "rotation": 90, "codec": "mpeg4"}
     encode_video(tmp_path / "clips/phone.mp4", **phone)
-    _, propose, copy, following, learn, again, merge = commands()
+    _, propose, following, learn, again, merge = commands()
 
     type_in(tmp_path, propose)
     assert videos_of_page(tmp_path / "found/index.html") == {*names[:-1], "phone"}
-    type_in(tmp_path, copy)
     assert '"file":"videos/phone.mp4"' in (tmp_path / "found/index.html").read_text()
     asked = type_in(tmp_path, following)
     assert sum(name in asked for name in (*names[:-1], "phone")) == 3
