@@ -118,6 +118,7 @@ def run_stream(
     stopping: threading.Event | None = None,
     echo: Any = None,
     made: Player | None = None,
+    tell: Any = None,
     **settings: Any,
 ) -> Ended:
     """Play a source with a player of ours."""
@@ -129,6 +130,7 @@ def run_stream(
         resume=resume,
         echo=echo,
         stopping=stopping,
+        tell=tell,
     )
 
 

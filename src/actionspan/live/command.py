@@ -5,7 +5,7 @@ import signal
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -37,6 +37,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--learn", type=Path, metavar="ANNOTATIONS", help=labels)
     name = "the stream's id in results and annotations (default: the source's name)"
     add("--video", help=name)
+    told = (
+        "send each proposal as JSON, once, to a web hook (https://…) or an MQTT topic "
+        "(mqtts://host/topic); the stream never waits for it"
+    )
+    add("--notify", metavar="URL", help=told)
     add_settings(parser, StreamSettings)
     add_settings(parser, LearningSettings)
 
@@ -47,6 +52,11 @@ def run(arguments: argparse.Namespace) -> int:
     source = parse_source(arguments.source)
     if arguments.video is not None:
         source = replace(source, name=arguments.video)
+    stopping, notifier = threading.Event(), None
+    if arguments.notify is not None:
+        from actionspan.live.notify import Notifier
+
+        notifier = Notifier(arguments.notify, stopping)
     import cv2
     import torch
 
@@ -60,11 +70,11 @@ def run(arguments: argparse.Namespace) -> int:
     cv2.setNumThreads(1)
     torch.set_num_threads(settings.threads)
     player = Player.load(Path(arguments.model), settings, instances, learning)
-    stopping = threading.Event()
-    with _signals(stopping) as caught:
+    with _signals(stopping) as caught, notifier or nullcontext():
         try:
             how = {"resume": arguments.resume, "echo": sys.stdout, "stopping": stopping}
-            ended = play(source, player, settings, arguments.out, **how)
+            tell = notifier.send if notifier else None
+            ended = play(source, player, settings, arguments.out, **how, tell=tell)
         except StageError as error:
             raise InputError(str(error)) from None
     print(f"{arguments.out}: {ended.line}", file=sys.stderr)

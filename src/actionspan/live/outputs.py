@@ -7,7 +7,7 @@ import json
 import os
 import time
 from array import array
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, TextIO
@@ -121,6 +121,7 @@ class Outputs:
         folder: Made if it is missing.
         name: The video's in proposals.json.
         echo: Gets the events too.
+        tell: Called with each proposal, as its event.
         written: What an earlier run had written, as `written` returns it; what follows is cut off.
             None: begin with empty files.
 
@@ -134,8 +135,9 @@ class Outputs:
         name: str,
         echo: TextIO | None = None,
         written: Mapping[str, str] | None = None,
+        tell: Callable[[Mapping[str, Any]], None] | None = None,
     ) -> None:
-        self.folder, self.name, self.echo = folder, name, echo
+        self.folder, self.name, self.echo, self.tell = folder, name, echo, tell
         self.found, self._chapters = Found(), LiveChapters()
         folder.mkdir(parents=True, exist_ok=True)
         none = {file: Growing() for file in _GROWING}
@@ -161,10 +163,13 @@ class Outputs:
 
     def event(self, kind: str, **fields: Any) -> None:
         """Write an event: `kind` and what there is to say of it."""
-        line = json.dumps({"event": kind} | fields)
+        made = {"event": kind} | fields
+        line = json.dumps(made)
         self._line(EVENTS, line)
         if self.echo is not None:
             print(line, file=self.echo, flush=True)
+        if self.tell is not None and kind == "proposal":
+            self.tell(made)
 
     def actionness(
         self,

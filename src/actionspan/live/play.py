@@ -3,10 +3,11 @@
 import sys
 import threading
 import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
 import numpy as np
 from torch import nn
@@ -93,11 +94,13 @@ def play(
     resume: bool = False,
     echo: TextIO | None = None,
     stopping: threading.Event | None = None,
+    tell: Callable[[Mapping[str, Any]], None] | None = None,
 ) -> Ended:
     """Stream a source and write its results into the folder `out`.
 
-    `resume` continues an earlier run. `echo` gets each event as a line of JSON. Soon after
-    `stopping` is set the stream ends, with valid files.
+    `resume` continues an earlier run. `echo` gets each event as a line of JSON, and `tell` each
+    proposal as a message that says of which stream it is. Soon after `stopping` is set the stream
+    ends, with valid files.
 
     Raises:
         InputError: The source cannot be opened or breaks off, or the earlier run was of another.
@@ -125,6 +128,8 @@ def play(
             # a wall clock that was set back must not take the stream back
             frames.resume(max(time.time() - state.began, state.seconds))
     hand_over = HandOver(settings.queue, policy)
+    at = state or Progress(made_of=made_of)
+    told = None if tell is None else partial(_tell, tell, source, at)
     stream = Stream(
         shown=source.shown,
         live=frames.live,
@@ -133,13 +138,25 @@ def play(
         reader=Reader(frames, player.frames, settings, hand_over, begin),
         hand_over=hand_over,
         proposer=player.proposer,
-        outputs=Outputs(out, source.name, echo, state.written if state else None),
+        outputs=Outputs(out, source.name, echo, state.written if state else None, told),
         status=Status(out, append=state is not None),
-        at=state or Progress(made_of=made_of),
+        at=at,
         stopping=stopping or threading.Event(),
         keep_learned=partial(_keep_learned, player, out),
     )
     return stream.run(partial(pipeline_of, player.chain, settings))
+
+
+def _tell(
+    tell: Callable[[Mapping[str, Any]], None],
+    source: Source,
+    at: Progress,
+    event: Mapping[str, Any],
+) -> None:
+    """Tell a proposal, with an id that is the same when a resumed stream finds it again."""
+    began = {"began": at.date} if at.began else {}
+    number = digest(at.made_of, at.began, event["start"], event["end"])
+    tell({**event, "source": source.shown, "video": source.name, **began, "id": number})
 
 
 def _warm_up(player: Player) -> None:

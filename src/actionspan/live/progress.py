@@ -5,6 +5,7 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
@@ -57,6 +58,11 @@ class Progress:
     unanswered: deque[Place] = field(default_factory=deque)
     written: Mapping[str, str] = field(default_factory=dict)  # fingerprints of files, by name
     proposer: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def date(self) -> str:
+        """Date and time of the first frame of a live source."""
+        return datetime.fromtimestamp(self.began, UTC).isoformat(timespec="milliseconds")
 
 
 def write_state(folder: Path, at: Progress) -> None:

@@ -11,7 +11,6 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from typing import Any
 
 from actionspan.errors import InputError
@@ -90,8 +89,7 @@ class Stream:
         if self.live:
             ago = time.monotonic() - first.centre_arrived + first.snippet.seconds
             self.at.began = time.time() - ago
-            moment = datetime.fromtimestamp(self.at.began, UTC)
-            fields["began"] = moment.isoformat(timespec="milliseconds")
+            fields["began"] = self.at.date
         self.outputs.event("start", **fields, policy=self.hand_over.policy)
 
     def _work(self, pipeline: Any, first: Arrived) -> None:
