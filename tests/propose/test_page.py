@@ -9,7 +9,8 @@ import pytest
 
 from actionspan.cli import main
 from actionspan.propose.command import add_arguments
-from actionspan.propose.results import Shown
+from actionspan.propose.page import write_result_page
+from actionspan.propose.results import Result, ResultFolder, Shown
 from actionspan.video.playable import why_not_playable
 from video.numbered import encode
 
@@ -181,3 +182,17 @@ def test_a_least_score_that_is_none_is_refused(capsys):
     with pytest.raises(SystemExit):
         main(["propose", "v.mp4", "--min-score", "walk=high"])
     assert "walk=high: a score, or LABEL=SCORE" in capsys.readouterr().err
+
+
+def test_a_model_that_was_learned_here_brings_its_thresholds(tmp_path):
+    points = {"walk": [[0.4, 0.8, 0.5]]}
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine/learned.json").write_text(json.dumps({"thresholds": points}))
+    rows = {"proposals": [], "events": [{"segment": [0, 1], "score": 0.5, "label": "walk"}]}
+    folder = ResultFolder(tmp_path / "found", "digest")
+    known = {"labelled": True, "curves": {}, "model": "digest", "source": {}, "shown": "x"}
+    folder.put(Result(video_id="v", path="v.mp4", duration_seconds=5.0, **rows, **known))
+    write_result_page(folder, Shown(), {}, {}, tmp_path / "mine/model.pt")
+    assert data(tmp_path / "found", "index-data")["thresholds"] == points
+    write_result_page(folder, Shown(), {}, {}, tmp_path / "other/model.pt")
+    assert data(tmp_path / "found", "index-data")["thresholds"] == {}

@@ -196,19 +196,22 @@ class _Topic:
         if parts.query or parts.fragment or {*"+#\0"} & {*self._topic}:
             raise InputError(f"--notify {parts.scheme}://: a topic has no + or #, and ? as %3F")
         try:
-            from paho.mqtt import client
+            from paho.mqtt.client import Client
+            from paho.mqtt.enums import CallbackAPIVersion
         except ImportError:
             needed = 'needs paho-mqtt: pip install "actionspan[mqtt]"'
             raise InputError(f"--notify {parts.scheme}:// {needed}") from None
-        self._paho, self._parts = client, parts
+        # 23 characters, the most in MQTT 3.1
+        self._client = lambda: Client(
+            CallbackAPIVersion.VERSION2,
+            client_id=f"actionspan-{secrets.token_hex(6)}",
+            reconnect_on_failure=False,
+        )
+        self._parts = parts
 
     def deliver(self, body: bytes) -> None:
         parts = self._parts
-        client = self._paho.Client(
-            self._paho.CallbackAPIVersion.VERSION2,
-            client_id=f"actionspan-{secrets.token_hex(6)}",  # 23 characters, the most in MQTT 3.1
-            reconnect_on_failure=False,
-        )
+        client: Any = self._client()
         client.connect_timeout = _ANSWER_SECONDS
         if login := _login(parts):
             client.username_pw_set(*login)
@@ -218,7 +221,7 @@ class _Topic:
         acknowledged = threading.Event()
         client.on_connect = lambda _client, _data, _flags, code, _: codes.append(code)
         client.on_publish = lambda *_: acknowledged.set()
-        client.connect(parts.hostname, parts.port or _PORTS[parts.scheme])
+        client.connect(parts.hostname or "", parts.port or _PORTS[parts.scheme])
         sent, until = False, time.monotonic() + _ANSWER_SECONDS
         while not acknowledged.is_set():
             lost = client.loop(0.1)

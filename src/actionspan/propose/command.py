@@ -109,7 +109,7 @@ def run(arguments: argparse.Namespace) -> int:
             from actionspan.propose.page import write_result_page
 
             known = truth.instances if truth else {}
-            write_result_page(folder, shown, videos, known, _named(model))
+            write_result_page(folder, shown, videos, known, model)
         if not done:
             folder.remove_if_empty()
     if not done:
@@ -133,14 +133,6 @@ def _least(word: str) -> tuple[str, float]:
         return label, float(score)
     except ValueError:
         raise argparse.ArgumentTypeError(f"{word}: a score, or LABEL=SCORE") from None
-
-
-def _named(model: Path | None) -> str:
-    """Return how the page calls a model: results/proposals/span/model.pt is span."""
-    if model is None:
-        return "motion, without a model"
-    path = model.resolve()
-    return f"model {path.parent.name if path.name == 'model.pt' else path.stem}"
 
 
 def _end(*_: object) -> NoReturn:

@@ -5,10 +5,12 @@ from base64 import b64decode
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from actionspan import __version__
 from actionspan.dataset.tables import Instance
 from actionspan.evaluation.recall import TIOU_THRESHOLDS
+from actionspan.files.storage import read_json
 from actionspan.proposals.segments import Row, temporal_iou
 from actionspan.propose.results import Result, ResultFolder, Shown, copy_path
 from actionspan.report.content import Page, PageVideo, choose_videos, path_from
@@ -23,12 +25,12 @@ def write_result_page(
     shown: Shown,
     files: Mapping[str, Path],
     truth: Mapping[str, Sequence[Instance]],
-    model: str,
+    model: Path | None,
 ) -> None:
     """Write the page of all videos in a folder.
 
     `files` are by video id, of other videos the path that their result has; `truth` are instances
-    by video id; the title names the `model`.
+    by video id; the title names the file of the `model`.
     """
     chosen, said = choose_videos([result.video_id for result in folder.results()], {}, _MOST)
     wanted = set(chosen)
@@ -43,9 +45,28 @@ def write_result_page(
         for result in folder.results()
         if result.video_id in wanted
     ]
-    subtitle = " · ".join(filter(None, (model, f"actionspan {__version__}", said)))
-    page = Page(title=folder.folder.resolve().name, subtitle=subtitle, videos=videos)
+    subtitle = " · ".join(filter(None, (_named(model), f"actionspan {__version__}", said)))
+    page = Page(
+        title=folder.folder.resolve().name,
+        subtitle=subtitle,
+        videos=videos,
+        thresholds=learned(model, "thresholds", {}) if model else {},
+    )
     write_page(folder.page, page)
+
+
+def learned(model: Path, key: str, otherwise: Any) -> Any:
+    """Return what `actionspan learn` noted of a model that it made."""
+    path = model.with_name("learned.json")
+    return read_json(path).get(key, otherwise) if path.is_file() else otherwise
+
+
+def _named(model: Path | None) -> str:
+    """Return how the page calls a model: results/proposals/span/model.pt is span."""
+    if model is None:
+        return "motion, without a model"
+    path = model.resolve()
+    return f"model {path.parent.name if path.name == 'model.pt' else path.stem}"
 
 
 def _page_video(

@@ -13,7 +13,7 @@ from actionspan.errors import InputError, JobError, counted
 from actionspan.files.storage import read_json, write_json
 from actionspan.proposals.bundle import included_model
 from actionspan.proposals.model_bundle import Bundle, load_bundle
-from actionspan.propose.page import page_video
+from actionspan.propose.page import learned, page_video
 from actionspan.propose.proposer import proposed_of
 from actionspan.propose.results import (
     Result,
@@ -194,12 +194,7 @@ class ReviewWork:
         return result_of(proposed, one.video.path, __version__, source, before)
 
     def _sentence(self) -> str:
-        return str(self._learned("sentence", ""))
-
-    def _learned(self, key: str, otherwise: Any) -> Any:
-        """Return what was noted of the model."""
-        path = self._model.with_name("learned.json")
-        return read_json(path).get(key, otherwise) if path.is_file() else otherwise
+        return str(learned(self._model, "sentence", ""))
 
     def _write_page(self) -> None:
         """Write the page of all videos that are looked at, and the tables beside it.
@@ -213,7 +208,7 @@ class ReviewWork:
             title=self.folder.resolve().name.removesuffix("-review"),
             subtitle=f"actionspan {__version__}",
             videos=[self._page_video(result, shown) for result in results],
-            thresholds=self._learned("thresholds", {}),
+            thresholds=learned(self._model, "thresholds", {}),
             served=True,
         )
         write_page(self.page, page)
