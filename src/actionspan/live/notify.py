@@ -8,7 +8,7 @@ import secrets
 import sys
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from http.client import HTTPException
 from queue import Empty, SimpleQueue
@@ -202,7 +202,7 @@ class _Topic:
             needed = 'needs paho-mqtt: pip install "actionspan[mqtt]"'
             raise InputError(f"--notify {parts.scheme}:// {needed}") from None
         # 23 characters, the most in MQTT 3.1
-        self._client = lambda: Client(
+        self._client: Callable[[], Any] = lambda: Client(
             CallbackAPIVersion.VERSION2,
             client_id=f"actionspan-{secrets.token_hex(6)}",
             reconnect_on_failure=False,
@@ -211,7 +211,7 @@ class _Topic:
 
     def deliver(self, body: bytes) -> None:
         parts = self._parts
-        client: Any = self._client()
+        client = self._client()
         client.connect_timeout = _ANSWER_SECONDS
         if login := _login(parts):
             client.username_pw_set(*login)
