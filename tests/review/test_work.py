@@ -7,8 +7,10 @@ from types import SimpleNamespace
 
 import pytest
 
+from actionspan.propose.results import Result, Shown
 from actionspan.review.command import beside
 from actionspan.review.work import ReviewWork
+from video.numbered import encode as encode_film
 
 STATE = {"segments": [], "done": True}
 
@@ -52,6 +54,39 @@ def test_a_start_without_anything_is_a_page_without_videos(work):
     assert work.status()["said"] == ""
     assert work.video("v0").name == "v0.mp4"
     assert work.video("other") is None
+
+
+@pytest.mark.parametrize("copies", [True, False])
+def test_a_video_that_browsers_do_not_play_is_copied_unless_told_not_to(
+    tmp_path, monkeypatch, copies
+):
+    path = encode_film(tmp_path / "old.avi", 30, codec="mpeg4")
+    work = ReviewWork(tmp_path / "out", {"old": path}, threads=1, copies=copies)
+    encoded = SimpleNamespace(video=SimpleNamespace(error="", video_id="old"))
+    monkeypatch.setattr("actionspan.review.work.encode", lambda *given: encoded)
+    notes = []
+
+    def written():
+        notes.append(work._page_video(result, Shown()).note)
+
+    result = Result(
+        video_id="old",
+        path=str(path),
+        duration_seconds=1.2,
+        labelled=False,
+        proposals=[],
+        events=[],
+        curves={},
+        model="",
+        source={},
+        unplayable="MPEG-4 ASP in AVI",
+    )
+    monkeypatch.setattr(work, "_propose", lambda *given: result)
+    monkeypatch.setattr(work, "_write_page", written)
+    work._look()
+    assert (work.video("old") != path) == copies
+    assert "on the way" in notes[0] if copies else "on the way" not in notes[0]
+    assert (notes[-1] == "") == copies
 
 
 def test_what_was_learned_before_is_said_after_a_new_start(tmp_path):

@@ -21,6 +21,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("-o", "--out", type=Path, help=folder)
     add("--port", type=int, default=0, help="of the page (default: any that is free)")
     add("--no-browser", action="store_true", help="print the address, and open nothing")
+    copies = "do not copy videos that browsers cannot play; by default the page plays a copy"
+    add("--no-copies", action="store_true", help=copies)
     add("--threads", type=int, default=1, help="cores of the encoders (default: 1)")
 
 
@@ -48,7 +50,8 @@ def run(arguments: argparse.Namespace) -> int:
     from actionspan.review.work import ReviewWork
 
     token, port = secrets.token_urlsafe(16), taken.getsockname()[1]
-    with ReviewWork(out, videos, arguments.threads) as work:
+    copies = not arguments.no_copies
+    with ReviewWork(out, videos, arguments.threads, copies=copies) as work:
         address = f"http://127.0.0.1:{port}/?token={token}"
         print(f"{address}\nCtrl-C ends it; corrections are in {work.corrections.table}", flush=True)
         if not arguments.no_browser:

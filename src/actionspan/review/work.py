@@ -39,16 +39,20 @@ class ReviewWork:
         folder: For all that is made; what is there already is used.
         videos: Files by id.
         threads: Cores of the encoders.
+        copies: Whether videos that browsers do not play get copies that they do.
 
     Raises:
         InputError: Nothing can be written there, or something in it is damaged.
     """
 
-    def __init__(self, folder: Path, videos: Mapping[str, Path], threads: int) -> None:
+    def __init__(
+        self, folder: Path, videos: Mapping[str, Path], threads: int, *, copies: bool = True
+    ) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.folder, self.videos, self.threads = folder, videos, threads
         self.page = folder / "index.html"
         self.corrections = Corrections(folder / "corrections", videos, folder / "corrections.csv")
+        self._copies = copies
         self._model, self._note = folder / "model/model.pt", folder / "model/learned_from.json"
         self._encoded: dict[str, Encoded] = {}
         self._results: dict[str, Result] = {}
@@ -147,7 +151,8 @@ class ReviewWork:
         self._write_page()
         for name, result in self._results.items():
             copy = copy_path(self.folder, name)
-            if not self._closed and lacks_copy(self.folder, result, self.videos[name]):
+            wanted = self._copies and not self._closed
+            if wanted and lacks_copy(self.folder, result, self.videos[name]):
                 self._doing = f"making a copy of {name} that browsers play"
                 copy.parent.mkdir(parents=True, exist_ok=True)
                 try:
@@ -220,6 +225,6 @@ class ReviewWork:
         file = f"videos/{result.video_id}"
         note = ""
         if lacks_copy(self.folder, result, self.videos[result.video_id]):
-            why = f"({result.unplayable})"
-            note = f"Your browser may not play this file {why}; a copy that it can is on the way."
+            note = f"Your browser may not play this file ({result.unplayable})"
+            note += "; a copy that it can is on the way." if self._copies else "."
         return page_video(result, file, note, shown)
