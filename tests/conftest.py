@@ -2,9 +2,12 @@
 
 import json
 import os
+import shutil
 import signal
 import statistics
-from collections.abc import Iterator
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -31,6 +34,7 @@ SECOND_TIER = (
     "report/test_browser.py",
     "report/test_round.py",
     "slurm",
+    "test_installed.py",
     "test_wheel.py",
     *(
         f"workflow/test_{name}.py"
@@ -139,6 +143,34 @@ def shared_data() -> Path:
     if not SHARED_DATA.is_dir():
         pytest.skip(f"the real data are not here: {SHARED_DATA} is missing")
     return SHARED_DATA
+
+
+@pytest.fixture(scope="session")
+def program() -> Callable[[str], str]:
+    """Return the path of a program by name; a test is skipped where it is not installed."""
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    return lambda name: shutil.which(name, path=path) or pytest.skip(f"{name} is not installed")
+
+
+@pytest.fixture(scope="session")
+def wheel(program, tmp_path_factory) -> Path:
+    """The wheel, built of a copy: building writes beside the sources."""
+    folder, root = tmp_path_factory.mktemp("wheel"), TESTS.parent
+    source = folder / "source"
+    source.mkdir()
+    for name in ("pyproject.toml", "setup.py", "MANIFEST.in", "README.md", "LICENSE"):
+        shutil.copy(root / name, source)
+    for name in ("Snakefile", "config.yaml"):
+        shutil.copy(root / name, source)
+    for name in ("src", "workflow", "envs", "examples"):
+        shutil.copytree(root / name, source / name, ignore=shutil.ignore_patterns("*.egg-info"))
+    words = [program("uv"), "build", "--quiet", "--wheel", "--out-dir", folder, source]
+    done = subprocess.run(words, capture_output=True, text=True)
+    if "Failed to fetch" in done.stderr or "dns error" in done.stderr:
+        pytest.skip("building needs setuptools from the package index, which cannot be reached")
+    assert done.returncode == 0, done.stderr
+    (built,) = folder.glob("*.whl")
+    return built
 
 
 @pytest.fixture

@@ -1,7 +1,6 @@
 """The wheel brings the workflow: a project runs without a checkout."""
 
 import os
-import shutil
 import subprocess
 import sys
 import zipfile
@@ -16,26 +15,9 @@ ROOT = Path(__file__).parents[1]
 
 
 @pytest.fixture(scope="module")
-def installed(tmp_path_factory) -> Path:
+def installed(wheel, tmp_path_factory) -> Path:
     """The wheel, unpacked as pip does it."""
-    folder = tmp_path_factory.mktemp("wheel")
-    source = folder / "source"  # building writes beside the sources
-    source.mkdir()
-    for name in ("pyproject.toml", "setup.py", "MANIFEST.in", "README.md", "LICENSE"):
-        shutil.copy(ROOT / name, source)
-    for name in ("Snakefile", "config.yaml"):
-        shutil.copy(ROOT / name, source)
-    for name in ("src", "workflow", "envs", "examples"):
-        shutil.copytree(ROOT / name, source / name, ignore=shutil.ignore_patterns("*.egg-info"))
-    uv = shutil.which("uv", path=f"{Path(sys.executable).parent}:{os.environ['PATH']}")
-    if uv is None:
-        pytest.skip("uv is not installed")
-    words = [uv, "build", "--quiet", "--wheel", "--out-dir", folder, source]
-    done = subprocess.run(words, capture_output=True, text=True)
-    if "Failed to fetch" in done.stderr or "dns error" in done.stderr:
-        pytest.skip("building needs setuptools from the package index, which cannot be reached")
-    assert done.returncode == 0, done.stderr
-    (wheel,) = folder.glob("*.whl")
+    folder = tmp_path_factory.mktemp("installed")
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(folder / "site")
     return folder / "site"

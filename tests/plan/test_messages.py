@@ -5,6 +5,8 @@ import logging
 from types import SimpleNamespace
 
 import pytest
+from snakemake.logging import DefaultFilter
+from snakemake.settings.enums import Quietness
 
 from actionspan.plan.messages import print_briefly
 
@@ -16,13 +18,16 @@ JOB = {"event": "job_info", "jobid": 3, "rule_name": "video_flow", "wildcards": 
 def printed():
     """Return what is printed of records, each a message and its fields."""
 
-    def run(*records: tuple[str, dict], **asked: bool) -> list[str]:
+    def run(*records: tuple[str, dict], **asked) -> list[str]:
         stream = io.StringIO()
         handler = logging.StreamHandler(stream)
         handler.name = "DefaultStreamHandler"
+        settings = {**ASKED, "quiet": None, "dryrun": False, **asked}
+        quiet, dry = settings["quiet"], settings["dryrun"]
+        handler.addFilter(DefaultFilter(quiet, False, False, dry, True))  # Snakemake's own
         logger = logging.Logger("of a test")
         logger.addHandler(handler)
-        print_briefly(logger, SimpleNamespace(**{**ASKED, **asked}))
+        print_briefly(logger, SimpleNamespace(**settings))
         for text, fields in records:
             logger.error(text, extra=fields)
         return stream.getvalue().splitlines()
@@ -65,6 +70,32 @@ def test_a_failed_job_is_a_line_and_other_errors_are_whole(printed):
 def test_records_of_another_version_are_printed_as_they_are(printed):
     records = [(f"all of {event}", {"event": event}) for event in ("job_info", "run_info", "new")]
     assert printed(*records) == ["all of job_info", "all of run_info", "all of new"]
+
+
+def stages(names) -> list[tuple[str, dict]]:
+    table = ("total 5", {"event": "run_info", "stats": {"total": len(names)}})
+    jobs = [
+        ("", {**JOB, "jobid": number, "rule_name": name, "reason": "Forced execution"})
+        for number, name in enumerate(names)
+    ]
+    return [table, *jobs, ("MissingOutputException in rule x:", {"event": "error"})]
+
+
+def test_a_quiet_run_prints_a_line_a_stage_and_every_error(printed):
+    records = stages(["code", "dataset_demo", "dataset_probe", "video_flow", "dataset_index"])
+    rules, progress = Quietness.RULES, Quietness.PROGRESS
+    error = "MissingOutputException in rule x:"
+    short = ["[2/5] dataset", "[4/5] video", error]
+    assert printed(*records, quiet={rules, progress}) == short
+    assert printed(*records, quiet={rules}) == ["total 5", *short]
+    assert printed(*records, quiet={rules, progress}, dryrun=True) == [error]
+    assert printed(*records, quiet={Quietness.ALL}) == []
+    assert len(printed(*records)) == 7
+
+
+def test_a_quiet_run_hides_jobs_of_another_version(printed):
+    records = [("all of it", {"event": "job_info"})]
+    assert printed(*records, quiet={Quietness.RULES}) == []
 
 
 @pytest.mark.parametrize("flag", ASKED)

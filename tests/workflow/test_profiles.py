@@ -6,13 +6,19 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from workflow.conftest import copy_program
+from workflow.conftest import ROOT, copy_program
 
 pytestmark = pytest.mark.workflow
+
+
+def log_of(folder: Path) -> Path:
+    (log,) = folder.glob(".snakemake/log/*.log")
+    return log
 
 
 def test_a_failure_is_one_block_with_the_last_lines_and_the_log(tmp_path):
@@ -52,8 +58,24 @@ def test_a_run_prints_a_line_a_job_and_its_log_has_the_rest(tmp_path):
     assert lines[-1] == f"[{count}/{count}] dataset_index: {reason}"
     for noise in ("Select jobs", "Execute", "Finished", "Removing", "input:", "ignored"):
         assert noise not in done.stderr
-    (log,) = tmp_path.glob(".snakemake/log/*.log")
-    assert log.read_text().count("    input: ") == count
+    assert log_of(tmp_path).read_text().count("    input: ") == count
+
+
+def test_make_demo_prints_a_line_a_stage_and_where_the_log_is(tmp_path):
+    own = copy_program(tmp_path)
+    small = {"demo": {"videos": 2, "shortest_seconds": 5.0, "longest_seconds": 5.5}}
+    (flags,) = re.findall(
+        r"actionspan run --cores \$\(CORES\) (--quiet .*)", (ROOT / "Makefile").read_text()
+    )
+    target = "results/proposals/random/proposals.json"
+    done = own.snakemake(target, *flags.split(), config=small)
+    assert done.returncode == 0, done.stderr
+    lines = done.stderr.splitlines()
+    numbered = [line.split("] ") for line in lines if line.startswith("[")]
+    assert [name for _, name in numbered] == ["dataset", "evaluation"]
+    assert "rule dataset_index" in log_of(tmp_path).read_text()
+    assert len(lines) < 12
+    assert f"Complete log(s): {log_of(tmp_path)}" in lines
 
 
 def test_what_a_person_asks_for_is_printed(tmp_path):

@@ -1,4 +1,4 @@
-"""What a run prints: a line for each job, and a block for each job that failed.
+"""What a run prints: a line for each job or stage, and a block for each job that failed.
 
 Snakemake's log in `.snakemake/log/` has the rest.
 """
@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from actionspan.plan.steps import STAGES
+
 _WIDTH = 110
 _UNSAID = ("workflow_started", "job_started", "job_finished", "group_info")
 _NOISE = (
@@ -18,20 +20,30 @@ _NOISE = (
 
 
 def print_briefly(logger: logging.Logger, settings: Any) -> None:
-    """Make Snakemake print a line for each job, unless its `output_settings` ask for more."""
+    """Make Snakemake print a line for each job, unless its `output_settings` ask for more.
+
+    With `--quiet rules` it is a line for each stage, and in a dry run none; the log keeps all.
+    """
     if settings.verbose or settings.printshellcmds or settings.show_failed_logs:
         return
-    for handler in [each for each in logger.handlers if each.name == "DefaultStreamHandler"]:
-        logger.removeHandler(handler)
-        logger.addHandler(_Brief(handler))
+    quiet = {each.name for each in settings.quiet or ()}
+    by_stage = "RULES" in quiet and "ALL" not in quiet and not settings.dryrun
+    for handler in list(logger.handlers):
+        if handler.name == "DefaultStreamHandler":
+            logger.removeHandler(handler)
+            logger.addHandler(_Brief(handler, by_stage=by_stage))
+        elif handler.name == "DefaultLogFileHandler" and by_stage:
+            for filter in handler.filters:  # else jobs are missing in the log, too
+                vars(filter)["quiet"] = ()
 
 
 class _Brief(logging.Handler):
     """Stands before the handler that would print twenty lines for each job."""
 
-    def __init__(self, printer: logging.Handler) -> None:
+    def __init__(self, printer: logging.Handler, *, by_stage: bool) -> None:
         super().__init__()
-        self._printer = printer
+        self._printer, self._by_stage = printer, by_stage
+        self._stages: set[str] = set()
         self._started: dict[int, str] = {}
         self._total = 0
         self._interrupted = False
@@ -42,7 +54,9 @@ class _Brief(logging.Handler):
             line = self._line(record.getMessage(), vars(record))
         except (KeyError, AttributeError):  # another version of Snakemake
             line = None
-        if line == "" or not self._printer.filter(record):
+        # --quiet rules hides what is said of a job, but not the line of its stage
+        is_stage = self._by_stage and bool(line) and vars(record)["event"] == "job_info"
+        if line == "" or not (is_stage or self._printer.filter(record)):
             return
         if line is not None:  # with its event the printer would print all of it
             record = logging.makeLogRecord({**vars(record), "event": None, "msg": line})
@@ -57,9 +71,12 @@ class _Brief(logging.Handler):
         if event == "job_info":
             name = " ".join([said["rule_name"], *filter(None, said["wildcards"].values())])
             self._started[said["jobid"]] = name
+            place = f"[{len(self._started)}/{self._total}]"
+            if self._by_stage:
+                return self._stage_line(place, said["rule_name"].partition("_")[0])
             reasons, other = said["reason"].split("; "), "Input files updated by another"
             own = [each for each in reasons if not each.startswith(other)]
-            line = f"[{len(self._started)}/{self._total}] {name}: {'; '.join(own or reasons)}"
+            line = f"{place} {name}: {'; '.join(own or reasons)}"
             return line if len(line) <= _WIDTH else f"{line[: _WIDTH - 1]}…"
         if event == "job_error":
             if said["indent"] or self._interrupted:  # of a group all are said to have failed
@@ -71,6 +88,12 @@ class _Brief(logging.Handler):
         unsaid |= event == "progress" and said["done"] < said["total"]
         # the command of the job that failed
         return "" if unsaid or (event == "error" and "\nCalledProcessError" in text) else None
+
+    def _stage_line(self, place: str, stage: str) -> str:
+        if stage in self._stages or stage not in STAGES:
+            return ""
+        self._stages.add(stage)
+        return f"{place} {stage}"
 
 
 SHOWN_JOBS = 4
