@@ -158,6 +158,7 @@ def test_what_was_written_of_the_round(round_of_three):
     content = json.loads((out / "learned.json").read_text())
     assert (content["videos"], content["instances"], content["labels"]) == (3, 7, 2)
     assert content["sentence"] == learned.sentence()
+    assert content["sentence"].startswith("3 corrected videos, 7 instances, 2 labels: ")
 
 
 def test_a_model_that_finds_no_more_is_not_used(footage, tmp_path, monkeypatch):

@@ -82,9 +82,9 @@ class Learned:
 
     def sentence(self) -> str:
         """Return what a person should know of it."""
-        learned = (
-            f"{counted(self.videos, 'corrected video')}, {counted(self.instances, 'instance')}"
-        )
+        parts = [(self.videos, "corrected video"), (self.instances, "instance")]
+        parts += [(self.labels, "label")] * (self.labels > 0)
+        learned = ", ".join(counted(*part) for part in parts)
         if "own" not in self.figures:
             missing = "too little happens in it to try a model of your own"
             return f"{learned}: the included model is used; {missing}."
