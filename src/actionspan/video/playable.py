@@ -82,7 +82,7 @@ def write_playable(
 
     Frames keep their times, so that proposals fit the copy. It has a key frame in each second, its
     index comes first, and sound is AAC. Where decoding breaks off the copy ends. `on_progress` is
-    called with the seconds of each frame.
+    called once a second of video, with the seconds that are done.
 
     Returns:
         Why it ends early; an empty text where it is whole.
@@ -112,7 +112,6 @@ def write_playable(
             audio.bit_rate = 96_000
         last, key = -1, 0.0
         for frame in chain([first], frames):
-            on_progress(frame.seconds)
             while heard is not None and audio is not None and (heard.time or 0.0) <= frame.seconds:
                 file.mux(audio.encode(heard))
                 heard = next(sound, None)
@@ -123,6 +122,7 @@ def write_playable(
             picture.pts, picture.time_base, last = stamp, _TICK, stamp
             if frame.seconds >= key:
                 picture.pict_type, key = PictureType.I, math.floor(frame.seconds) + 1.0
+                on_progress(frame.seconds)
             file.mux(video.encode(picture))
         file.mux(video.encode(None))
         if audio is not None:
