@@ -55,7 +55,7 @@ from actionspan.temporal.training import train
 SEED = 1
 FOLDS = 3
 BASE_VIDEOS = 2  # how many corrected videos the included model weighs as much as
-FEWEST_FOR_CHANCES = 50  # instances; of fewer, chances were off by up to 0.7 (docs/benchmarks.md)
+FEWEST_FOR_CHANCES = 50  # instances; of fewer, chances were off by up to 0.8 (docs/benchmarks.md)
 Truth = Mapping[str, Sequence[Instance]]
 Cells = tuple[Float64, Float64]  # (N, 2) segments in seconds and the density (N,) at each
 
