@@ -32,6 +32,7 @@ SECOND_TIER = (
     "mpi/test_temporal_averaging.py",
     "papers",
     "report/test_browser.py",
+    "report/test_firefox.py",
     "report/test_round.py",
     "slurm",
     "test_installed.py",

@@ -145,6 +145,24 @@ def test_points_are_no_truth_that_a_proposal_could_find(tmp_path):
         with pytest.raises(InputError, match="a point, which has no length; `actionspan dataset"):
             read_ground_truth(tmp_path / name, "all")
 
+    (tmp_path / "kicks.csv").write_text("video,time,label\na,1,kick\n")
+    with pytest.raises(InputError, match="a point, which has no length; `actionspan dataset"):
+        read_ground_truth(tmp_path / "kicks.csv", "all")
+
+
+def test_a_duration_beside_a_time_may_be_the_events(tmp_path):
+    """Onset and length are common; the video's duration is not meant then."""
+    (tmp_path / "kicks.csv").write_text("video,time,duration,label\na,1.0,3,jump\n")
+    with pytest.raises(InputError, match=r"kicks.csv: .*start"):
+        read_annotation_file(tmp_path / "kicks.csv", points=1.0)
+
+
+def test_what_a_model_proposes_is_no_truth(tmp_path):
+    row = '{"segment": [1.0, 2.0], "score": 0.5, "label": "jump"}'
+    (tmp_path / "events.json").write_text(f'{{"results": {{"a": [{row}]}}}}')
+    with pytest.raises(InputError, match="proposals or events, which are no ground truth"):
+        read_ground_truth(tmp_path / "events.json", "all")
+
 
 @pytest.fixture
 def kicks(tmp_path):

@@ -259,6 +259,17 @@ def test_the_end_waits_for_what_is_left():
     assert [message["id"] for message in hook.messages] == ["a", "a", "b"]
 
 
+def test_the_password_may_be_where_others_do_not_see_it(monkeypatch):
+    monkeypatch.setenv("ACTIONSPAN_NOTIFY_PASSWORD", "p@ss")
+    with WebHook() as hook:
+        for login in ("me@", "me:mine@", ""):
+            with notifier(f"http://{login}127.0.0.1:{hook.port}/") as made:
+                made.send({})
+    sent = [request.headers["Authorization"] for request in hook.requests]
+    pairs = [base64.b64encode(pair).decode() for pair in (b"me:p@ss", b"me:mine")]
+    assert sent == [*(f"Basic {pair}" for pair in pairs), None]
+
+
 def test_user_and_password_are_sent_and_nothing_secret_is_shown(capsys):
     with WebHook(401) as hook:
         address = f"http://me:p%40ss@127.0.0.1:{hook.port}/services/hush?token=silent#part"

@@ -1,13 +1,16 @@
 """`actionspan propose` writes a page of all that it found."""
 
 import json
+import os
 import re
 from argparse import ArgumentParser
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from actionspan.cli import main
+from actionspan.errors import InputError
 from actionspan.propose.command import add_arguments
 from actionspan.propose.page import write_result_page
 from actionspan.propose.results import Result, ResultFolder, Shown
@@ -116,7 +119,21 @@ def test_a_page_has_pictures_and_says_what_makes_a_copy_that_plays(tmp_path):
     assert (entry["file"], entry["note"]) == ("videos/old.mp4", "")
 
 
-def test_a_video_that_browsers_do_not_play_is_copied(tmp_path, capsys):
+def broken(*_: object) -> None:
+    raise InputError("no encoder")
+
+
+def here(work, items, **_: object):
+    """Work in this process."""
+    for number, item in enumerate(items):
+        try:
+            work(item)
+            yield number, SimpleNamespace(reason="")
+        except InputError as error:
+            yield number, SimpleNamespace(reason=str(error))
+
+
+def test_a_video_that_browsers_do_not_play_is_copied(tmp_path, monkeypatch, capsys):
     video = encode(tmp_path / "old.avi", 60, codec="mpeg4")
     out = tmp_path / "found"
     copy = out / "videos" / "old.mp4"
@@ -130,10 +147,32 @@ def test_a_video_that_browsers_do_not_play_is_copied(tmp_path, capsys):
     assert copy.stat().st_mtime_ns == made, "it is made once"
     # a copy that cannot be made costs the page its picture, and the call nothing
     copy.unlink()
-    copy.mkdir()
-    capsys.readouterr()
+    monkeypatch.setattr("actionspan.propose.working.make_copy", broken)
+    monkeypatch.setattr("actionspan.propose.working.work_apart", here)
     assert propose(out, video) == 0
-    assert "the page cannot play it" in capsys.readouterr().err
+    assert "old.avi: no encoder; the page cannot play it" in capsys.readouterr().err
+
+
+def test_a_file_that_is_where_a_copy_belongs_is_never_overwritten(tmp_path):
+    (tmp_path / "videos").mkdir()
+    own = encode(tmp_path / "videos" / "old.mp4", 60, codec="mpeg4")
+    before = own.read_bytes()
+    assert propose(tmp_path, own) == 0
+    assert own.read_bytes() == before
+    assert "cannot play" in data(tmp_path, "index-data")["videos"][0]["note"]
+    # nor a user's other file of that name
+    (tmp_path / "videos" / "new.mp4").write_bytes(b"mine")
+    assert propose(tmp_path, encode(tmp_path / "new.avi", 60, codec="mpeg4")) == 0
+    assert (tmp_path / "videos" / "new.mp4").read_bytes() == b"mine"
+
+
+def test_a_camera_whose_clock_is_ahead_gets_its_copy_once(tmp_path):
+    video = encode(tmp_path / "old.avi", 60, codec="mpeg4")
+    os.utime(video, (4e9, 4e9))
+    out = tmp_path / "found"
+    assert propose(out, video) == 0
+    (entry,) = data(out, "index-data")["videos"]
+    assert (entry["file"], entry["note"]) == ("videos/old.mp4", "")
 
 
 def test_files_that_were_damaged_later_are_made_again(tmp_path, videos, capsys):
@@ -176,6 +215,9 @@ def test_the_least_score_may_be_of_a_label():
     assert kept("walk=0.6") == [2, 4]
     assert kept("0.6", "walk=0.4") == [0]
     assert kept("a=b=0.1", "0.6") == []
+    # a proposal's score is no chance, so a label's bar is not for it
+    assert Shown(minimum={"walk": 0.6}).proposals(rows) == rows
+    assert Shown(minimum={"": 0.3}).proposals(rows) == rows[:2]
 
 
 def test_a_least_score_that_is_none_is_refused(capsys):

@@ -13,6 +13,7 @@ import pytest
 from actionspan.dataset.tables import Instance
 from actionspan.proposals.segments import ranked_rows
 from actionspan.report.content import Chart, Series
+from actionspan.report.page import write_page
 from report import pages
 from report.conftest import PATIENCE, broken_rules, need_browser
 
@@ -862,3 +863,31 @@ def test_likely_events_are_shown_by_label_with_what_that_does(show):
     assert lane(tab, "event").count() == 2, "it is kept"
     other = show(pages.page([pages.video(events=())], title="Another", thresholds=thresholds))
     assert other.get_by_text("Show likely events only").is_hidden(), "scores are no chances"
+
+
+def test_what_was_chosen_for_another_model_hides_nothing_unsaid(show, folder):
+    tab = show(
+        pages.page(thresholds={"fall": [(0.9, 1.0, 0.2), (0.61, 0.8, 0.5), (0.3, 0.4, 0.6)]})
+    )
+    tab.get_by_text("Show likely events only").click()
+    tab.get_by_role("slider", name="Least chance of fall").focus()
+    press(tab, "ArrowRight")  # 61 %
+    assert lane(tab, "event").count() == 3
+    # a new model has other points: the least chance is the one that is said
+    labelled = [pages.row(1, 2, 0.65, "fall"), pages.row(3, 4, 0.75, "fall")]
+    more = [pages.row(5, 6, 0.1, "constructor"), pages.row(6, 7, 0.2, "toString")]
+    new = pages.page(
+        [pages.video(events=[*labelled, *more])],
+        thresholds={"fall": [(0.7, 0.9, 0.2), (0.2, 0.5, 0.9)]},
+    )
+    write_page(folder / "index.html", new)
+    tab.reload()
+    assert "70 % or more" in tab.locator("#chance-rows").text_content()
+    assert lane(tab, "event").count() == 3, "not the one of 65 %, but those of other labels"
+    # without points nothing is hidden
+    write_page(
+        folder / "index.html", pages.page([pages.video(events=ranked_rows([[1, 2], [3, 4]]))])
+    )
+    tab.reload()
+    assert lane(tab, "event").count() == 2
+    assert tab.locator("#chances").is_hidden()

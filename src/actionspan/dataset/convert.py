@@ -69,8 +69,12 @@ def run(arguments: argparse.Namespace) -> None:
             raise InputError(f"--predictions {arguments.predictions}: {what}")
         predicted = _read(arguments.predictions, "auto", arguments).records
         names = Names({record.video_id: record for record in records})
+        found: dict[str, str] = {}
         for record in predicted:  # else one video would be two tasks
-            record.video_id = names.find(record.video_id) or record.video_id
+            named, record.video_id = record.video_id, names.find(record.video_id) or record.video_id
+            if (other := found.setdefault(record.video_id, named)) != named:
+                both = f"{other!r} and {named!r} are both {record.video_id!r}"
+                raise InputError(f"{arguments.predictions}: {both}; leave one out")
     # OUT, and what it cannot hold
     if predicted:
         write_text(target, label_studio.write(records, predicted))

@@ -64,7 +64,7 @@ def run(arguments: argparse.Namespace) -> None:
         raise InputError(f"{folder}: {neither} (videos/*.json)")
     if arguments.annotations is not None:
         names = Names({worth.video: worth for worth in worths})
-        reading = read_annotation_file(arguments.annotations)
+        reading = read_annotation_file(arguments.annotations, points=1.0)  # videos count alone
         drop_unsound(reading)
         report_left_out(reading)
         done = {names.find(record.video_id) or "" for record in reading.records}

@@ -14,6 +14,7 @@ from actionspan.arrays import Float64
 from actionspan.dataset.formats.records import Reading, Record, subset_name
 from actionspan.dataset.formats.registry import WITH_POINTS, read_text, stream_annotation_file
 from actionspan.dataset.formats.rows import iterate_video_info
+from actionspan.dataset.formats.table import of_points
 from actionspan.dataset.formats.times import POINT, times_problem, unknown_time
 from actionspan.dataset.tables import Annotation, read_annotations
 from actionspan.errors import InputError
@@ -73,6 +74,11 @@ def read_labelled_truth(
 def _records_of(path: Path, subset: str, video_info: Path | None) -> Iterator[Record]:
     """Yield the videos of one subset, of which there must be one with an instance."""
     form, records = stream_annotation_file(path)
+    if form == "proposals" and path.suffix == ".json":
+        raise InputError(f"{path}: proposals or events, which are no ground truth")
+    pointed = form in WITH_POINTS
+    if form == "table" and path.is_file():
+        pointed = of_points(read_text(path))
     if form == "anet_anno_action" and subset != ALL_SUBSETS:
         records = _name_subsets(records, path, video_info)
     name = subset if subset == ALL_SUBSETS else subset_name(subset, strict=True)
@@ -80,7 +86,7 @@ def _records_of(path: Path, subset: str, video_info: Path | None) -> Iterator[Re
     instances = 0
     for record in records:
         videos[record.subset] += 1
-        if form in WITH_POINTS and any(raw.start == raw.end for raw in record.instances):
+        if pointed and any(raw.start == raw.end for raw in record.instances):
             what = "`actionspan dataset convert --points SECONDS` gives one"
             raise InputError(f"{path}: video {record.video_id!r}: {POINT}; {what}")
         if name in (ALL_SUBSETS, record.subset):

@@ -37,14 +37,14 @@ def operating_points(
         labels, or all have the same, the one label is "".
     """
     labels = {str(row.get("label") or "") for name in truth for row in events.get(name, ())}
-    known = {one.label for rows in truth.values() for one in rows}
     apart = len(labels) > 1
     chances: dict[str, list[float]] = defaultdict(list)
     right: dict[str, list[float]] = defaultdict(list)
     total: dict[str, int] = defaultdict(int)
     for name, instances in truth.items():
         ranked = sorted(events.get(name, ()), key=lambda row: -row["score"])
-        for label in (labels | known) if apart else {""}:
+        here = {str(row.get("label") or "") for row in ranked} | {one.label for one in instances}
+        for label in here if apart else {""}:
             rows = [row for row in ranked if not apart or row.get("label") == label]
             spans = [(one.start, one.end) for one in instances if not apart or one.label == label]
             segments = [np.reshape(part, (-1, 2)) for part in ([r["segment"] for r in rows], spans)]

@@ -143,8 +143,11 @@ def _parsed(url: str) -> SplitResult:
 
 
 def _login(parts: SplitResult) -> tuple[str, str] | None:
-    known = parts.username is not None
-    return (unquote(parts.username or ""), unquote(parts.password or "")) if known else None
+    """Return user and password; others see what is in a command, so it may be elsewhere."""
+    if parts.username is None:
+        return None
+    password = unquote(parts.password or "") or os.environ.get("ACTIONSPAN_NOTIFY_PASSWORD", "")
+    return unquote(parts.username), password
 
 
 def _reason(error: Exception) -> str:

@@ -33,8 +33,9 @@ def print_briefly(logger: logging.Logger, settings: Any) -> None:
             logger.removeHandler(handler)
             logger.addHandler(_Brief(handler, by_stage=by_stage))
         elif handler.name == "DefaultLogFileHandler" and by_stage:
-            for filter in handler.filters:  # else jobs are missing in the log, too
-                vars(filter)["quiet"] = ()
+            for each in handler.filters:  # else jobs are missing in the log, too
+                if hasattr(each, "quiet"):
+                    each.quiet = ()
 
 
 class _Brief(logging.Handler):
@@ -73,7 +74,7 @@ class _Brief(logging.Handler):
             self._started[said["jobid"]] = name
             place = f"[{len(self._started)}/{self._total}]"
             if self._by_stage:
-                return self._stage_line(place, said["rule_name"].partition("_")[0])
+                return self._stage_line(place, said["rule_name"].split("_"))
             reasons, other = said["reason"].split("; "), "Input files updated by another"
             own = [each for each in reasons if not each.startswith(other)]
             line = f"{place} {name}: {'; '.join(own or reasons)}"
@@ -89,8 +90,10 @@ class _Brief(logging.Handler):
         # the command of the job that failed
         return "" if unsaid or (event == "error" and "\nCalledProcessError" in text) else None
 
-    def _stage_line(self, place: str, stage: str) -> str:
-        if stage in self._stages or stage not in STAGES:
+    def _stage_line(self, place: str, rule: list[str]) -> str:
+        # where ours is a module, a name of its own stands before
+        stage = next((part for part in rule if part in STAGES), "")
+        if not stage or stage in self._stages:
             return ""
         self._stages.add(stage)
         return f"{place} {stage}"

@@ -40,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--overwrite", action="store_true", help=redo)
     most = "at most N distinct events of each video in events.json, events.csv and its chapters"
     add("--top", type=int, metavar="N", help=most)
-    least = "leave out proposals and events with a lower score; LABEL=SCORE: those of a label"
+    least = "leave out proposals and events with a lower score; LABEL=SCORE: events of a label"
     add("--min-score", type=_least, metavar="SCORE", action="append", default=[], help=least)
     truth = "annotations in any form; the figures then show them"
     add("--annotations", type=Path, help=truth)

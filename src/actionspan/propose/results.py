@@ -23,8 +23,7 @@ from actionspan.files.storage import digest, read_json, write_json
 from actionspan.proposals.segments import Row, proposal_files
 from actionspan.proposals.settings import ChapterSettings
 from actionspan.propose.proposed import Proposed, read_frame_rate
-from actionspan.report.video import playable_file
-from actionspan.video.playable import why_not_playable
+from actionspan.video.playable import why_not_playable, write_playable
 from actionspan.video.thumbnails import thumbnails
 
 _FOLDER = "videos"
@@ -39,20 +38,18 @@ class Shown:
     """What of the proposals is listed."""
 
     top: int | None = None  # at most so many events of a video
-    minimum: Mapping[str, float] = field(default_factory=dict)  # by label; "": of any other
+    minimum: Mapping[str, float] = field(default_factory=dict)  # by label of events; "": of all
 
     def events(self, rows: Sequence[Row]) -> list[Row]:
         """Return the listed events, best first."""
-        return self.proposals(rows)[: self.top]
+        every = self.minimum.get("", -np.inf)
+        bars = [self.minimum.get(row.get("label", ""), every) for row in rows]
+        listed = [row for row, bar in zip(rows, bars, strict=True) if _passes(row, bar)]
+        return listed[: self.top]
 
     def proposals(self, rows: Sequence[Row]) -> list[Row]:
-        """Return the listed proposals, best first."""
-        least, other = self.minimum, self.minimum.get("", -np.inf)
-        return [
-            row
-            for row in rows
-            if "rank" in row or row["score"] >= least.get(row.get("label", ""), other)
-        ]
+        """Return the listed proposals, best first: a label's bar is of its events alone."""
+        return [row for row in rows if _passes(row, self.minimum.get("", -np.inf))]
 
     def summary(self, result: "Result") -> dict[str, Any]:
         """Return the line of `--json` of a video."""
@@ -61,6 +58,10 @@ class Shown:
             "duration_seconds": result.duration_seconds,
             "events": self.events(result.events),
         }
+
+
+def _passes(row: Row, bar: float) -> bool:
+    return "rank" in row or row["score"] >= bar
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,9 +143,19 @@ def copy_path(folder: Path, video_id: str) -> Path:
 
 
 def lacks_copy(folder: Path, result: Result, path: Path) -> bool:
-    """Return whether browsers play neither a video nor the copy of it in a folder of results."""
-    copy, why = copy_path(folder, path.stem), result.unplayable
-    return bool(why) and playable_file(path, copy, "", why)[0] == path
+    """Return whether browsers do not play a video, and nothing is where its copy belongs."""
+    return bool(result.unplayable) and not copy_path(folder, path.stem).exists()
+
+
+def make_copy(
+    folder: Path, path: Path, on_progress: Callable[[float], None] = lambda seconds: None
+) -> None:
+    """Write the copy that `lacks_copy` misses; see `write_playable`."""
+    copy = copy_path(folder, path.stem)
+    copy.parent.mkdir(parents=True, exist_ok=True)
+    write_playable(path, copy, on_progress=on_progress)
+    made = path.stat().st_mtime_ns  # by a camera's clock it may be of tomorrow
+    os.utime(copy, ns=(made, made))
 
 
 class ResultFolder:

@@ -16,15 +16,14 @@ from actionspan.propose.results import (
     Result,
     ResultFolder,
     Shown,
-    copy_path,
     lacks_copy,
+    make_copy,
     result_of,
     source_of,
 )
 from actionspan.running.apart import still_working, work_apart
 from actionspan.running.progress import video_progress
 from actionspan.running.shards import FaultSettings
-from actionspan.video.playable import write_playable
 
 Loading = tuple[Path | None, int, Device | None]  # a model, or none, its cores and its device
 
@@ -59,13 +58,14 @@ def each_video(
     """Do what is left to do for each video, and yield the outcomes in order.
 
     An error, a crash or a stall of one video does not stop the others. Videos are files by id. The
-    model is loaded if a video needs it; with `copies` a video that browsers do not play gets a copy
-    that they do; `quiet` shows no progress.
+    model is loaded if a video needs it; with `copies` videos that browsers do not play get copies
+    that they do, after all outcomes; `quiet` shows no progress.
 
     Raises:
         JobError: The model cannot be loaded, the disk is full, or somebody ended the process.
     """
     needed = any(folder.finished(path) is None for path in videos.values())
+    unplayed: list[_Task] = []
     told: list[Callable[[float, float], None]] = []
     given: list[_Task] = []
     outcomes = work_apart(
@@ -94,19 +94,15 @@ def each_video(
                 known = truth.within(video_id, result.duration_seconds) if truth else ()
                 if not folder.is_shown(result, known, shown):
                     reason = failed(_Task(path, result, known))
-            if (
-                copies
-                and result is not None
-                and not reason
-                and lacks_copy(folder.folder, result, path)
-            ):
-                title = f"{path.name}: a copy that browsers play"
-                if why := failed(_Task(path, result, copy=True), title):
-                    print(f"{why}; the page cannot play it", file=sys.stderr)
             if reason or result is None:
                 yield Made(reason=reason or f"{path}: it was replaced while it was read")
-            else:
-                yield Made(before=before, summary=shown.summary(_found(result, path)))
+                continue
+            if copies and lacks_copy(folder.folder, result, path):
+                unplayed.append(_Task(path, result, copy=True))
+            yield Made(before=before, summary=shown.summary(_found(result, path)))
+        for task in unplayed:
+            if why := failed(task, f"{task.path.name}: a copy that browsers play"):
+                print(f"{why}; the page cannot play it", file=sys.stderr)
 
 
 def _untold(done: float, length: float) -> None:
@@ -136,8 +132,8 @@ def _load(model: Path | None, threads: int, device: Device | None) -> None:
 def _work(folder: ResultFolder, shown: Shown, task: _Task) -> None:
     """Do a task and store its result in the folder."""
     if task.copy and task.result is not None:
-        length, copy = task.result.duration_seconds, copy_path(folder.folder, task.path.stem)
-        write_playable(task.path, copy, on_progress=lambda far: still_working((far, length)))
+        length = task.result.duration_seconds
+        make_copy(folder.folder, task.path, lambda far: still_working((far, length)))
         return
     if task.result is not None:
         folder.show(_found(task.result, task.path), task.truth, shown)

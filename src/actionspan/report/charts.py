@@ -162,9 +162,9 @@ def summary_tables(records: Sequence[Record]) -> list[Table]:
         return []
     columns, rows = table_of(records)
     note = (
-        "All in percent: of what happens, the part that the first 1, 10, 100 proposals find, at a "
+        "All in percent. AR@N: the share of instances that the first N proposals find, mean over "
     )
-    note += "tIoU of 0.5 to 0.95; AUC is its mean over their number. Interval: 95 %, over videos."
+    note += "tIoU 0.5 to 0.95. AUC: the area under AR over N. Intervals are over videos."
     note += said_of(records)
     return [Table(title="All methods", columns=columns, rows=rows, note=note)]
 

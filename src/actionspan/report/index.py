@@ -99,11 +99,12 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def _thresholds(path: Path, videos: Iterable[Annotation]) -> dict[str, list[Point]]:
-    """Return what each chance makes of the events of all annotated videos.
-
-    Training videos have events of the members that have not seen them.
-    """
-    known = [video for video in videos if video.instances or video.subset != "testing"]
+    """Return what each chance makes of the events of annotated videos that nothing learned."""
+    known = [
+        video
+        for video in videos
+        if video.subset == "validation" or (video.instances and video.subset != "training")
+    ]
     return operating_points(
         dict(iterate_proposals(path)), {video.video_id: video.instances for video in known}
     )

@@ -36,7 +36,7 @@ def playable_file(
         command: What makes it.
         why: Why browsers cannot play the file, if that is known; empty: they can.
     """
-    if copy.is_file() and not _newer(path, copy):
+    if copy.is_file() and not _newer(path, copy) and not _same(path, copy):
         return copy, ""
     if path is None:
         return None, ""
@@ -54,6 +54,11 @@ def playable_file(
         path,
         f"Your browser cannot play this file ({why}). To make a copy that it can play: {command}",
     )
+
+
+def _same(path: Path | None, copy: Path) -> bool:
+    """Return whether a video lies where its copy belongs."""
+    return path is not None and path.is_file() and path.samefile(copy)
 
 
 def _newer(path: Path | None, copy: Path) -> bool:

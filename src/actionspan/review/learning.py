@@ -160,10 +160,12 @@ def learn(
     for place in (out / "whole", out / "halves", *out.glob("fold-*")):
         shutil.rmtree(place, ignore_errors=True)
     rows = {}
+    named = counts["labels"] > 1 and uses == "own"  # then a fold may have known one label alone
     for one in () if few else tried:
         name = one.video.video_id
-        rows[name] = _events(models[name], one, before[name], calibrated)
-    points = operating_points(rows, known) if rows else {}
+        if not named or models[name].classifier is not None:
+            rows[name] = _events(models[name], one, before[name], calibrated)
+    points = operating_points(rows, {name: known[name] for name in rows})
     learned = Learned(uses=uses, figures=figures, ranks=few, thresholds=points, **counts)
     content = {**vars(learned), "figures": {key: each._asdict() for key, each in figures.items()}}
     write_json(out / "learned.json", {**content, "sentence": learned.sentence()})

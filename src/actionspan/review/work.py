@@ -20,6 +20,7 @@ from actionspan.propose.results import (
     Shown,
     copy_path,
     lacks_copy,
+    make_copy,
     result_of,
     source_of,
     write_tables,
@@ -29,7 +30,6 @@ from actionspan.report.page import write_page
 from actionspan.review.corrections import Corrections
 from actionspan.review.footage import Encoded, encode
 from actionspan.running.shards import ShardWork
-from actionspan.video.playable import write_playable
 
 
 class ReviewWork:
@@ -150,13 +150,11 @@ class ReviewWork:
                 self._write_page()
         self._write_page()
         for name, result in self._results.items():
-            copy = copy_path(self.folder, name)
             wanted = self._copies and not self._closed
             if wanted and lacks_copy(self.folder, result, self.videos[name]):
                 self._doing = f"making a copy of {name} that browsers play"
-                copy.parent.mkdir(parents=True, exist_ok=True)
                 try:
-                    write_playable(self.videos[name], copy)
+                    make_copy(self.folder, self.videos[name])
                 except InputError as error:
                     self._broken[name] = str(error)
                 self._write_page()

@@ -192,3 +192,26 @@ def test_results_of_a_wrong_id_are_one_line():
     assert [bad.line() for bad in reading.rejections] == [
         "p.json: results.a/b[0]: video id 'a/b' cannot be a file's stem; ids hold no '/'"
     ]
+
+
+def test_two_names_of_a_video_are_no_two_predictions(folder, capsys):
+    row = {"score": 0.5, "segment": [0.5, 4.0], "label": "sit"}
+    events = {"results": {"v_yard": [row], "yard": [row]}}
+    (folder / "span" / "events.json").write_text(json.dumps(events))
+    words = ("mine.csv", "tasks.json", "--to=label_studio", "--predictions", "span/events.json")
+    assert main(["dataset", "convert", *words]) == 2
+    said = capsys.readouterr().err
+    assert "span/events.json: 'v_yard' and 'yard' are both 'yard'; leave one out" in said
+    assert not (folder / "tasks.json").exists()
+
+
+def test_frames_are_counted_at_the_rate_that_is_known():
+    def one(fps):
+        raw = RawInstance(start=1.0, end=2.0, label="run", score=0.5)
+        return Record(video_id="a", file="span/events.json", fps=fps, instances=[raw])
+
+    for mine, theirs in ((0.0, 50.0), (50.0, 0.0)):
+        (task,) = json.loads(label_studio.write([one(mine)], [one(theirs)]))
+        assert task["data"]["fps"] == 50.0
+        (region,) = task["predictions"][0]["result"]
+        assert region["value"]["ranges"] == [{"start": 51, "end": 100}]

@@ -99,6 +99,8 @@ def write(records: Sequence[Record], predicted: Sequence[Record] = ()) -> str:
     guesses = {record.video_id: record for record in predicted}
     tasks = []
     for number, (video_id, record) in enumerate((guesses | annotated).items(), start=1):
+        if video_id in guesses:
+            record.complete(guesses[video_id])
         fps = record.fps or USUAL_RATE
         known = {"subset": record.subset, "duration": record.seconds, "frames": record.frames}
         data = {"video": f"{_LOCAL}?d={quote(media_name(record))}", "fps": fps}

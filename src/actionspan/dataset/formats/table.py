@@ -28,11 +28,17 @@ def sniff(text: str) -> bool:
     return text.lstrip()[:1] not in ("{", "[")
 
 
+def of_points(text: str) -> bool:
+    """Return whether a table has a column of times, and none that may say how long it takes."""
+    header = set(header_cells(first_line(text)))
+    others = COLUMNS["start"] + COLUMNS["end"] + COLUMNS["seconds"]
+    return not header.isdisjoint(_TIME) and header.isdisjoint(others)
+
+
 def read(file: str, text: str, strict: bool = False) -> Reading:
     """Read a table with a row for each instance."""
     reading = Reading(strict=strict)
-    header = set(header_cells(first_line(text)))
-    if header.intersection(_TIME) and not header.intersection(COLUMNS["start"] + COLUMNS["end"]):
+    if of_points(text):
         names = {**COLUMNS, "start": _TIME}
         lines = read_lines(file, text, ("video", "start", "label"), reading, names)
         lines = (
