@@ -82,7 +82,9 @@ def stages(names) -> list[tuple[str, dict]]:
 
 
 def test_a_quiet_run_prints_a_line_a_stage_and_every_error(printed):
-    records = stages(["code", "dataset_demo", "dataset_probe", "video_flow", "dataset_index"])
+    # the last is of a workflow that takes ours as a module
+    names = ["code", "dataset_demo", "dataset_probe", "video_flow", "actionspan_dataset_index"]
+    records = stages(names)
     rules, progress = Quietness.RULES, Quietness.PROGRESS
     error = "MissingOutputException in rule x:"
     short = ["[2/5] dataset", "[4/5] video", error]

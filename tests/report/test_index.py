@@ -117,6 +117,20 @@ def test_each_video_has_its_truth_proposals_curves_and_pictures(run_files, pages
     assert len(gone.curves["end"]) == 4
 
 
+@pytest.mark.parametrize(
+    ("subset", "found"), [("validation", True), ("training", False), ("testing", True)]
+)
+def test_thresholds_are_counted_on_videos_that_nothing_learned(run_files, pages, subset, found):
+    """The density and the classifier have learned every training video."""
+    content = json.loads((run_files / "annotations.json").read_text())
+    content["database"]["plain"]["subset"] = subset
+    (run_files / "annotations.json").write_text(json.dumps(content))
+    events = [{"segment": [0.5, 1.0], "score": 0.4, "label": "wave"}]
+    write_json(run_files / "events.json", {"results": {"plain": events}})
+    assert index("--events", "events.json") == 0
+    assert pages[0][1].thresholds == ({"": [(0.4, 1.0, 1.0)]} if found else {})
+
+
 def test_a_copy_that_is_there_is_what_the_page_plays(run_files, pages):
     out = "results/report/videos/it's new.mp4"
     assert main(["report", "video", "--video=it's new.mp4", f"--out={out}"]) == 0

@@ -120,6 +120,25 @@ def test_of_few_instances_events_have_ranks_and_no_chance(footage, round_of_thre
     assert {row["label"] for row in rows} <= {"wave", "jump"}
 
 
+@pytest.mark.full
+def test_videos_whose_labels_no_model_could_tell_are_not_counted(footage, tmp_path, monkeypatch):
+    """Held out, the only video that jumps leaves models without a classifier."""
+    videos, truth = footage
+    monkeypatch.setattr(learning, "FEWEST_FOR_CHANCES", 5)
+    known = {
+        name: [replace(each, label="jump" if name == "video1" else "wave") for each in rows]
+        for name, rows in truth.items()
+        if name != "video3"
+    }
+    counted = []
+    monkeypatch.setattr(
+        learning, "operating_points", lambda rows, own: counted.append((set(rows), set(own))) or {}
+    )
+    assert learn(videos[:3], known, tmp_path, processes=2).uses == "own"
+    assert counted == [({"video0", "video2"}, {"video0", "video2"})]
+
+
+@pytest.mark.full
 def test_of_enough_instances_each_label_has_its_thresholds(
     footage, round_of_three, tmp_path, monkeypatch
 ):
