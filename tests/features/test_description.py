@@ -10,7 +10,7 @@ from actionspan.dataset.index import data_name
 from actionspan.dataset.tables import read_name, write_annotations
 from actionspan.errors import InputError
 from actionspan.features.collect import collect
-from actionspan.features.settings import EncoderSettings, RescaleSettings
+from actionspan.features.settings import EncoderSettings, RescaleSettings, SequenceSettings
 from actionspan.features.store import read_description
 
 
@@ -46,6 +46,24 @@ def test_the_description_and_the_name_of_the_data_go_into_features(
     assert read_description(tmp_path / "f.h5") == ("numbers", "some videos")
     with pytest.raises(InputError, match="s.h5: no attribute data"):
         read_description(shard)
+
+
+@pytest.mark.parametrize("with_cues", [False, True])
+def test_only_a_file_with_squares_says_that_it_has_them(
+    tmp_path, write_tables, write_shard, with_cues
+):
+    """The papers' models see features.h5, which has none."""
+    rows = np.random.default_rng(0).random((5, 3))
+    shard = write_shard("s", {"a": {"rgb": rows, "flow": rows, "mover": rows}})
+    said = EncoderSettings().described("dis")
+    with h5py.File(shard, "a") as file:
+        file.attrs["description"] = said
+    videos, annotations = write_tables({"a": "training"})
+    how = SequenceSettings(components=0).rescaling() if with_cues else RescaleSettings(components=0)
+    collect([shard], videos, annotations, tmp_path / "f.h5", how, with_cues=with_cues)
+    found, _ = read_description(tmp_path / "f.h5")
+    without = EncoderSettings(mover=False).described("dis")
+    assert found == (said if with_cues else without)
 
 
 def test_a_data_set_is_named_by_its_folder_or_its_annotations(tmp_path):

@@ -16,7 +16,7 @@ from actionspan.dataset.tables import Video, read_annotations, read_name, read_v
 from actionspan.errors import InputError
 from actionspan.features.cues import REACHES, Past, causal_cues
 from actionspan.features.footage import FEWEST_FEATURES, MOST_STEPS, shared_footage
-from actionspan.features.settings import CausalSettings, RescaleSettings
+from actionspan.features.settings import AND_MOVER, CausalSettings, RescaleSettings
 from actionspan.features.steps import cut_windows, merge_windows, rescale
 from actionspan.features.store import UNSHARED, write_checked
 from actionspan.features.transform import (
@@ -93,6 +93,8 @@ def collect(
         with create_h5(out, digest(*made_by)) as file:
             for key, unsaid in ATTRIBUTES.items():
                 file.attrs[key] = opened.file.attrs.get(key, unsaid)
+            if not whole:
+                file.attrs["description"] = file.attrs["description"].replace(AND_MOVER, "")
             file.attrs["data"] = read_name(annotations)
             _write(file, chosen, opened, transform)
             if with_cues:

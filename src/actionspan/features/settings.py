@@ -15,6 +15,7 @@ Grid = Literal["video", "windows"]
 ClipNetwork = Literal["i3d"]
 MOST_PIXELS = 1 << 24  # that a network sees at once; it takes up to 350 bytes for each
 SAMPLES_A_VECTOR = 8  # frames for which i3d gives a vector
+AND_MOVER = " and on what moves in it"  # of the RGB network, in descriptions
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,7 +123,7 @@ class EncoderSettings(Checked):
             return f"frame differences and the magnitude of {flow}"
         streams = [seen(self.rgb_encoder, self.rgb_weights, "RGB")]
         if self.mover:
-            streams[0] += " and on what moves in it"
+            streams[0] += AND_MOVER
         streams.append(seen(self.flow_encoder, self.flow_weights, flow))
         if self.flow_histogram:
             streams.append("a histogram of flow")
