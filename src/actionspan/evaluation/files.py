@@ -12,9 +12,8 @@ from numpy.typing import ArrayLike
 
 from actionspan.arrays import Float64
 from actionspan.dataset.formats.records import Reading, Record, subset_name
-from actionspan.dataset.formats.registry import WITH_POINTS, read_text, stream_annotation_file
+from actionspan.dataset.formats.registry import read_text, stream_annotation_file
 from actionspan.dataset.formats.rows import iterate_video_info
-from actionspan.dataset.formats.table import of_points
 from actionspan.dataset.formats.times import POINT, times_problem, unknown_time
 from actionspan.dataset.tables import Annotation, read_annotations
 from actionspan.errors import InputError
@@ -50,7 +49,7 @@ def read_ground_truth(
             by default the file of that name next to `path`, if there is one.
 
     Raises:
-        InputError: The file is in none of these formats, a row cannot be read, or it has no
+        InputError: The file has another format, a row cannot be read, or it has no
             such subset.
     """
     records = _records_of(path, subset, video_info)
@@ -76,9 +75,6 @@ def _records_of(path: Path, subset: str, video_info: Path | None) -> Iterator[Re
     form, records = stream_annotation_file(path)
     if form == "proposals" and path.suffix == ".json":
         raise InputError(f"{path}: proposals or events, which are no ground truth")
-    pointed = form in WITH_POINTS
-    if form == "table" and path.is_file():
-        pointed = of_points(read_text(path))
     if form == "anet_anno_action" and subset != ALL_SUBSETS:
         records = _name_subsets(records, path, video_info)
     name = subset if subset == ALL_SUBSETS else subset_name(subset, strict=True)
@@ -86,7 +82,7 @@ def _records_of(path: Path, subset: str, video_info: Path | None) -> Iterator[Re
     instances = 0
     for record in records:
         videos[record.subset] += 1
-        if pointed and any(raw.start == raw.end for raw in record.instances):
+        if any(raw.point for raw in record.instances):
             what = "`actionspan dataset convert --points SECONDS` gives one"
             raise InputError(f"{path}: video {record.video_id!r}: {POINT}; {what}")
         if name in (ALL_SUBSETS, record.subset):

@@ -33,5 +33,7 @@ def read(file: str, text: str, strict: bool = False) -> Reading:
             what = "'start, end, label' between tabs is wanted"
             reading.reject(file, str(number), what, record.video_id)
         else:
-            record.add(str(number), times[0], times[1], cells[2] if len(cells) == 3 else "")
+            label = cells[2] if len(cells) == 3 else ""
+            point = times[0] == times[1]
+            record.add(str(number), times[0], times[1], label, point=point)
     return reading

@@ -119,7 +119,7 @@ def _detailed(lines: Iterator[Line]) -> Iterator[Line]:
 def _states(lines: Iterator[Line]) -> Iterator[Line]:
     for line in lines:
         if line.values.get("kind", "").upper() == "POINT":
-            line.values["end"] = line.values["start"]
+            line.values |= {"end": line.values["start"], "point": "yes"}
         yield line
 
 
@@ -131,7 +131,8 @@ def _paired(file: str, lines: Iterator[Line], reading: Reading) -> Iterator[Line
         key = tuple(line.values.get(name, "") for name in _TOGETHER)
         if kind == "POINT":
             time = line.values["time"]
-            yield Line(row=line.row, values=line.values | {"start": time, "end": time})
+            times = {"start": time, "end": time, "point": "yes"}
+            yield Line(row=line.row, values=line.values | times)
         elif kind == "START" and key not in begun:
             begun[key] = line
         elif kind == "STOP" and key in begun:

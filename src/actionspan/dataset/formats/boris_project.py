@@ -77,7 +77,8 @@ def read(file: str, text: str, strict: bool = False) -> Reading:
                 reading.reject(file, where, problem or misplaced, *video_ids)
             elif found and (record := found[place]) is not None:
                 start, end, label, who, how = bout
-                record.add(where, start - begin, end - begin, label, subject=who, modifiers=how)
+                details = {"subject": who, "modifiers": how, "point": start == end}
+                record.add(where, start - begin, end - begin, label, **details)
     return reading
 
 

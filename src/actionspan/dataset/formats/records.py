@@ -40,8 +40,8 @@ class RawInstance:
     """An annotated segment as the file has it at `row`; its values may be of any type.
 
     `subject` is who does it, and `modifiers` how, as BORIS writes it: "high|left". `score`, higher
-    is better, is a model's. `length` is the seconds that a point, which ends where it starts, is
-    given around its time; 0: none.
+    is better, is a model's. A `point` is meant to have no length; `length` is the seconds that an
+    instance that ends where it starts is given around its time; 0: none.
     """
 
     row: str = ""
@@ -51,6 +51,7 @@ class RawInstance:
     subject: str = ""
     modifiers: str = ""
     score: float | None = None
+    point: bool = False
     length: float = 0.0
 
     @property

@@ -73,7 +73,6 @@ WRITABLE: dict[str, WritableForm] = {
     name: cast(WritableForm, form) for name, form in FORMATS.items() if hasattr(form, "write")
 }
 FORMAT_NAMES = ("auto", *FORMATS)
-WITH_POINTS = ("boris", "boris_project", "audacity")  # of tools whose events may have no length
 _UNSTREAMED = (KeyError, ValueError, OSError, RecursionError)
 
 if TYPE_CHECKING:

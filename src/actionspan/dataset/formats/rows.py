@@ -53,14 +53,8 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
     "subject": ("subject",),
     "modifiers": ("modifiers",),
 }
-NUMBERS = {
-    "start",
-    "end",
-    "seconds",
-    "frames",
-    "fps",
-    "score",
-}  # columns that may have a decimal comma
+# columns that may have a decimal comma
+NUMBERS = {"start", "end", "seconds", "frames", "fps", "score"}
 
 
 @dataclass(kw_only=True)
@@ -242,7 +236,8 @@ def _add(file: str, line: Line, records: dict[str, Record], reading: Reading) ->
     if any(segment):
         details = {name: line.values.get(name, "") for name in DETAILS}
         score = to_number(line.values.get("score"))
-        record.add(line.row, *segment, **details, score=score)
+        point = "point" in line.values  # a reader says so, no column
+        record.add(line.row, *segment, **details, score=score, point=point)
 
 
 def csv_text(header: Iterable[str], rows: Iterable[Sequence[Any]]) -> str:

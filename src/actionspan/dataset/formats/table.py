@@ -28,21 +28,18 @@ def sniff(text: str) -> bool:
     return text.lstrip()[:1] not in ("{", "[")
 
 
-def of_points(text: str) -> bool:
-    """Return whether a table has a column of times, and none that may say how long it takes."""
-    header = set(header_cells(first_line(text)))
-    others = COLUMNS["start"] + COLUMNS["end"] + COLUMNS["seconds"]
-    return not header.isdisjoint(_TIME) and header.isdisjoint(others)
-
-
 def read(file: str, text: str, strict: bool = False) -> Reading:
     """Read a table with a row for each instance."""
     reading = Reading(strict=strict)
-    if of_points(text):
+    header = set(header_cells(first_line(text)))
+    # a duration beside a time may be the event's
+    others = COLUMNS["start"] + COLUMNS["end"] + COLUMNS["seconds"]
+    if not header.isdisjoint(_TIME) and header.isdisjoint(others):
         names = {**COLUMNS, "start": _TIME}
         lines = read_lines(file, text, ("video", "start", "label"), reading, names)
         lines = (
-            replace(line, values=line.values | {"end": line.values["start"]}) for line in lines
+            replace(line, values=line.values | {"end": line.values["start"], "point": "yes"})
+            for line in lines
         )
     else:
         lines = read_lines(file, text, NEEDED, reading)
