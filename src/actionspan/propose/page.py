@@ -50,15 +50,16 @@ def write_result_page(
         title=folder.folder.resolve().name,
         subtitle=subtitle,
         videos=videos,
-        thresholds=learned(model, "thresholds", {}) if model else {},
+        thresholds=learned(model).get("thresholds", {}) if model else {},
     )
     write_page(folder.page, page)
 
 
-def learned(model: Path, key: str, otherwise: Any) -> Any:
-    """Return what `actionspan learn` noted of a model that it made."""
+def learned(model: Path) -> Mapping[str, Any]:
+    """Return what `actionspan learn` noted of a model, nothing if it did not make it."""
     path = model.with_name("learned.json")
-    return read_json(path).get(key, otherwise) if path.is_file() else otherwise
+    noted: Mapping[str, Any] = read_json(path) if path.is_file() else {}
+    return noted
 
 
 def _named(model: Path | None) -> str:

@@ -106,11 +106,10 @@ def _proposed(
     # and their classes
     class_scores = event_classes = None
     if bundle.classifier is not None:
-        events = np.zeros((0, 2)) if chosen.events is None else chosen.events
-        both = np.concatenate([chosen.segments, events])
-        scores = class_scores_of(bundle, raw, facts, duration, both)
-        _check_finite(scores)
-        class_scores, event_classes = np.split(scores, [len(chosen.segments)])
+        lists = [each for each in (chosen.segments, chosen.events) if each is not None]
+        class_scores, *others = class_scores_of(bundle, raw, facts, duration, *lists)
+        _check_finite(class_scores)
+        event_classes = others[0] if others else None
     return Proposed(
         duration_seconds=duration,
         segments=chosen.segments,
@@ -129,16 +128,16 @@ def class_scores_of(
     raw: Mapping[str, Float32],
     facts: Mapping[str, Any],
     duration: float,
-    segments: Float64,
-) -> Float64:
-    """Return the scores (N, K) of the classes of a bundle that has some; see `proposed_of`."""
+    *lists: Float64,
+) -> list[Float64]:
+    """Return scores (N, K) of classes for each list of segments (N, 2); see `proposed_of`."""
     assert bundle.classifier is not None
     seen = bundle.classified
     sequence = _sequence(seen, raw, facts, duration)
     starts = seen.starts(len(sequence))
     windows = cut_windows(sequence, starts, seen.steps)
     sequence = merge_windows(windows, starts, len(sequence))
-    return bundle.classifier.scores(sequence, segments, duration)
+    return [bundle.classifier.scores(sequence, segments, duration) for segments in lists]
 
 
 def predicted(

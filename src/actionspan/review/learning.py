@@ -129,43 +129,20 @@ def learn(
         "labels": len({each.label for own in truth.values() for each in own if each.label}),
     }
     few = counts["instances"] < FEWEST_FOR_CHANCES
-    calibrated = _calibration(before, known)
-    models = {one.video.video_id: base for one in tried}
+    found, models = before, {name: base for name in before}
     uses: Literal["own", "included"] = "included"
     if sum(map(bool, known.values())) > 1:
-        folds = _folds(tried, known)
-        jobs = [(corrected, truth, out / "whole", seed)]
-        jobs += [
-            ([one for one in tried if one not in held], known, out / f"fold-{number}", seed)
-            for number, held in enumerate(folds)
-        ]
-        pool = worker_pool(min(processes or os.cpu_count() or 1, len(jobs)))
-        try:
-            for job in [pool.submit(_train, *given) for given in jobs]:
-                job.result()
-        finally:
-            pool.shutdown(cancel_futures=True)
-        own: dict[str, Cells] = {}
-        unseen: dict[str, Bundle] = {}
-        for number, held in enumerate(folds):
-            bundle = load_bundle(out / f"fold-{number}")
-            own |= {one.video.video_id: expected(bundle, one) for one in held}
-            unseen |= {one.video.video_id: bundle for one in held}
+        own, unseen = _try(corrected, truth, tried, known, out, processes, seed)
         figures = {"own": figures_of(own, known), **figures}
         if figures["own"].auc > max(figures["included"].auc, figures["motion"].auc):
-            uses, calibrated = "own", _calibration(own, known)
-            before, models = own, unseen
+            uses, found, models = "own", own, unseen
+    calibrated = _calibration(found, known)
     source = out / "whole/model.pt" if uses == "own" else included
     calibrate_bundle(source, out / "model.pt", calibrated, ranks=few)
     for place in (out / "whole", out / "halves", *out.glob("fold-*")):
         shutil.rmtree(place, ignore_errors=True)
-    rows = {}
-    named = counts["labels"] > 1 and uses == "own"  # then a fold may have known one label alone
-    for one in () if few else tried:
-        name = one.video.video_id
-        if not named or models[name].classifier is not None:
-            rows[name] = _events(models[name], one, before[name], calibrated)
-    points = operating_points(rows, {name: known[name] for name in rows})
+    labelled = uses == "own" and counts["labels"] > 1
+    points = {} if few else _thresholds(tried, known, found, models, calibrated, labelled=labelled)
     learned = Learned(uses=uses, figures=figures, ranks=few, thresholds=points, **counts)
     content = {**vars(learned), "figures": {key: each._asdict() for key, each in figures.items()}}
     write_json(out / "learned.json", {**content, "sentence": learned.sentence()})
@@ -227,14 +204,64 @@ def _calibration(cells: Mapping[str, Cells], truth: Truth) -> Calibration:
     return calibrate(np.concatenate(gains), np.concatenate(right), total)
 
 
-def _events(bundle: Bundle, one: Encoded, cells: Cells, calibration: Calibration) -> list[Row]:
-    """Return the events that a model shows in a video, with chances and labels."""
-    segments, chances = selection.shown_events(*cells, calibration, knobs.EventSettings())
-    rows = result_rows(segments, chances)
-    if bundle.classifier is None:
-        return rows
-    scores = class_scores_of(bundle, *one.read(), one.video.duration_seconds, segments)
-    return label_rows(rows, bundle.classifier.labels, scores)
+def _try(
+    corrected: Sequence[Encoded],
+    truth: Truth,
+    tried: Sequence[Encoded],
+    known: Truth,
+    out: Path,
+    processes: int,
+    seed: int,
+) -> tuple[dict[str, Cells], dict[str, Bundle]]:
+    """Train on all corrected videos as out/whole, and by cross-validation on the tried ones.
+
+    Returns:
+        What is expected in each tried video by a model that has not seen it, and that model.
+    """
+    folds = _folds(tried, known)
+    jobs = [(corrected, truth, out / "whole", seed)]
+    jobs += [
+        ([one for one in tried if one not in held], known, out / f"fold-{number}", seed)
+        for number, held in enumerate(folds)
+    ]
+    pool = worker_pool(min(processes or os.cpu_count() or 1, len(jobs)))
+    try:
+        for job in [pool.submit(_train, *given) for given in jobs]:
+            job.result()
+    finally:
+        pool.shutdown(cancel_futures=True)
+    cells: dict[str, Cells] = {}
+    models: dict[str, Bundle] = {}
+    for number, held in enumerate(folds):
+        bundle = load_bundle(out / f"fold-{number}")
+        cells |= {one.video.video_id: expected(bundle, one) for one in held}
+        models |= {one.video.video_id: bundle for one in held}
+    return cells, models
+
+
+def _thresholds(
+    tried: Sequence[Encoded],
+    known: Truth,
+    found: Mapping[str, Cells],
+    models: Mapping[str, Bundle],
+    calibration: Calibration,
+    *,
+    labelled: bool,
+) -> dict[str, list[Point]]:
+    """Return what each chance makes of the events that models show in videos unseen by them."""
+    shown: dict[str, list[Row]] = {}
+    for one in tried:
+        name = one.video.video_id
+        bundle, classifier = models[name], models[name].classifier
+        if labelled and classifier is None:
+            continue  # the others had one label alone
+        segments, chances = selection.shown_events(*found[name], calibration, knobs.EventSettings())
+        shown[name] = result_rows(segments, chances)
+        if classifier is not None:
+            given = (*one.read(), one.video.duration_seconds)
+            (scores,) = class_scores_of(bundle, *given, segments)
+            shown[name] = label_rows(shown[name], classifier.labels, scores)
+    return operating_points(shown, {name: known[name] for name in shown})
 
 
 def _halves(

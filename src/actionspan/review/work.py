@@ -54,6 +54,7 @@ class ReviewWork:
         self.corrections = Corrections(folder / "corrections", videos, folder / "corrections.csv")
         self._copies = copies
         self._model, self._note = folder / "model/model.pt", folder / "model/learned_from.json"
+        self._noted = learned(self._model)
         self._encoded: dict[str, Encoded] = {}
         self._results: dict[str, Result] = {}
         self._broken: dict[str, str] = {}
@@ -81,7 +82,7 @@ class ReviewWork:
         kept = self.corrections.all()
         return {
             "doing": self._doing,
-            "said": self._failure or self._sentence(),
+            "said": self._failure or self._noted.get("sentence", ""),
             "page": self._version,
             "versions": {name: one["version"] for name, one in kept.items()},
             "new": len(self._not_learned()),
@@ -178,7 +179,7 @@ class ReviewWork:
             self._failure = f"Not learned: {reason[0]}"
         else:
             write_json(self._note, versions)
-            self._learned_from = versions
+            self._learned_from, self._noted = versions, learned(self._model)
         self._tried = set(versions)
         bundle = self._bundle()
         for number, one in enumerate(self._encoded.values(), start=1):
@@ -196,9 +197,6 @@ class ReviewWork:
         source = source_of(one.video.path)
         return result_of(proposed, one.video.path, __version__, source, before)
 
-    def _sentence(self) -> str:
-        return str(learned(self._model, "sentence", ""))
-
     def _write_page(self) -> None:
         """Write the page of all videos that are looked at, and the tables beside it.
 
@@ -211,7 +209,7 @@ class ReviewWork:
             title=self.folder.resolve().name.removesuffix("-review"),
             subtitle=f"actionspan {__version__}",
             videos=[self._page_video(result, shown) for result in results],
-            thresholds=learned(self._model, "thresholds", {}),
+            thresholds=self._noted.get("thresholds", {}),
             served=True,
         )
         write_page(self.page, page)
