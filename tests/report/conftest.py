@@ -37,16 +37,6 @@ def broken_rules(tab) -> list[str]:
     ]
 
 
-@pytest.fixture(scope="package")
-def chromium() -> Iterator:
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield browser
-        browser.close()
-
-
 @pytest.fixture(scope="session")
 def film_path(tmp_path_factory) -> Path:
     return film(tmp_path_factory.mktemp("film") / "film.mp4")

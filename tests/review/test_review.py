@@ -14,11 +14,10 @@ import pytest
 from actionspan.dataset.formats.registry import read_annotation_file
 from actionspan.demo.data_set import render_demo
 from actionspan.demo.scenario import DemoSettings, demo_video_names
-from report.conftest import PATIENCE, broken_rules, chromium, need_browser
+from report.conftest import PATIENCE, broken_rules, need_browser
 
 pytestmark = pytest.mark.full
 need_browser()
-__all__ = ["chromium"]
 
 
 @contextmanager
@@ -28,7 +27,7 @@ def reviewing(clips: Path, port: int = 0) -> Iterator[tuple[str, subprocess.Pope
     with subprocess.Popen(
         [*map(str, command), "--port", str(port)],
         stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
         env={**os.environ, "OMP_NUM_THREADS": "1"},
         text=True,
     ) as process:
@@ -156,3 +155,12 @@ def test_what_two_windows_change_at_once_is_not_overwritten(clips, browse):
         assert "another window" in other.locator("#storage-note").inner_text()
         assert other.locator(".own-lane .segment").count() == 1
         assert rows(clips) == kept
+
+
+def test_ctrl_c_ends_it_without_a_traceback(clips):
+    with reviewing(clips) as (address, process):
+        assert address.startswith("http://127.0.0.1:")
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=PATIENCE)
+    assert process.returncode == 0
+    assert "Traceback" not in said

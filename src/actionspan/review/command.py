@@ -52,16 +52,17 @@ def run(arguments: argparse.Namespace) -> int:
     token, port = secrets.token_urlsafe(16), taken.getsockname()[1]
     copies = not arguments.no_copies
     with ReviewWork(out, videos, arguments.threads, copies=copies) as work:
-        address = f"http://127.0.0.1:{port}/?token={token}"
-        print(f"{address}\nCtrl-C ends it; corrections are in {work.corrections.table}", flush=True)
-        if not arguments.no_browser:
-            webbrowser.open(address)
         app = make_app(work, token, port)
-        how = uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=1)
+        how = uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=1, lifespan="off")
         server = uvicorn.Server(how)
         # else its own way to end would end the process before what is below
         signal.signal(signal.SIGTERM, signal.getsignal(signal.SIGINT))
+        address = f"http://127.0.0.1:{port}/?token={token}"
         try:
+            kept = f"Ctrl-C ends it; corrections are in {work.corrections.table}"
+            print(f"{address}\n{kept}", flush=True)
+            if not arguments.no_browser:
+                webbrowser.open(address)
             server.run(sockets=[taken])
         except KeyboardInterrupt:
             pass

@@ -10,9 +10,10 @@ import signal
 import threading
 import time
 import traceback
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
+from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -123,7 +124,8 @@ class _Worker:
             self.pipe, theirs = context.Pipe()
             given = (theirs, work, prepare, Path.cwd())
             self.process = context.Process(target=_serve, args=given, daemon=True)
-            self.process.start()
+            with _uninterrupted():
+                self.process.start()
         except OSError as error:
             raise JobError(f"no process can be started here: {error.strerror}") from None
         theirs.close()
@@ -182,6 +184,17 @@ class _Worker:
         return Outcome(None, f"the work on it crashed: {how}", True, killed)
 
 
+@contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Start a process that Ctrl-C does not reach: while it imports it would print a traceback."""
+    resource_tracker.ensure_running()  # else it starts with the process, and lifts the block
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 _pipe: Connection | None = None  # in a worker: to the process that waits for it
 _told = 0.0
 
@@ -204,6 +217,7 @@ def _serve(pipe: Connection, work: Work, prepare: Prepare | None, place: Path) -
     os.chdir(place)  # multiprocessing begins where the first process began
     end_with_parent()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the parent, which ends this
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     _pipe = pipe
     try:
         if prepare:
