@@ -5,6 +5,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -157,9 +158,12 @@ def test_what_two_windows_change_at_once_is_not_overwritten(clips, browse):
         assert rows(clips) == kept
 
 
-def test_ctrl_c_ends_it_without_a_traceback(clips):
+@pytest.mark.parametrize("seconds", [0, 2, 4])
+def test_ctrl_c_ends_it_without_a_traceback(clips, seconds):
+    """Whatever it is doing: beginning, starting a process that encodes, encoding."""
     with reviewing(clips) as (address, process):
         assert address.startswith("http://127.0.0.1:")
+        time.sleep(seconds)
         process.send_signal(signal.SIGINT)
         _, said = process.communicate(timeout=PATIENCE)
     assert process.returncode == 0

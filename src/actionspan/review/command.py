@@ -1,7 +1,6 @@
 """Serve a page of your videos, in which you correct what is found while a model learns from it."""
 
 import argparse
-import multiprocessing
 import secrets
 import signal
 import socket
@@ -66,9 +65,6 @@ def run(arguments: argparse.Namespace) -> int:
             server.run(sockets=[taken])
         except KeyboardInterrupt:
             pass
-        finally:
-            for child in multiprocessing.active_children():
-                child.kill()
     return 0
 
 

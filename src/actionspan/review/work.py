@@ -1,5 +1,6 @@
 """What goes on behind the served page: videos are encoded, proposed for and learned from."""
 
+import multiprocessing
 import subprocess
 import sys
 import threading
@@ -30,6 +31,8 @@ from actionspan.report.page import write_page
 from actionspan.review.corrections import Corrections
 from actionspan.review.footage import Encoded, encode
 from actionspan.running.shards import ShardWork
+
+_PATIENCE = 5.0  # seconds for the work to end
 
 
 class ReviewWork:
@@ -76,6 +79,13 @@ class ReviewWork:
             self._wake.notify()
         if self._child is not None:
             self._child.terminate()
+        # a process that is just being started, or would be in place of a killed one, must not find
+        # this one gone
+        end = time.monotonic() + _PATIENCE
+        while self._thread.is_alive() and time.monotonic() < end:
+            for child in multiprocessing.active_children():
+                child.kill()
+            self._thread.join(0.05)
 
     def status(self) -> dict[str, Any]:
         """Return what is being done, and what the page should show."""
@@ -173,6 +183,8 @@ class ReviewWork:
             command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
         ) as self._child:
             _, said = self._child.communicate()
+        if self._closed:
+            return
         self._failure = ""
         if self._child.returncode:
             reason = said.strip().splitlines()[-1:] or ["it was ended"]
@@ -183,6 +195,8 @@ class ReviewWork:
         self._tried = set(versions)
         bundle = self._bundle()
         for number, one in enumerate(self._encoded.values(), start=1):
+            if self._closed:
+                return
             name = one.video.video_id
             self._doing = f"proposing for {name} ({number} of {len(self._encoded)})"
             self._results[name] = self._propose(bundle, one, self._results[name])
