@@ -275,10 +275,9 @@ class ResultFolder:
 
 def write_tables(folder: Path, results: Callable[[], Iterable[Result]], shown: Shown) -> int:
     """Write proposals and events of videos into a folder, read one by one; return of how many."""
-    count, labelled, rates = 0, False, {}
-    for result in results():
-        labelled |= result.labelled
-        rates[result.video_id] = result.frames_per_second
+    count = 0
+    labelled = any(result.labelled for result in results())
+    rates: dict[str, float | None] = {}
     names = ("proposals.json", "proposals.csv", "events.json", "events.csv")
     paths = [folder / name for name in names]
     with (
@@ -287,6 +286,7 @@ def write_tables(folder: Path, results: Callable[[], Iterable[Result]], shown: S
     ):
         for result in results():
             count += 1
+            rates[result.video_id] = result.frames_per_second
             write_proposals(result.video_id, shown.proposals(result.proposals))
             write_events(result.video_id, shown.events(result.events))
     return count

@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, nullcontext
+from contextlib import closing
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -77,7 +77,7 @@ def each_video(
     )
 
     def failed(task: _Task, title: str = "") -> str:
-        with video_progress(title, quiet=quiet) if title else nullcontext(_untold) as on_progress:
+        with video_progress(title, quiet=quiet or not title) as on_progress:
             told.append(on_progress)
             given.append(task)
             reason = printable(next(outcomes)[1].reason)
@@ -103,10 +103,6 @@ def each_video(
         for task in unplayed:
             if why := failed(task, f"{task.path.name}: a copy that browsers play"):
                 print(f"{why}; the page cannot play it", file=sys.stderr)
-
-
-def _untold(done: float, length: float) -> None:
-    """Show no progress."""
 
 
 _proposer: Any = None  # in a process of its own
