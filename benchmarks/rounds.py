@@ -167,7 +167,7 @@ def run_set(name: str, arguments: argparse.Namespace) -> None:
     print(f"\n**{name}**, {len(truth)} videos, {len(folds)} folds\n\n{HEAD}", flush=True)
     for title, found in references.items():
         print(f"| {title} | {found.auc:.1f} | {found.first:.1f} | {found.five:.1f} | | | | |")
-    for order in (None, *arguments.random):
+    for order in ([] if arguments.random_only else [None]) + arguments.random:
         # by count: what is expected by seed, the models of all, and how far their chances are off
         cells: dict[int, dict[int, dict]] = {}
         own: dict[int, list[Round]] = {}
@@ -212,6 +212,7 @@ def main() -> None:
     parser.add_argument("--sets", nargs="+", choices=FOLDS, default=list(FOLDS))
     parser.add_argument("--counts", nargs="+", type=int, default=list(COUNTS))
     parser.add_argument("--random", nargs="*", type=int, default=[1], help="seeds of random orders")
+    parser.add_argument("--random-only", action="store_true", help="without dataset next")
     parser.add_argument("--seeds", nargs="+", type=int, default=[1, 2, 3], help="of the networks")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
