@@ -9,6 +9,7 @@ trained once a seed. Beside the default model stand two that see less of the sam
 place of the rest: `cues only` has the changes and the motion curves, `motion only` these curves;
 and `cuts`, a rule of shot boundaries that learns only the lengths of instances.
 
+`--set` changes settings, as `features.encoders.flow_encoder=none` or `temporal.training.epochs=20`.
 `--learn 1 2 4 8` shows in place of that how much more videos are worth: each fold trains on so
 many of its videos, with instances, a random choice for each seed, of which larger ones hold the
 smaller.
@@ -20,7 +21,7 @@ the seeds' mean recall, and the paired difference in AUC to the default model, w
 import argparse
 import shutil
 import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -84,11 +85,17 @@ SETS = {
 }
 
 
-def prepare(name: str, data: Path, work: Path) -> list[Footage]:
-    """Make the features of a set by the workflow, if they are not there, and read them."""
+def prepare(
+    name: str, data: Path, work: Path, changed: Mapping[str, Any] | None = None
+) -> list[Footage]:
+    """Make the features of a set by the workflow, if they are not there, and read them.
+
+    `changed` are features.encoders, of sets with videos.
+    """
     one, folder, data = SETS[name], work / name, data.resolve()
     dataset = {"annotations": str(data / name / "annotations.json")}
     config: dict[str, Any] = {"dataset": {**dataset, "videos": str(data / name / one.videos)}}
+    config["features"] = {"encoders": dict(changed or {})}
     if not one.videos:
         info = str(data / name / "video_info.csv")
         external = {"source": "external", "external": {"folder": str(data / name / "features")}}
@@ -152,7 +159,7 @@ def fewer(fold: Fold, count: int, seed: int) -> Fold:
 
 
 def make_fold(
-    place: Path, fold: Fold, config: dict[str, Any], *, all_views: bool = True
+    place: Path, fold: Fold, config: dict[str, Any], all_views: bool = True
 ) -> dict[str, Path]:
     """Write a fold as results of runs: of all features, and of each view of them if wanted."""
     write_fold(place, fold, "testing")
@@ -260,7 +267,8 @@ def learning_curve(
 def run_set(name: str, arguments: argparse.Namespace, pool: Executor) -> None:
     """Print the table of one set."""
     config = changed_config([], ["evaluation.subset=testing", *arguments.set])
-    footage = prepare(name, arguments.data, arguments.work)
+    encoders = config["features"]["encoders"]
+    footage = prepare(name, arguments.data, arguments.work, encoders)
     place = arguments.work / name / "folds"
     shutil.rmtree(place, ignore_errors=True)
     folds = hashed_folds(footage, arguments.folds, SETS[name].who)
@@ -271,11 +279,12 @@ def run_set(name: str, arguments: argparse.Namespace, pool: Executor) -> None:
         learning_curve(name, folds, truth, config, arguments, pool)
         return
     making = [
-        pool.submit(make_fold, place / str(number), fold, config)
+        pool.submit(make_fold, place / str(number), fold, config, not arguments.alone)
         for number, fold in enumerate(folds)
     ]
     made = [job.result() for job in making]
     methods = [each for each in BASELINES if SETS[name].videos or each in BASELINES[:2]]
+    methods *= not arguments.alone
     views_of = [f"{arguments.models[0]}, {view}" for view in made[0] if view]
     methods += [*arguments.models, *views_of]
     jobs = {
@@ -310,6 +319,7 @@ def main() -> None:
     parser.add_argument("--seeds", nargs="+", type=int, default=[1, 2, 3])
     parser.add_argument("--learn", nargs="+", type=int, default=[], metavar="VIDEOS")
     parser.add_argument("--set", nargs="*", default=[], metavar="KEY=VALUE", help="of the settings")
+    parser.add_argument("--alone", action="store_true", help="no baselines, no views of less")
     parser.add_argument("--processes", type=int, default=2)
     arguments = parser.parse_args()
     pool = worker_pool(arguments.processes)
