@@ -32,6 +32,7 @@ SECOND_TIER = (
     "mpi/test_rank_kills.py",
     "mpi/test_temporal_averaging.py",
     "papers",
+    "propose/test_hub.py",
     "report/test_browser.py",
     "report/test_firefox.py",
     "report/test_round.py",

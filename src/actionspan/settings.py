@@ -6,6 +6,7 @@ import itertools
 import json
 import math
 import numbers
+import re
 import types
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -55,6 +56,8 @@ class Knob:
     most: float | None = None  # the number is this or less
     also: float | str | None = None  # a value that is allowed too, outside these bounds
     choices: tuple[Any, ...] = ()  # the values allowed; by default those of a Literal
+    pattern: str = ""  # texts that are allowed beside the choices
+    like: str = ""  # these texts in words
     fewest: int = 0  # items of a list, or characters of a text
     rising: bool = False  # each number of a list is greater than the number before
 
@@ -106,7 +109,7 @@ class Knob:
         if not isinstance(value, _TYPES[self.kind]):
             return False
         if self.choices:
-            return value in self.choices
+            return value in self.choices or self._fits(value)
         if self.kind not in (int, float):
             return not isinstance(value, str) or len(value) >= self.fewest
         return (
@@ -116,6 +119,9 @@ class Knob:
             and (self.below is None or value < self.below)
             and (self.most is None or value <= self.most)
         )
+
+    def _fits(self, value: Any) -> bool:
+        return bool(self.pattern) and re.fullmatch(self.pattern, value) is not None
 
     def _allowed(self, value: Any) -> str:
         """Return what is allowed in place of a value."""
@@ -128,7 +134,7 @@ class Knob:
             bounds = f", each {self.bounds}" if self.bounds else ""
             return f"{kind} {what}{bounds}{', one or more' * (self.fewest > 0)}"
         if self.choices:
-            return f"one of {choices}"
+            return f"one of {choices}" + f", {self.like}" * bool(self.like)
         if self.kind not in (int, float):
             kinds = {str: f"a text of {self.fewest} or more characters", bool: "true or false"}
             return kinds.get(self.kind, "a path")
@@ -199,7 +205,8 @@ def add_settings(
         if knob.many:
             default = " ".join(map(str, knob.default)) or "none"
         notes = f"default: {default}" + (f"; {knob.bounds}" if knob.bounds else "")
-        how: dict[str, Any] = {"type": knob.kind, "choices": knob.choices or None}
+        choices = None if knob.pattern else knob.choices or None
+        how: dict[str, Any] = {"type": knob.kind, "choices": choices}
         if knob.kind is bool:
             how = {"action": argparse.BooleanOptionalAction}
         if knob.many:

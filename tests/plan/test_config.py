@@ -183,6 +183,9 @@ def test_every_key_has_a_help_and_every_bound_is_in_the_schema():
         if knob.also is not None:
             also, schema = schema["anyOf"]
             assert also == {"const": knob.also}
+        if knob.pattern:
+            schema, like = schema["anyOf"]
+            assert like["pattern"] == f"^({knob.pattern})$"
         if knob.many:
             assert (schema["minItems"], schema["uniqueItems"]) == (knob.fewest, True)
             schema = schema["items"]
@@ -543,3 +546,12 @@ def test_the_packaged_weights_do_for_flow_beside_an_rgb_network_with_its_own():
     config["recognition"]["training"].update(network="resnet18", aavg=[])
     config["recognition"]["flow"]["network"] = "efficientnet_lite0"
     check_settings(config, "my.yaml")
+
+
+def test_an_encoder_may_be_one_that_other_libraries_bring():
+    key = "features.encoders.rgb_encoder"
+    for name in ("timm:vit_small_patch14_dinov2", "hf:openai/clip-vit-base-patch32", "./mine"):
+        check_config(with_value(key, name), "my.yaml")
+    line = message(with_value(key, "resnet19"))
+    assert line.startswith(f"{key}: 'resnet19' is not one of efficientnet_lite0, resnet18,")
+    assert line.endswith(" or timm:MODEL, hf:ORGANISATION/MODEL or a path")

@@ -2,8 +2,9 @@
 
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import cv2
 import h5py
@@ -16,10 +17,14 @@ from actionspan.errors import InputError
 from actionspan.features.settings import EncoderSettings
 from actionspan.networks import runtime
 from actionspan.networks.architecture import Inputs, architecture
-from actionspan.networks.names import NO_MOTION
+from actionspan.networks.hub import find_source, weights_digest
+from actionspan.networks.names import FROM_TIMM, FROM_TRANSFORMERS, NO_MOTION, is_hub
 from actionspan.networks.weights import fill, fold_batch_norms, load_state, widen
 from actionspan.running.apart import still_working
 from actionspan.video.optical_flow import CODES
+
+if TYPE_CHECKING:
+    from actionspan.networks.hub import HubNetwork
 
 _GRID = 4  # cells a side of the histogram of flow
 _CELL = 12  # points a side of a cell
@@ -81,7 +86,8 @@ class Encoder:
     """The network of a stream: images of snippets in, a vector for each snippet out.
 
     Each video starts a new batch, so that a video's features do not depend on other videos, to the
-    bit. `networks.architecture.Inputs` makes numbers of levels.
+    bit. `networks.architecture.Inputs` makes numbers of levels; networks of timm and transformers
+    see pictures as their own library prepares them.
     """
 
     def __init__(
@@ -89,10 +95,18 @@ class Encoder:
     ) -> None:
         self.settings = settings
         self.is_flow = channels != 3
+        self.is_hub, device = is_hub(encoder), device_of(settings)
+        self.inputs: runtime.ToPixels
+        self.run: runtime.Runner
+        if self.is_hub:
+            found = hub_network(settings)
+            self.features, self.inputs = found.features, found.inputs
+            self.inputs.device = device
+            self.run = runtime.Eager(found.network, self.inputs, settings.precision)
+            return
         network, self.features = build_network(encoder, weights, channels, settings.source)
-        device = device_of(settings)
-        self.inputs = Inputs(architecture(encoder), channels, device, settings.flow_gain)
-        self.run = self._runner(encoder, network)
+        self.inputs = inputs = Inputs(architecture(encoder), channels, device, settings.flow_gain)
+        self.run = self._runner(encoder, network, inputs)
 
     def __call__(self, snippets: Snippets) -> Float32:
         """Encode uint8 (T, H, W, 3) frames or (T, 2L, h, w) flow planes, (T, features)."""
@@ -102,23 +116,89 @@ class Encoder:
 
     def batch(self, snippets: UInt8) -> Float32:
         """Encode the next `batch_size` snippets of a video, fewer at its end: (B, features)."""
-        convert = planes_to_batch if self.is_flow else frames_to_batch
         still_working()
-        return self.run(convert(snippets, self.settings.input_size, self.settings.crop))
+        return self.run(self.images(snippets))
 
-    def _runner(self, encoder: str, network: nn.Module) -> runtime.Runner:
+    def images(self, snippets: UInt8) -> UInt8:
+        """Return snippets as `inputs` takes them: squares, of networks of ours."""
+        if self.is_hub:
+            return snippets
+        convert = planes_to_batch if self.is_flow else frames_to_batch
+        return convert(snippets, self.settings.input_size, self.settings.crop)
+
+    def _runner(self, encoder: str, network: nn.Module, inputs: Inputs) -> runtime.Runner:
         """Return what computes the network: PyTorch where OpenVINO does not take it."""
         settings = self.settings
         if runtime_of(settings) == "openvino":
             try:
-                return runtime.OpenVino(network, self.inputs, settings.input_size)
+                return runtime.OpenVino(network, inputs, settings.input_size)
             except runtime.NotConverted as error:
                 if settings.runtime == "openvino":
                     raise InputError(
                         f"runtime is openvino, which does not take {encoder}: {error}; give auto"
                     ) from None
                 print(f"{encoder}: computed by PyTorch, not OpenVINO: {error}", file=sys.stderr)
-        return runtime.Eager(network, self.inputs, settings.precision)
+        return runtime.Eager(network, inputs, settings.precision)
+
+
+def hub_network(settings: EncoderSettings) -> "HubNetwork":
+    """Return the RGB network that timm or transformers bring.
+
+    Raises:
+        InputError: It cannot be had, or its weights are not those of `rgb_digest`.
+    """
+    from actionspan.networks.hub import load
+
+    pinned(settings)
+    source = find_source(settings.rgb_encoder, settings.rgb_weights)
+    return load(source, settings.rgb_layer, settings.rgb_pooling)
+
+
+def pinned(settings: EncoderSettings) -> EncoderSettings:
+    """Return settings with the digest of the weights of a network that others bring.
+
+    Raises:
+        InputError: It cannot be had, or its weights are not those of `rgb_digest`.
+    """
+    if settings.source == "motion" or not is_hub(settings.rgb_encoder):
+        return settings
+    found = weights_digest(find_source(settings.rgb_encoder, settings.rgb_weights))
+    if settings.rgb_digest not in (None, found):
+        raise InputError(
+            f"{settings.rgb_encoder}: its weights have the SHA-256 {found[:12]}…, wanted are those "
+            f"of {str(settings.rgb_digest)[:12]}…; give these by --encoder"
+        )
+    return replace(settings, rgb_digest=found)
+
+
+def located(settings: EncoderSettings, encoder: str | None = None) -> EncoderSettings:
+    """Return the settings of a model from anywhere, with a network that others bring as it is here.
+
+    No path in the settings is opened and nothing that they name is fetched.
+
+    Args:
+        settings: Those of the model.
+        encoder: The network, or its weights, where the settings name a path or it is not here.
+
+    Raises:
+        InputError: The network is not here, or its weights are others.
+    """
+    name = settings.rgb_encoder
+    if settings.source == "motion" or not is_hub(name):
+        if encoder is not None:
+            raise InputError(f"--encoder {encoder}: the model has encoders of its own")
+        return settings
+    if settings.rgb_digest is None:
+        raise InputError(f"its encoder {name} has no digest; make the model again")
+    by_name = name.startswith((FROM_TIMM, FROM_TRANSFORMERS))
+    if encoder is None and (settings.rgb_weights or not by_name):
+        raise InputError(f"its encoder is {settings.rgb_weights or name}; say where by --encoder")
+    weights = None
+    if encoder is not None:
+        is_checkpoint = name.startswith(FROM_TIMM) and Path(encoder).is_file()
+        name, weights = (name, Path(encoder)) if is_checkpoint else (encoder, None)
+    find_source(name, weights, fetch=encoder is not None)
+    return pinned(replace(settings, rgb_encoder=name, rgb_weights=weights))
 
 
 def runtime_of(settings: EncoderSettings) -> runtime.Runtime:

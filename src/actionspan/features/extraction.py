@@ -17,7 +17,13 @@ from torch import Tensor
 from actionspan.arrays import Float32, UInt8
 from actionspan.errors import InputError
 from actionspan.features.clips import ClipEncoder, read_clips
-from actionspan.features.encoders import HISTOGRAM_FEATURES, Encoder, flow_histogram, runtime_of
+from actionspan.features.encoders import (
+    HISTOGRAM_FEATURES,
+    Encoder,
+    flow_histogram,
+    pinned,
+    runtime_of,
+)
 from actionspan.features.settings import EncoderSettings
 from actionspan.files.storage import digest, open_h5
 from actionspan.networks.runtime import openvino_version
@@ -54,19 +60,19 @@ class TwoStream:
         self.rgb: Encoder | None = None
         self.flow: Encoder | None = None
         self.clip: ClipEncoder | None = None
-        self._uses_histogram = False
+        self.has_histogram = False
         if settings.source == "motion":
             return
         own = weights or {}
         rgb, flow = own.get("rgb", settings.rgb_weights), own.get("flow", flow_weights(settings))
         self.rgb = Encoder(settings.rgb_encoder, rgb, settings, 3)
-        self.features |= {"rgb": self.rgb.features, "flow": 0}
-        if settings.flow_encoder != "flow_histogram":
+        self.features["rgb"] = self.rgb.features
+        if settings.flow_encoder not in ("flow_histogram", "none"):
             self.flow = Encoder(settings.flow_encoder, flow, settings, flow_channels)
             self.features["flow"] = self.flow.features
-        self._uses_histogram = self.flow is None or settings.flow_histogram
-        if self._uses_histogram:
-            self.features["flow"] += HISTOGRAM_FEATURES
+        self.has_histogram = settings.flow_histogram or settings.flow_encoder == "flow_histogram"
+        if self.has_histogram:
+            self.features["flow"] = self.features.get("flow", 0) + HISTOGRAM_FEATURES
         if settings.mover:
             self.features["mover"] = self.rgb.features
         if settings.clip_encoder != "none":
@@ -113,9 +119,11 @@ class TwoStream:
         if self.rgb is None:
             return {}
         parts = [self.flow.batch(planes)] if self.flow else []
-        if self._uses_histogram:
+        if self.has_histogram:
             parts.append(np.stack([flow_histogram(each, bound) for each in planes]))
-        made = {"rgb": self.rgb.batch(pictures), "flow": np.concatenate(parts, axis=1)}
+        made = {"rgb": self.rgb.batch(pictures)}
+        if parts:
+            made["flow"] = np.concatenate(parts, axis=1)
         if "mover" in self.features:
             assert movers is not None
             made["mover"] = self.rgb.batch(movers)
@@ -170,7 +178,7 @@ def write_streams(group: h5py.Group, streams: Mapping[str, Float32], encoders: T
 
 def encoders_digest(settings: EncoderSettings, *made_of: str) -> str:
     """Return a digest of the encoders, their runtime, their weights and what they see."""
-    runtime = runtime_of(settings)
+    settings, runtime = pinned(settings), runtime_of(settings)
     return digest(
         replace(settings, runtime="auto"),
         openvino_version() if runtime == "openvino" else runtime,
@@ -236,7 +244,7 @@ def _encode(
     how: ShardWork | None,
 ) -> dict[str, str]:
     """Write the features of a shard's videos with flow of `channels` planes."""
-    how, names = how or ShardWork(), list(made.hashes)
+    how, names, settings = how or ShardWork(), list(made.hashes), pinned(settings)
     both = encoders_digest(settings, *made.digests)
     algorithm = json.loads(made.settings).get("flow", {}).get("algorithm", "")
     return map_videos(

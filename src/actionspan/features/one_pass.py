@@ -23,6 +23,7 @@ from actionspan.dataset.tables import Video
 from actionspan.errors import InputError
 from actionspan.features import extraction
 from actionspan.features.clips import ClipStream
+from actionspan.features.encoders import pinned
 from actionspan.features.settings import VideoSettings
 from actionspan.files.storage import digest
 from actionspan.running.memory import keep_freed_memory
@@ -152,6 +153,7 @@ def encode_shard(
         InputError: The flow or the encoders cannot be made here, or `how.faults` says to stop.
     """
     how = how or ShardWork()
+    settings = replace(settings, encoders=pinned(settings.encoders))
     good = [video for video in videos if not video.error]
     made_by, earlier = recipe_digest(recipe), earlier_features(good, recipe)
     pictures = digest(settings.frames, settings.flow, weights_digest(settings.flow))

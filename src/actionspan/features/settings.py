@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, get_args
 
-from actionspan.networks.names import ImageNetwork
+from actionspan.networks.names import FROM_TRANSFORMERS, HUB, ImageNetwork, is_hub
 from actionspan.settings import Checked, add_settings, from_arguments, option
 from actionspan.video.settings import FlowSettings, FrameSettings
 
@@ -27,14 +27,35 @@ class EncoderSettings(Checked):
         "globally pooled features, class scores (before softmax) of trained classifiers, or no "
         "network at all: the curves of motion are the features",
     )
-    rgb_encoder: ImageNetwork = option("efficientnet_lite0", "network that sees the RGB frames")
+    rgb_encoder: str = option(
+        "efficientnet_lite0",
+        "network that sees the RGB frames; or timm:MODEL, hf:ORGANISATION/MODEL, or the path of "
+        "one (docs/encoders.md)",
+        choices=get_args(ImageNetwork),
+        pattern=HUB,
+        like="timm:MODEL, hf:ORGANISATION/MODEL or a path",
+    )
     rgb_weights: Path | None = option(
         None,
         "a checkpoint (.pt, .pth, .safetensors) or a name of torchvision's such as IMAGENET1K_V1; "
         "by default the weights packaged with efficientnet_lite0",
     )
-    flow_encoder: Literal[ImageNetwork, "flow_histogram"] = option(
-        "efficientnet_lite0", "network that sees the flow planes, or their histogram"
+    rgb_layer: int | None = option(
+        None,
+        "layer of such a network that is pooled, counted from the end (-2: the last but one); "
+        "null: as the model itself does",
+        most=-1,
+    )
+    rgb_pooling: Literal["auto", "cls", "mean"] = option(
+        "auto", "of such a network: auto (as the model itself pools), its class token, or the mean"
+    )
+    rgb_digest: str | None = option(
+        None, "SHA-256 that the weights of such a network must have; null: any", fewest=64
+    )
+    flow_encoder: Literal[ImageNetwork, "flow_histogram", "none"] = option(
+        "efficientnet_lite0",
+        "network that sees the flow planes, or their histogram; none: no such stream, flow is only "
+        "measured for the curve of motion",
     )
     flow_weights: Path | None = option(
         None,
@@ -96,9 +117,9 @@ class EncoderSettings(Checked):
                 raise ValueError(
                     f"{many} {count}: at most {MOST_PIXELS // side**2} of {size} {side}"
                 )
-        if self.flow_histogram and self.flow_encoder == "flow_histogram":
+        if self.flow_histogram and self.flow_encoder in ("flow_histogram", "none"):
             raise ValueError(
-                "flow_histogram True: flow_encoder is flow_histogram, which has no network's "
+                f"flow_histogram True: flow_encoder is {self.flow_encoder}, which has no network's "
                 "features to append it to"
             )
         if self.source == "scores":
@@ -116,6 +137,8 @@ class EncoderSettings(Checked):
         """Return what the features are, for captions."""
 
         def seen(encoder: str, weights: Path | None, source: str) -> str:
+            if is_hub(encoder) and not encoder.startswith(FROM_TRANSFORMERS):
+                encoder = Path(encoder).name  # of a folder
             return f"{encoder}{f' with weights {weights.name}' if weights else ''} on {source}"
 
         flow = f"{flow_algorithm} flow".strip()
@@ -124,7 +147,8 @@ class EncoderSettings(Checked):
         streams = [seen(self.rgb_encoder, self.rgb_weights, "RGB")]
         if self.mover:
             streams[0] += AND_MOVER
-        streams.append(seen(self.flow_encoder, self.flow_weights, flow))
+        if self.flow_encoder != "none":
+            streams.append(seen(self.flow_encoder, self.flow_weights, flow))
         if self.flow_histogram:
             streams.append("a histogram of flow")
         if self.clip_encoder != "none":
@@ -142,10 +166,12 @@ class EncoderSettings(Checked):
             raise ValueError(f"clip_stride {stride}: {wanted}")
 
     def _check_scores(self) -> None:
+        if is_hub(self.rgb_encoder):
+            raise ValueError(f"source is scores: {self.rgb_encoder} gives none; give pooled")
         if self.flow_encoder == "flow_histogram" or self.flow_histogram:
             raise ValueError("source is scores: a flow histogram has no scores; give pooled")
         for stream, weights in (("rgb", self.rgb_weights), ("flow", self.flow_weights)):
-            if weights is None:
+            if weights is None and getattr(self, f"{stream}_encoder") != "none":
                 raise ValueError(
                     f"source is scores: {stream}_weights must name the checkpoint of a trained "
                     "classifier, or give source pooled"

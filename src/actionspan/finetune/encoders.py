@@ -83,10 +83,10 @@ def build_encoders(
     Raises:
         InputError: The weights do not fit, or there are not so many stages.
     """
-    if "flow" in streams and settings.flow_encoder == "flow_histogram":
+    if "flow" in streams and settings.flow_encoder in ("flow_histogram", "none"):
         raise InputError(
-            "finetune.streams: flow: features.encoders.flow_encoder is flow_histogram, which "
-            "nothing can tune; leave flow out, or name a network"
+            f"finetune.streams: flow: features.encoders.flow_encoder is {settings.flow_encoder}, "
+            "which nothing can tune; leave flow out, or name a network"
         )
     built: dict[Stream, StreamEncoder] = {}
     for stream in streams:

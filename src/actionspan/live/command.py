@@ -42,6 +42,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "(mqtts://host/topic); the stream never waits for it"
     )
     add("--notify", metavar="URL", help=told)
+    encoder = "the network of timm or transformers that the model sees by (docs/encoders.md)"
+    add("--encoder", help=encoder)
     add_settings(parser, StreamSettings)
     add_settings(parser, LearningSettings)
 
@@ -69,7 +71,7 @@ def run(arguments: argparse.Namespace) -> int:
     keep_freed_memory()
     cv2.setNumThreads(1)
     torch.set_num_threads(settings.threads)
-    player = Player.load(Path(arguments.model), settings, instances, learning)
+    player = Player.load(Path(arguments.model), settings, instances, learning, arguments.encoder)
     with _signals(stopping) as caught, notifier or nullcontext():
         try:
             how = {"resume": arguments.resume, "echo": sys.stdout, "stopping": stopping}

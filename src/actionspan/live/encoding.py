@@ -7,7 +7,7 @@ from the workflow's by rounding.
 """
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from actionspan.arrays import Float32
 from actionspan.errors import InputError
-from actionspan.features.encoders import Encoder, flow_histogram, frames_to_batch, planes_to_batch
+from actionspan.features.encoders import Encoder, flow_histogram
 from actionspan.features.extraction import TwoStream
 from actionspan.features.settings import EncoderSettings
 from actionspan.networks.efficientnet_lite0 import EfficientNetLite0
@@ -93,13 +93,12 @@ def encoding_chain(
     streams = TwoStream(replace(encoders, runtime="eager"), 2 * stack, weights)
     if widths is not None:
         streams.check(widths)
-    histogram = "flow" in streams.features and (encoders.flow_histogram or streams.flow is None)
     kept = {_RGB: streams.rgb is not None, _FLOW: streams.flow is not None}
-    parts: list[_Timed] = [_Flow(flow, histogram=histogram, kept=kept)]
+    parts: list[_Timed] = [_Flow(flow, histogram=streams.has_histogram, kept=kept)]
     if streams.flow is not None:
-        parts += _encoder_parts(streams.flow, _FLOW, planes_to_batch)
+        parts += _encoder_parts(streams.flow, _FLOW)
     if streams.rgb is not None:
-        parts += _encoder_parts(streams.rgb, _RGB, frames_to_batch)
+        parts += _encoder_parts(streams.rgb, _RGB)
     return nn.Sequential(*parts).eval()
 
 
@@ -161,14 +160,12 @@ class _Layer(_Timed):
 class _Images(nn.Module):
     """Pixels of one snippet to the batch of one that the network sees."""
 
-    def __init__(self, encoder: Encoder, convert: Callable[..., np.ndarray]) -> None:
+    def __init__(self, encoder: Encoder) -> None:
         super().__init__()
-        self.inputs, self.convert = encoder.inputs, convert
-        self.size, self.crop = encoder.settings.input_size, encoder.settings.crop
+        self.inputs, self.images = encoder.inputs, encoder.images
 
     def forward(self, pixels: Tensor) -> Tensor:
-        batch = self.convert(pixels.numpy()[None], self.size, self.crop)
-        return self.inputs(torch.from_numpy(batch))
+        return self.inputs(torch.from_numpy(self.images(pixels.numpy()[None])))
 
 
 class _Vector(nn.Module):
@@ -178,11 +175,9 @@ class _Vector(nn.Module):
         return features[0].float().cpu()
 
 
-def _encoder_parts(
-    encoder: Encoder, place: int, convert: Callable[..., np.ndarray]
-) -> list[_Timed]:
+def _encoder_parts(encoder: Encoder, place: int) -> list[_Timed]:
     assert isinstance(encoder.run, Eager)
     network = encoder.run.network
     layers = network.layers() if isinstance(network, EfficientNetLite0) else [network]
-    chain = [_Images(encoder, convert), *layers, _Vector()]
+    chain = [_Images(encoder), *layers, _Vector()]
     return [_Layer(place, layer, encoder.settings) for layer in chain]

@@ -15,6 +15,7 @@ from torch import nn
 from actionspan.arrays import Float64
 from actionspan.dataset.video_facts import file_sha256, probe_video
 from actionspan.errors import InputError, naming
+from actionspan.features.encoders import located
 from actionspan.files.checksums import fingerprint
 from actionspan.files.storage import digest
 from actionspan.live.connection import connect
@@ -55,10 +56,12 @@ class Player:
         settings: StreamSettings,
         instances: Float64 | None = None,
         learning: LearningSettings | None = None,
+        encoder: str | None = None,
     ) -> "Player":
         """Load a model's file or folder.
 
-        With `instances`, (K, 2) in seconds, it learns while it plays, as `learning` says.
+        With `instances`, (K, 2) in seconds, it learns while it plays, as `learning` says; for
+        `encoder` see `Proposer`.
 
         Raises:
             InputError: It is not a complete model, or it cannot stream.
@@ -72,8 +75,9 @@ class Player:
             learning = learning or LearningSettings()
             proposer.learner = OnlineLearner(bundle.temporal, instances, learning)
             learned = [digest(learning, instances.tolist())]
-        given = (bundle.encoders, bundle.flow, bundle.frames.stack, bundle.weights, bundle.widths)
         with naming(model):
+            encoders = located(bundle.encoders, encoder)
+            given = (encoders, bundle.flow, bundle.frames.stack, bundle.weights, bundle.widths)
             chain = encoding_chain(*given, one_process=settings.executor != "process")
         file = model / "model.pt" if model.is_dir() else model
         return cls(

@@ -27,6 +27,15 @@ INSTALL = "uv pip install openvino"
 _IMAGES = 4  # at once, of each thread: with more it is slower and needs more memory
 
 
+class ToPixels(Protocol):
+    """What turns (B, …, C) bytes into what a network sees, on its device."""
+
+    device: torch.device
+
+    def __call__(self, batch: Tensor, /) -> Tensor:
+        """Convert a batch."""
+
+
 class Runner(Protocol):
     """A network on one runtime: (B, …, C) uint8 to float32 vectors."""
 
@@ -70,7 +79,7 @@ class Eager:
 
     made_by = "eager"
 
-    def __init__(self, network: nn.Module, inputs: Inputs, precision: str) -> None:
+    def __init__(self, network: nn.Module, inputs: ToPixels, precision: str) -> None:
         clips = any(isinstance(layer, nn.Conv3d) for layer in network.modules())
         layout = torch.channels_last_3d if clips else torch.channels_last
         self.network = network.to(inputs.device).to(memory_format=layout)  # type: ignore[call-overload]

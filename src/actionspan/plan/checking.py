@@ -176,10 +176,10 @@ def _problems_of_tuned(config: Mapping[str, Any]) -> Iterator[str]:
             f"features.encoders.clip_encoder: {encoders['clip_encoder']} does not go with "
             "features.source: finetuned, whose pictures hold no clips; give none"
         )
-    if "flow" in finetune["streams"] and encoders["flow_encoder"] == "flow_histogram":
+    if "flow" in finetune["streams"] and encoders["flow_encoder"] in ("flow_histogram", "none"):
         yield (
-            "finetune.streams: flow, but features.encoders.flow_encoder is "
-            "flow_histogram, which nothing can tune; leave flow out, or name a network"
+            f"finetune.streams: flow, but features.encoders.flow_encoder is "
+            f"{encoders['flow_encoder']}, which nothing can tune; leave flow out, or name a network"
         )
     if config["evaluation"]["folds"] > 1:
         yield (
@@ -259,6 +259,10 @@ def _hint(value: Any, kinds: str) -> str:
 
 def _wanted(schema: Mapping[str, Any]) -> str:
     """Name what one arm of an `anyOf` allows."""
+    if "enum" in schema:
+        return f"one of {', '.join(map(str, schema['enum']))}"
+    if "pattern" in schema:
+        return str(schema["description"])
     if "const" in schema:
         return str(schema["const"])
     least = f" of at least {schema['minimum']}" if "minimum" in schema else ""

@@ -37,6 +37,9 @@ def _schema_of(knob: Knob) -> dict[str, Any]:
     kind: dict[str, Any] = {"type": _TYPES[knob.kind]}
     if knob.choices:
         kind = {"enum": list(knob.choices)}
+        if knob.pattern:
+            like = {"type": "string", "pattern": f"^({knob.pattern})$", "description": knob.like}
+            kind = {"anyOf": [kind, like]}
     elif knob.fewest and not knob.many:
         kind["minLength"] = knob.fewest
     bounds = {

@@ -21,7 +21,7 @@ from actionspan.features.store import read_settings, read_transform
 from actionspan.features.transform import Transform, transform_from
 from actionspan.files.torch_files import Part, read_model, read_torch, write_torch
 from actionspan.networks.architecture import architecture
-from actionspan.networks.names import PACKAGED
+from actionspan.networks.names import PACKAGED, is_hub
 from actionspan.networks.weights import load_file, load_state
 from actionspan.proposals import evaluator as evaluators
 from actionspan.proposals import segment_classifier as classifiers
@@ -314,6 +314,7 @@ def _named_weights(encoders: EncoderSettings, flow: FlowSettings) -> dict[str, t
         for stream, (network, path) in named.items()
         if path not in (None, Path(PACKAGED))
         and network not in ("none", "flow_histogram", "dis", "farneback", "tvl1")
+        and not is_hub(network)
     }
 
 

@@ -54,6 +54,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--threads", type=int, default=1, help="cores of the encoders (default: 1)")
     device = "where the encoders run (default: as when they were trained)"
     add("--device", choices=("auto", "cpu", "cuda"), help=device)
+    encoder = "the network of timm or transformers that the model sees by (docs/encoders.md)"
+    add("--encoder", help=encoder)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -89,7 +91,7 @@ def run(arguments: argparse.Namespace) -> int:
     folder = ResultFolder(arguments.out, made_by, overwrite=arguments.overwrite)
     done, before, broken, empty = 0, 0, len(passed), 0
     try:
-        loading = (model, arguments.threads, arguments.device)
+        loading = (model, arguments.threads, arguments.device, arguments.encoder)
         copies = not (arguments.no_copies or arguments.no_page)
         every = each_video(
             folder, videos, truth, shown, loading, copies=copies, quiet=arguments.quiet

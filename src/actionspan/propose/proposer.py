@@ -10,6 +10,7 @@ import numpy as np
 from actionspan.arrays import Float32, Float64
 from actionspan.errors import InputError, naming
 from actionspan.features.collect import MOTION
+from actionspan.features.encoders import located
 from actionspan.features.extraction import NotFiniteError
 from actionspan.features.one_pass import VideoEncoder
 from actionspan.features.settings import Device, VideoSettings
@@ -31,14 +32,19 @@ class Proposer:
     Args:
         model: `model.pt` or the folder that holds it, such as `results/proposals/span`.
         device: Where the encoders run: auto, cpu or cuda; None: as they were trained.
+        encoder: A network of timm or transformers that the model sees by, where it names a path.
 
     Raises:
-        InputError: There is no such file, it is not a complete model, or there is no such device.
+        InputError: There is no such file, it is not a complete model, its encoder is not here, or
+            there is no such device.
     """
 
-    def __init__(self, model: Path | str, *, device: Device | None = None) -> None:
+    def __init__(
+        self, model: Path | str, *, device: Device | None = None, encoder: str | None = None
+    ) -> None:
         self.path, self.bundle = Path(model), load_bundle(Path(model))
-        encoders = self.bundle.encoders
+        with naming(self.path):
+            encoders = located(self.bundle.encoders, encoder)
         if device is not None:
             encoders = dataclasses.replace(encoders, device=device)
         settings = VideoSettings(
@@ -169,6 +175,8 @@ def _check_finite(values: Float32 | Float64) -> None:
         raise ValueError("it gives numbers that are not finite")
 
 
-def load_model(path: Path | str, *, device: Device | None = None) -> Proposer:
+def load_model(
+    path: Path | str, *, device: Device | None = None, encoder: str | None = None
+) -> Proposer:
     """Return a trained model: `load_model("results/proposals/span").propose("holiday.mp4")`."""
-    return Proposer(path, device=device)
+    return Proposer(path, device=device, encoder=encoder)

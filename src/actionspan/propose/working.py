@@ -25,7 +25,8 @@ from actionspan.running.apart import still_working, work_apart
 from actionspan.running.progress import video_progress
 from actionspan.running.shards import FaultSettings
 
-Loading = tuple[Path | None, int, Device | None]  # a model, or none, its cores and its device
+# a model, or none, its cores, its device and an encoder that it does not hold
+Loading = tuple[Path | None, int, Device | None, str | None]
 
 
 class Made(NamedTuple):
@@ -108,7 +109,9 @@ def each_video(
 _proposer: Any = None  # in a process of its own
 
 
-def _load(model: Path | None, threads: int, device: Device | None) -> None:
+def _load(
+    model: Path | None, threads: int, device: Device | None, encoder: str | None = None
+) -> None:
     global _proposer
     if model is None:
         from actionspan.propose.proposed import MotionProposer
@@ -122,7 +125,7 @@ def _load(model: Path | None, threads: int, device: Device | None) -> None:
 
     keep_freed_memory()
     torch.set_num_threads(threads)
-    _proposer = Proposer(model, device=device)
+    _proposer = Proposer(model, device=device, encoder=encoder)
 
 
 def _work(folder: ResultFolder, shown: Shown, task: _Task) -> None:

@@ -1,0 +1,165 @@
+"""Networks of timm and transformers as modules from pixels to vectors."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+from PIL import Image
+from torch import Tensor, nn
+
+from actionspan.errors import InputError
+from actionspan.networks.hub import Source
+
+Preprocess = Callable[[list[Any]], Tensor]  # (h, w, 3) uint8 pictures to (B, 3, h', w')
+
+
+class HubInputs:
+    """Turns batches of bytes into batches of floats by the preprocessing of the library."""
+
+    def __init__(self, preprocess: Preprocess) -> None:
+        self.preprocess = preprocess
+        self.device = torch.device("cpu")
+
+    def __call__(self, batch: Tensor) -> Tensor:
+        """Convert (B, h, w, 3) uint8 RGB to (B, 3, h', w') float32."""
+        return self.preprocess(list(batch.numpy())).to(self.device)
+
+
+def timm_network(
+    source: Source, layer: int | None, pooling: str
+) -> tuple["TimmVectors", HubInputs]:
+    """Return a model of timm with its weights, and its own transform of evaluation."""
+    import timm.data
+
+    data: Any = timm.data
+    is_folder = Path(source.model).is_dir()
+    model = timm.create_model(
+        f"local-dir:{source.model}" if is_folder else source.model,
+        pretrained=True,
+        pretrained_cfg_overlay={"file": str(source.weights[0]), "source": ""},
+        num_classes=0,
+    )
+    transform = data.create_transform(**data.resolve_model_data_config(model), is_training=False)
+
+    def preprocess(pictures: list[Any]) -> Tensor:
+        return torch.stack([transform(Image.fromarray(each)) for each in pictures])
+
+    return TimmVectors(model, source.name, layer, pooling), HubInputs(preprocess)
+
+
+def hf_network(source: Source, layer: int | None, pooling: str) -> tuple["HfVectors", HubInputs]:
+    """Return a model of transformers with its weights, and its own image processor."""
+    from transformers import AutoImageProcessor, AutoModel
+
+    given = {"local_files_only": True, "trust_remote_code": False}
+    preparing: Any = AutoImageProcessor
+    processor = preparing.from_pretrained(source.model, **given)
+    model, about = AutoModel.from_pretrained(
+        source.model, **given, output_loading_info=True, dtype=torch.float32
+    )
+    missing = sorted(about["missing_keys"])
+    without = [name for name in missing if not name.startswith("pooler.")]
+    if without:
+        more = f" and {len(without) - 1} more" if len(without) > 1 else ""
+        raise InputError(f"{source.name}: its weights lack {without[0]}{more}")
+
+    def preprocess(pictures: list[Any]) -> Tensor:
+        made = processor(images=pictures, return_tensors="pt")
+        if set(made) != {"pixel_values"}:
+            wanted = ", ".join(sorted(set(made)))
+            raise InputError(f"{source.name}: takes {wanted}; pixels alone can be given")
+        pixels: Tensor = made["pixel_values"]
+        return pixels.float()
+
+    vectors = HfVectors(model, source.name, layer, pooling, has_pooler=not missing)
+    return vectors, HubInputs(preprocess)
+
+
+class TimmVectors(nn.Module):
+    """(B, 3, h, w) pixels to (B, F): as the model pools, or its first token, or a mean."""
+
+    def __init__(self, model: Any, name: str, layer: int | None, pooling: str) -> None:
+        super().__init__()
+        self.model, self.layer, self.pooling = model, layer, pooling
+        self.prefix = int(getattr(model, "num_prefix_tokens", 0))
+        if pooling == "cls" and not (self.prefix and getattr(model, "cls_token", None) is not None):
+            raise InputError(f"rgb_pooling cls: {name} has no class token; give auto or mean")
+        if layer is not None and not hasattr(model, "forward_intermediates"):
+            raise InputError(f"rgb_layer {layer}: timm cannot give the layers of {name}")
+
+    def forward(self, pixels: Tensor) -> Tensor:
+        """Return the vectors."""
+        vectors: Tensor
+        if self.layer is not None:
+            return self._of_layer(pixels)
+        if self.pooling == "auto":
+            vectors = self.model(pixels)
+            return vectors
+        found: Tensor = self.model.forward_features(pixels)
+        if self.pooling == "cls":
+            return found[:, 0]
+        if found.ndim == 3:
+            return found[:, self.prefix :].mean(dim=1)
+        last = getattr(self.model, "output_fmt", "NCHW") == "NHWC"
+        return found.mean(dim=(1, 2) if last else (2, 3))
+
+    def _of_layer(self, pixels: Tensor) -> Tensor:
+        tokens = {"return_prefix_tokens": True} if self.pooling == "cls" else {}
+        (found,) = self.model.forward_intermediates(
+            pixels, indices=[self.layer], norm=True, intermediates_only=True, **tokens
+        )
+        vectors: Tensor = found[1][:, 0] if self.pooling == "cls" else found.mean(dim=(2, 3))
+        return vectors
+
+
+class HfVectors(nn.Module):
+    """(B, 3, h, w) pixels to (B, F).
+
+    Of a model of pictures and words, `auto` is the picture's vector in the space that both share.
+    Otherwise it is what the model itself calls pooled, or the mean of the patches.
+    """
+
+    def __init__(
+        self, model: Any, name: str, layer: int | None, pooling: str, *, has_pooler: bool
+    ) -> None:
+        super().__init__()
+        shared = hasattr(model, "get_image_features")
+        if shared:
+            model.text_model = None  # the words' half is not needed
+        self.model = model
+        self.vision = model.vision_model if shared else model
+        config = self.vision.config
+        self.patch = getattr(config, "patch_size", None)
+        self.shared, self.has_pooler = shared, has_pooler
+        self.layer, self.pooling = layer, pooling
+        layers = getattr(config, "num_hidden_layers", None)
+        if layer is not None and layers is not None and not -layers <= layer <= layers:
+            raise InputError(f"rgb_layer {layer}: {name} has {layers}")
+
+    def forward(self, pixels: Tensor) -> Tensor:
+        """Return the vectors."""
+        vectors: Tensor
+        as_model_does = self.layer is None and self.pooling == "auto"
+        if as_model_does and self.shared:
+            vectors = self.model.get_image_features(pixel_values=pixels).pooler_output
+            return vectors
+        outputs = self.vision(pixel_values=pixels, output_hidden_states=self.layer is not None)
+        if as_model_does and self.has_pooler and outputs.get("pooler_output") is not None:
+            vectors = outputs.pooler_output
+            return vectors
+        hidden: Tensor = outputs.last_hidden_state
+        if self.layer is not None:
+            hidden = outputs.hidden_states[self.layer]
+        if hidden.ndim == 4:
+            return hidden.mean(dim=(2, 3))
+        # tokens that are no patches come first
+        first = 0
+        if self.patch:
+            height, width = pixels.shape[-2:]
+            first = hidden.shape[1] - (height // self.patch) * (width // self.patch)
+        if self.pooling != "cls":
+            return hidden[:, first:].mean(dim=1)
+        if not first:
+            raise InputError("rgb_pooling cls: the encoder has no class token; give auto or mean")
+        return hidden[:, 0]

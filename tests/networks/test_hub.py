@@ -1,0 +1,268 @@
+"""Networks of timm and transformers: equal to the libraries called directly."""
+
+import hashlib
+import json
+from dataclasses import replace
+from itertools import islice
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from actionspan.demo.data_set import plan_demo
+from actionspan.demo.rendering import render_video
+from actionspan.demo.scenario import DemoSettings
+from actionspan.errors import InputError
+from actionspan.features.encoders import Encoder, located, pinned
+from actionspan.features.settings import EncoderSettings
+from actionspan.live import encoding as live
+from actionspan.live.encoding import encoding_chain, message_of
+from actionspan.networks.hub import find_source
+from actionspan.video.settings import FlowSettings, FrameSettings
+from actionspan.video.snippets import Snippet, snippets
+from conftest import SHARED_DATA
+
+timm = pytest.importorskip("timm", reason="timm is not installed: uv pip install timm")
+transformers = pytest.importorskip(
+    "transformers", reason="transformers is not installed: uv pip install transformers"
+)
+
+TINY = {"hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 2}
+TINY |= {"intermediate_size": 64}
+SMALL = {**TINY, "image_size": 32, "patch_size": 8}
+WORDS = {**TINY, "vocab_size": 99, "max_position_embeddings": 16}
+WORDS |= {"bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 0}
+FITTED = {"size": {"height": 32, "width": 32}}
+CUT = {"size": {"shortest_edge": 36}, "crop_size": {"height": 32, "width": 32}}
+FAMILIES = {
+    "clip": ("CLIPImageProcessor", CUT),
+    "siglip": ("SiglipImageProcessor", FITTED),
+    "dinov2": ("BitImageProcessor", CUT),
+    "dinov3_vit": ("DINOv3ViTImageProcessor", FITTED),
+    "vit": ("ViTImageProcessor", FITTED),
+    "convnext": ("ConvNextImageProcessor", {"size": {"shortest_edge": 32}}),
+}
+TIMM = ("resnet10t", "vit_tiny_patch16_224", "convnext_atto", "test_vit2")
+
+
+def write_model(folder, family, **changes):
+    """Write a model of random weights with its preprocessing, and return both."""
+    kind = transformers.CONFIG_MAPPING[family]
+    if family in ("clip", "siglip"):
+        config = kind(text_config=WORDS, vision_config=SMALL)
+    elif family == "convnext":
+        config = kind(hidden_sizes=[8, 16, 24, 32], depths=[1, 1, 1, 1])
+    else:
+        config = kind(**SMALL)
+    torch.manual_seed(0)
+    model = transformers.AutoModel.from_config(config).eval()
+    model.save_pretrained(folder)
+    name, sizes = FAMILIES[family]
+    processor = getattr(transformers, name)(**sizes)
+    processor.save_pretrained(folder)
+    return model, processor
+
+
+def write_timm(folder, name):
+    """Write the random weights of a model of timm, and return it and their file."""
+    torch.manual_seed(0)
+    model = timm.create_model(name, num_classes=0, pretrained=False).eval()
+    file = folder / f"{name}.safetensors"
+    timm.models.save_for_hf(model, folder, safe_serialization=True)
+    (folder / "model.safetensors").rename(file)
+    return model, file
+
+
+@pytest.fixture(scope="module")
+def pictures(tmp_path_factory) -> np.ndarray:
+    """Return (5, 256, w, 3) centre frames of a video, a real one where there is one."""
+    path = SHARED_DATA / "cycles/videos/004_table_tennis.mp4"
+    if not path.is_file():
+        (plan,) = plan_demo(DemoSettings(videos=1, shortest_seconds=4.0, longest_seconds=5.0))
+        path = tmp_path_factory.mktemp("video") / plan.name
+        render_video(path, plan)
+    return np.stack([one.rgb for one in islice(snippets(path, FrameSettings()), 5)])
+
+
+def encoded(pictures, **changes) -> np.ndarray:
+    settings = EncoderSettings(**{"batch_size": 2, "device": "cpu"} | changes)
+    return Encoder(settings.rgb_encoder, settings.rgb_weights, settings, 3)(pictures)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_folder_of_transformers_gives_what_the_library_gives(tmp_path, pictures, family):
+    model, processor = write_model(tmp_path, family)
+    given = processor(images=list(pictures), return_tensors="pt")
+    with torch.no_grad():
+        if family in ("clip", "siglip"):
+            expected = model.get_image_features(**given).pooler_output
+        else:
+            expected = model(**given).pooler_output
+    np.testing.assert_allclose(encoded(pictures, rgb_encoder=str(tmp_path)), expected, atol=1e-5)
+
+
+def test_layer_and_pooling_of_transformers_are_those_that_are_asked_for(tmp_path, pictures):
+    model, processor = write_model(tmp_path, "dinov2")
+    given = processor(images=list(pictures), return_tensors="pt")
+    with torch.no_grad():
+        found = model(**given, output_hidden_states=True)
+    assert found.last_hidden_state.shape[1] == 1 + 4 * 4
+    expected = {
+        ("cls", None): found.last_hidden_state[:, 0],
+        ("mean", None): found.last_hidden_state[:, 1:].mean(dim=1),
+        ("cls", -2): found.hidden_states[-2][:, 0],
+        ("mean", -2): found.hidden_states[-2][:, 1:].mean(dim=1),
+    }
+    for (pooling, layer), vectors in expected.items():
+        how = {"rgb_pooling": pooling, "rgb_layer": layer, "rgb_encoder": str(tmp_path)}
+        np.testing.assert_allclose(encoded(pictures, **how), vectors, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", TIMM)
+def test_a_model_of_timm_gives_what_the_library_gives(tmp_path, pictures, name):
+    model, file = write_timm(tmp_path, name)
+    transform = timm.data.create_transform(**timm.data.resolve_model_data_config(model))
+    given = torch.stack([transform(Image.fromarray(each)) for each in pictures])
+    with torch.no_grad():
+        expected = model(given)
+    by_name = encoded(pictures, rgb_encoder=f"timm:{name}", rgb_weights=file)
+    np.testing.assert_allclose(by_name, expected, atol=1e-5)
+    # timm's own folder
+    np.testing.assert_allclose(encoded(pictures, rgb_encoder=str(file)), expected, atol=1e-5)
+
+
+def test_layer_and_pooling_of_timm_are_those_that_are_asked_for(tmp_path, pictures):
+    model, file = write_timm(tmp_path, "test_vit")
+    transform = timm.data.create_transform(**timm.data.resolve_model_data_config(model))
+    given = torch.stack([transform(Image.fromarray(each)) for each in pictures])
+    with torch.no_grad():
+        last = model.forward_features(given)
+        ((maps, first),) = model.forward_intermediates(
+            given, indices=[-2], norm=True, intermediates_only=True, return_prefix_tokens=True
+        )
+    prefix = model.num_prefix_tokens
+    expected = {
+        ("cls", None): last[:, 0],
+        ("mean", None): last[:, prefix:].mean(dim=1),
+        ("cls", -2): first[:, 0],
+        ("mean", -2): maps.mean(dim=(2, 3)),
+    }
+    for (pooling, layer), vectors in expected.items():
+        how = {"rgb_pooling": pooling, "rgb_layer": layer, "rgb_weights": file}
+        found = encoded(pictures, rgb_encoder="timm:test_vit", **how)
+        np.testing.assert_allclose(found, vectors, atol=1e-5)
+
+
+def test_a_stream_gives_the_same_vectors(tmp_path, pictures):
+    write_model(tmp_path, "dinov2")
+    settings = EncoderSettings(rgb_encoder=str(tmp_path), flow_encoder="none", mover=False)
+    chain = encoding_chain(settings, FlowSettings(), 1, widths={"rgb": 32})
+    gray = np.zeros((2, *pictures.shape[1:3]), np.uint8)
+    made = live.encoded(chain(message_of(Snippet(pictures[0], gray, 0.0))))
+    assert set(made.features) == {"rgb"}
+    expected = encoded(pictures[:1], rgb_encoder=str(tmp_path))[0]
+    np.testing.assert_allclose(made.features["rgb"], expected, atol=1e-6)
+
+
+def test_the_digest_is_that_of_the_file_and_another_is_refused(tmp_path):
+    write_model(tmp_path / "a", "dinov2")
+    write_model(tmp_path / "b", "vit")
+    settings = pinned(EncoderSettings(rgb_encoder=str(tmp_path / "a")))
+    weights = (tmp_path / "a/model.safetensors").read_bytes()
+    assert settings.rgb_digest == hashlib.sha256(weights).hexdigest()
+    with pytest.raises(InputError, match=r"/b: its weights have the SHA-256 .*wanted are those of"):
+        pinned(replace(settings, rgb_encoder=str(tmp_path / "b")))
+
+
+def test_a_models_encoder_is_where_it_is_said_to_be_and_no_path_of_it_is_opened(tmp_path):
+    write_model(tmp_path / "mine", "dinov2")
+    settings = pinned(EncoderSettings(rgb_encoder=str(tmp_path / "mine")))
+    with pytest.raises(InputError, match=r"its encoder is .*mine; say where by --encoder"):
+        located(settings)
+    assert located(settings, str(tmp_path / "mine")) == settings
+    _, file = write_timm(tmp_path, "test_vit2")
+    by_name = pinned(EncoderSettings(rgb_encoder="timm:test_vit2", rgb_weights=file))
+    assert located(by_name, str(file)) == by_name
+    with pytest.raises(InputError, match="say where by --encoder"):
+        located(by_name)
+    with pytest.raises(InputError, match="has no digest"):
+        located(EncoderSettings(rgb_encoder="hf:a/b"))
+    with pytest.raises(InputError, match="the model has encoders of its own"):
+        located(EncoderSettings(), "hf:a/b")
+
+
+def broken(folder):
+    write_model(folder, "dinov2")
+    (folder / "model.safetensors").write_bytes(b"no weights")
+
+
+def unnamed(folder):
+    folder.mkdir()
+    (folder / "config.json").write_text("{}")
+    (folder / "model.safetensors").touch()
+
+
+def bare(folder):
+    folder.mkdir()
+    (folder / "model.safetensors").touch()
+
+
+def foreign_code(folder):
+    write_model(folder, "dinov2")
+    config = json.loads((folder / "config.json").read_text())
+    config |= {"model_type": "mine", "auto_map": {"AutoModel": "mine.Mine"}}
+    (folder / "config.json").write_text(json.dumps(config))
+    (folder / "mine.py").write_text("raise SystemExit('a stranger's code has run')")
+
+
+def lacking(folder):
+    from safetensors.torch import load_file, save_file
+
+    write_model(folder, "dinov2")
+    state = load_file(folder / "model.safetensors")
+    state.pop("encoder.layer.0.norm1.weight")
+    save_file(state, folder / "model.safetensors", metadata={"format": "pt"})
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (broken, "SafetensorError|header"),
+        (unnamed, "config.json: names no architecture"),
+        (bare, "no config.json beside the weights"),
+        (foreign_code, "mine"),
+        (lacking, "its weights lack encoder.layer.0.norm1.weight"),
+        (lambda folder: None, "no such folder or file"),
+    ],
+    ids=["broken", "unnamed", "bare", "foreign code", "lacking", "missing"],
+)
+def test_what_is_no_model_is_one_line(tmp_path, make, message):
+    folder = tmp_path / "model"
+    make(folder)
+    with pytest.raises(InputError, match=message) as raised:
+        encoded(np.zeros((1, 64, 64, 3), np.uint8), rgb_encoder=str(folder))
+    assert "\n" not in str(raised.value)
+    assert str(folder) in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("timm:vit_tiny_patch16_225", "has no such model; near it: vit_tiny_patch16_224"),
+        ("timm:resnet18", "not on this machine; run `hf download timm/resnet18"),
+        ("hf:nobody/nothing", "not on this machine; run `hf download nobody/nothing`"),
+    ],
+)
+def test_weights_that_are_not_here_are_one_line_without_a_network(monkeypatch, name, message):
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    find_source.cache_clear()
+    with pytest.raises(InputError, match=message):
+        find_source(name)
+
+
+def test_settings_name_what_is_allowed():
+    with pytest.raises(ValueError, match=r"one of .*timm:MODEL, hf:ORGANISATION/MODEL or a path"):
+        EncoderSettings(rgb_encoder="resnet19")
+    with pytest.raises(ValueError, match="source is scores: hf:a/b gives none"):
+        EncoderSettings(rgb_encoder="hf:a/b", source="scores")
