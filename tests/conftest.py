@@ -26,6 +26,7 @@ SHARED_DATA = TESTS.parents[1] / "shared" / "data"
 # What only `make test-all` runs. `make test` does not even import it.
 SECOND_TIER = (
     "benchmarks",
+    "find/test_command.py",
     "live/test_rtsp.py",
     "mpi/test_leftover.py",
     "mpi/test_network_testbed.py",

@@ -63,7 +63,7 @@ def cues(streams: Mapping[str, Float32], motion: Mapping[str, Float32]) -> Float
     curves of motion, 0 or more; their logarithms are cues.
     """
     found = [change(features) for features in streams.values()]
-    found += [_logarithm(motion[key]) for key in sorted(motion)]
+    found += [log_motion(motion[key]) for key in sorted(motion)]
     curves = np.concatenate(found, axis=1).astype(np.float64)
     centred = curves - curves.mean(axis=0)
     deviation = centred.std(axis=0)
@@ -81,11 +81,12 @@ def causal_cues(
     """
     changes = [change(features, ahead) for features in streams.values()]
     found = [np.log(curves + np.float32(_LEAST_CHANGE)) for curves in changes]
-    found += [_logarithm(motion[key]) for key in sorted(motion)]
+    found += [log_motion(motion[key]) for key in sorted(motion)]
     return np.concatenate(found, axis=1)
 
 
-def _logarithm(curve: Float32) -> Float32:
+def log_motion(curve: Float32) -> Float32:
+    """Return the logarithm (T, 1) of a curve of motion (T,), whatever its unit."""
     logarithm: Float32 = np.log(np.maximum(curve, 0) + np.float32(_LEAST_MOTION))[:, None]
     return logarithm
 

@@ -27,6 +27,7 @@ SHORT = {
     "propose": "actionspan.propose.command",
     "review": "actionspan.review.command",
     "learn": "actionspan.review.learn",
+    "find": "actionspan.find.command",
     "stream": "actionspan.live.command",
     "clips": "actionspan.events.clips",
     "budget": "actionspan.events.budget",
@@ -41,7 +42,7 @@ SHORT = {
 }
 # As the help lists them.
 GROUPS = {
-    "Use": ("propose", "review", "learn", "stream", "score"),
+    "Use": ("propose", "review", "learn", "find", "stream", "score"),
     "Use events": ("clips", "budget", "frames", "agree"),
     "Train": ("init", "run", "config"),
     "Stages of a run": STAGES,

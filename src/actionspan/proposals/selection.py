@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.special import expit
 
@@ -136,17 +137,31 @@ def distinct_events(
     most = settings.events or math.ceil(np.clip(2 * density.sum(), *_ROOM))
     looked_at = SelectionSettings(proposals=5 * most)
     chosen, gains = select(cells, density, looked_at, found)
+    kept = distinct(cells[chosen], settings.overlap, most)
+    return cells[chosen[kept]], gains[kept]
+
+
+def distinct(segments: Float64, overlap: float, most: int) -> list[int]:
+    """Return at most so many rows of segments (N, 2), best first, that overlap none before much.
+
+    Two share no more than `overlap` of the shorter of both.
+    """
     kept: list[int] = []
-    for place, cell in enumerate(chosen):
-        start, end = cells[cell]
-        others = cells[chosen[kept]]
-        shared = np.minimum(end, others[:, 1]) - np.maximum(start, others[:, 0])
-        shorter = np.minimum(end - start, others[:, 1] - others[:, 0])
-        if (shared <= settings.overlap * shorter).all():
+    for place in range(len(segments)):
+        if not shares_much(segments[place : place + 1], segments[kept], overlap).any():
             kept.append(place)
         if len(kept) == most:
             break
-    return cells[chosen[kept]], gains[kept]
+    return kept
+
+
+def shares_much(segments: Float64, others: Float64, overlap: float) -> NDArray[np.bool_]:
+    """Return (N, M) whether segments (N, 2) and (M, 2) share more of the shorter of both."""
+    start, end = segments.T[..., None]
+    shared = np.minimum(end, others[:, 1]) - np.maximum(start, others[:, 0])
+    shorter = np.minimum(end - start, others[:, 1] - others[:, 0])
+    much: NDArray[np.bool_] = shared > overlap * shorter
+    return much
 
 
 def right_events(events: Float64, instances: Float64) -> Float64:

@@ -165,12 +165,15 @@ class ResultFolder:
         folder: Made if it is missing.
         model: Digest of the model.
         overwrite: Remove the results of another model, and redo everything.
+        replaces: Remove the results of models whose digest begins with this word.
 
     Raises:
         InputError: Nothing can be written there, or it holds results of another model.
     """
 
-    def __init__(self, folder: Path, model: str, *, overwrite: bool = False) -> None:
+    def __init__(
+        self, folder: Path, model: str, *, overwrite: bool = False, replaces: str | None = None
+    ) -> None:
         self.folder, self.model, self.overwrite = folder, model, overwrite
         self.page = folder / "index.html"  # of all videos
         self._made = not folder.exists()
@@ -183,8 +186,11 @@ class ResultFolder:
             reason = (error.strerror or "cannot be written").lower()
             raise InputError(f"--out {folder}: not a folder to write to: {reason}") from None
         others = [result for result in self.results() if result.model != model]
-        if others and not overwrite:
-            number = counted(len(others), "video")
+        kept = [
+            other for other in others if replaces is None or not other.model.startswith(replaces)
+        ]
+        if kept and not overwrite:
+            number = counted(len(kept), "video")
             raise InputError(
                 f"--out {folder}: holds proposals of another model ({number}): choose another "
                 "folder, or --overwrite to replace them"

@@ -15,7 +15,8 @@ from actionspan.dataset.video_facts import probe_video
 from actionspan.errors import InputError
 from actionspan.features.collect import MOTION, STREAMS
 from actionspan.features.one_pass import encode_shard
-from actionspan.features.settings import VideoSettings
+from actionspan.features.settings import RescaleSettings, VideoSettings
+from actionspan.features.steps import rescale
 from actionspan.files.storage import create_h5, digest, open_h5, read_json, write_json
 from actionspan.files.text import file_name
 from actionspan.propose.results import source_of
@@ -37,9 +38,16 @@ class Encoded:
         with open_h5(self.shard) as file:
             group = file[self.video.video_id]
             raw = {name: group[name][:] for name in STREAMS if name in group}
-            facts = {name: group[name][:] for name in FACTS}
+            facts = {name: group[name][:] for name in FACTS if name in group}
         facts["time"] = facts["time"].astype(np.float64)
         return raw, facts
+
+    def motion(self) -> Float32:
+        """Return the magnitude of motion in each of 100 equal parts of the video."""
+        _, facts = self.read()
+        how, seconds = RescaleSettings(), self.video.duration_seconds
+        given = facts["flow_magnitude"], facts["time"], seconds, how.steps, how.method
+        return rescale(*given, motion=True)
 
 
 def encode(path: Path, folder: Path, how: ShardWork | None = None) -> Encoded:

@@ -27,8 +27,7 @@ from actionspan.errors import counted
 from actionspan.evaluation.operating import Point, operating_points
 from actionspan.evaluation.recall import average_recall_activitynet
 from actionspan.features.collect import collect
-from actionspan.features.settings import RescaleSettings, SequenceSettings
-from actionspan.features.steps import rescale
+from actionspan.features.settings import SequenceSettings
 from actionspan.files.storage import write_json
 from actionspan.proposals import selection
 from actionspan.proposals import settings as knobs
@@ -184,12 +183,7 @@ def segments_of(instances: Sequence[Instance]) -> Float64:
 
 def motion_of(one: Encoded) -> Float64:
     """Return (N, 3) segments and scores of motion alone, grouped."""
-    _, facts = one.read()
-    how, seconds = RescaleSettings(), one.video.duration_seconds
-    curve = rescale(
-        facts["flow_magnitude"], facts["time"], seconds, how.steps, how.method, motion=True
-    )
-    segments, scores = group_proposals(curve, seconds)
+    segments, scores = group_proposals(one.motion(), one.video.duration_seconds)
     return np.column_stack([segments, scores])
 
 

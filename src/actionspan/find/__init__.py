@@ -1,0 +1,1 @@
+"""Search: segments of videos that are like marked ones, or that words describe."""

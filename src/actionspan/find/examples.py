@@ -1,0 +1,201 @@
+"""Search by example: the segments of videos that are most like a few marked ones.
+
+A segment is described by the mean features of its thirds and of half its length before and behind:
+the principal components of each stream, without its median in the video, which is the scene, and
+the logarithms of both curves of motion, standardised in the video. Similarity is the cosine to the
+mean of the examples, as seen from the mean segment of all videos, after whitening by the covariance
+of all their segments (Hariharan, Malik and Ramanan, 2012), shrunk towards none. How much is chosen
+by leaving one example out: each should be among the first that the others find.
+"""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from actionspan.arrays import Float32, Float64
+from actionspan.dataset.tables import Instance
+from actionspan.features.collect import MOTION
+from actionspan.features.cues import log_motion
+from actionspan.features.settings import RescaleSettings
+from actionspan.features.steps import rescale
+from actionspan.features.transform import Moments, fit_transform
+from actionspan.proposals.intensity import lattice
+from actionspan.proposals.selection import shares_much
+from actionspan.proposals.settings import EventSettings, LatticeSettings
+from actionspan.review.footage import Encoded
+
+COMPONENTS = 32  # of each stream
+PARTS = 3  # of a segment
+LATTICE = LatticeSettings(ratio=1.25, stride=0.2, pairs=0)
+_ROOM = (0.6, 1.6)  # of the shortest and the longest example: lengths that are looked at
+_SHRINKAGE = (0.05, 0.2, 0.5, 0.8, 1.0)  # 1: not whitened, a prototype
+_OF_ONE = 0.5  # of a single example, chosen on rendered videos
+_SAMPLE = 5000  # segments that an example is ranked among
+_LEAST = 0.25  # steps that a mean is taken over
+
+
+class Similar(NamedTuple):
+    """The segments (N, 2) of a video in seconds, and how similar each is, −1…1."""
+
+    segments: Float64
+    scores: Float64
+
+
+class Footage:
+    """Videos as sequences of steps (T, D), of which an hour takes 5 MB."""
+
+    def __init__(self, videos: Sequence[Encoded]) -> None:
+        self.videos = {one.video.video_id: one for one in videos}
+        settings = RescaleSettings(grid="windows", steps=1, stride=1, components=COMPONENTS)
+
+        def read(one: Encoded) -> tuple[Mapping[str, Float32], Float64, float]:
+            raw, facts = one.read()
+            return _without_scene(raw), facts["time"], one.video.duration_seconds
+
+        self.transform = fit_transform(settings, map(read, videos))
+        self._sequences: dict[str, tuple[Float32, float]] = {}
+
+    def sequence(self, name: str) -> tuple[Float32, float]:
+        """Return the steps (T, D) of a video, and the seconds of each."""
+        if name not in self._sequences:
+            self._sequences[name] = self._sequence(self.videos[name])
+        return self._sequences[name]
+
+    def _sequence(self, one: Encoded) -> tuple[Float32, float]:
+        raw, facts = one.read()
+        raw, times, seconds = _without_scene(raw), facts["time"], one.video.duration_seconds
+        steps = self.transform.length(times, seconds)
+        parts: list[Float32] = []
+        for stream, fitted in self.transform.streams.items():
+            even = fitted.apply(rescale(raw[stream], times, seconds, steps, "nearest"))
+            parts.append(even / np.sqrt(even.shape[1]))
+        for key in MOTION:
+            if key in facts:
+                even = rescale(facts[key], times, seconds, steps, "nearest", motion=True)
+                curve = log_motion(even)
+                parts.append((curve - curve.mean()) / (curve.std() + 1e-6))
+        return np.concatenate(parts, axis=1).astype(np.float32), seconds / steps
+
+    def described(self, shortest: float, longest: float) -> Iterator[tuple[str, Float64, Float64]]:
+        """Yield the segments (N, 2) of each video in seconds, and their descriptions (N, D)."""
+        for name in self.videos:
+            steps, seconds = self.sequence(name)
+            cells = lattice(len(steps), shortest / seconds, longest / seconds, LATTICE)
+            yield name, cells * seconds, describe(steps, cells)
+
+
+def _without_scene(raw: Mapping[str, Float32]) -> dict[str, Float32]:
+    return {key: rows - np.median(rows, axis=0).astype(np.float32) for key, rows in raw.items()}
+
+
+def describe(steps: Float32, cells: Float64) -> Float64:
+    """Return what segments (N, 2), in steps, show of (T, D) steps: (N, (PARTS + 2) · D)."""
+    start, end = cells.T
+    length = end - start
+    edges = [start - length / 2, *(start + length * part / PARTS for part in range(PARTS + 1))]
+    edges.append(end + length / 2)
+    total = np.cumsum(steps, axis=0, dtype=np.float64)
+    sums = np.concatenate([np.zeros((1, steps.shape[1])), total])
+
+    def below(places: Float64) -> Float64:
+        whole = np.minimum(places.astype(np.int64), len(steps) - 1)
+        share = (places - whole)[:, None]
+        found: Float64 = sums[whole] * (1 - share) + sums[whole + 1] * share
+        return found
+
+    inside = [np.clip(edge, 0, len(steps)) for edge in edges]
+    means = [
+        (below(last) - below(first)) / np.maximum(last - first, _LEAST)[:, None]
+        for first, last in zip(inside[:-1], inside[1:], strict=True)
+    ]
+    return np.concatenate(means, axis=1)
+
+
+class Likeness:
+    """How like the examples segments are, by their descriptions."""
+
+    def __init__(self, moments: Moments) -> None:
+        self.mean, covariance = moments.mean, moments.covariance
+        values, self.vectors = np.linalg.eigh(covariance)
+        self.values = np.maximum(values, 0)
+        self.shrinkage = _OF_ONE
+        self.target = np.zeros(len(values))
+
+    def fit(self, examples: Float64, sample: Float64) -> None:
+        """Choose the shrinkage by examples (K, D), each ranked among a sample (N, D)."""
+        if len(examples) > 1:
+            losses = [self._loss(examples, sample, shrinkage) for shrinkage in _SHRINKAGE]
+            self.shrinkage = _SHRINKAGE[int(np.argmin(losses))]
+        self.target = self._white(examples, self.shrinkage).mean(axis=0)
+
+    def __call__(self, described: Float64) -> Float64:
+        """Return the similarity (N,) of descriptions (N, D)."""
+        return _cosine(self._white(described, self.shrinkage), self.target)
+
+    def _white(self, described: Float64, shrinkage: float) -> Float64:
+        scale = np.sqrt((1 - shrinkage) * self.values + shrinkage * self.values.mean() + 1e-12)
+        whitened: Float64 = (described - self.mean) @ (self.vectors / scale)
+        return whitened
+
+    def _loss(self, examples: Float64, sample: Float64, shrinkage: float) -> float:
+        """Return the mean logarithm of the rank of each example by the others."""
+        own, others = self._white(examples, shrinkage), self._white(sample, shrinkage)
+        ranks = []
+        for place in range(len(own)):
+            target = np.delete(own, place, axis=0).mean(axis=0)
+            before = _cosine(others, target) >= _cosine(own[place][None], target)
+            ranks.append(1 + before.sum())
+        return float(np.log(ranks).mean())
+
+
+def _cosine(rows: Float64, target: Float64) -> Float64:
+    norms = np.linalg.norm(rows, axis=1) * np.linalg.norm(target)
+    found: Float64 = rows @ target / np.maximum(norms, 1e-12)
+    return found
+
+
+def find_like(footage: Footage, examples: Mapping[str, Sequence[Instance]]) -> dict[str, Similar]:
+    """Return how like the examples the other segments of each video are.
+
+    Args:
+        footage: All videos, those of the examples among them.
+        examples: Marked segments by video; at least one, of any label.
+    """
+    lengths = [one.end - one.start for own in examples.values() for one in own]
+    room = min(lengths) * _ROOM[0], max(lengths) * _ROOM[1]
+    # what segments are like in general
+    moments: Moments | None = None
+    sample, each = [], -(-_SAMPLE // len(footage.videos))
+    for _, _, described in footage.described(*room):
+        moments = moments or Moments(described.shape[1])
+        moments.add(described.astype(np.float32))
+        sample.append(described[:: -(-len(described) // each)])
+    assert moments is not None
+    # and the examples
+    rows = []
+    for name, own in examples.items():
+        if own:
+            steps, seconds = footage.sequence(name)
+            cells = np.array([(one.start, one.end) for one in own]) / seconds
+            rows.append(describe(steps, cells))
+    likeness = Likeness(moments)
+    likeness.fit(np.concatenate(rows), np.concatenate(sample))
+    found = {}
+    for name, segments, described in footage.described(*room):
+        marks = np.array([(one.start, one.end) for one in examples.get(name, ())]).reshape(-1, 2)
+        new = ~shares_much(segments, marks, EventSettings().overlap).any(axis=1)
+        found[name] = Similar(segments[new], likeness(described[new]))
+    return found
+
+
+def marked(
+    instances: Mapping[str, Sequence[Instance]], labels: Collection[str] = ()
+) -> dict[str, dict[str, list[Instance]]]:
+    """Return marked segments by label and video, of these labels or of all."""
+    found: dict[str, dict[str, list[Instance]]] = {}
+    for name, own in instances.items():
+        for one in own:
+            if not labels or one.label in labels:
+                found.setdefault(one.label or "", {}).setdefault(name, []).append(one)
+    return dict(sorted(found.items()))

@@ -1,0 +1,86 @@
+"""Search by example, as a person calls it."""
+
+import csv
+import json
+
+import pytest
+
+from actionspan.cli import main
+from actionspan.demo.data_set import render_demo
+from actionspan.demo.scenario import DemoSettings
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Return a folder of videos, marks in one of them, and the features of all."""
+    made = tmp_path_factory.mktemp("find")
+    settings = DemoSettings(videos=3, shortest_seconds=6.0, longest_seconds=7.0)
+    render_demo(made / "videos", settings, 1)
+    known = json.loads((made / "videos/annotations.json").read_text())["database"]
+    (made / "videos/annotations.json").unlink()
+    name = sorted(known)[0]
+    rows = [[name, *one["segment"], one["label"], ""] for one in known[name]["annotations"]]
+    with (made / "marks.csv").open("w", newline="") as file:
+        csv.writer(file).writerows([["video", "start", "end", "label", "note"], *rows])
+    return made
+
+
+def find(folder, out, *more) -> int:
+    given = ["find", "--like", folder / "marks.csv", folder / "videos", "--out", out, *more]
+    return main([*map(str, given), "--features", str(folder / "features")])
+
+
+def events(out) -> dict[str, list]:
+    return json.loads((out / "events.json").read_text())["results"]
+
+
+def test_a_search_gives_a_page_and_tables_of_the_best_of_all_videos(folder, tmp_path, capsys):
+    out = tmp_path / "found"
+    assert find(folder, out, "--top", "4") == 0
+    said = capsys.readouterr().out
+    assert "4 segments like" in said
+    assert "in 3 videos; open" in said
+    found = events(out)
+    assert sum(map(len, found.values())) == 4
+    scores = [row["score"] for rows in found.values() for row in rows]
+    assert all(0 < score <= 1 for score in scores)
+    marks = list(csv.DictReader((folder / "marks.csv").open()))
+    assert {row["label"] for rows in found.values() for row in rows} <= {
+        mark["label"] for mark in marks
+    }
+    for row in found[marks[0]["video"]]:
+        for mark in marks:
+            shared = min(row["segment"][1], float(mark["end"])) - max(
+                row["segment"][0], float(mark["start"])
+            )
+            if mark["label"] == row["label"]:
+                assert shared <= 0.51 * (row["segment"][1] - row["segment"][0])
+    assert "rank" not in (out / "index.html").read_text()[:2000]
+    # another search into the same folder replaces it, and decodes nothing again
+    assert find(folder, out, "--top", "1", "--no-page") == 0
+    assert "encoding" not in capsys.readouterr().err
+    assert sum(map(len, events(out).values())) == 1
+
+
+def test_results_of_propose_are_not_replaced(folder, tmp_path, capsys):
+    out = tmp_path / "proposals"
+    video = sorted((folder / "videos").iterdir())[0]
+    assert main(["propose", str(video), "--model", "none", "--out", str(out), "--no-page"]) == 0
+    before = events(out)
+    assert find(folder, out) == 2
+    assert "holds proposals of another model (1 video)" in capsys.readouterr().err
+    assert events(out) == before
+
+
+def test_what_cannot_be_searched_is_one_line(folder, tmp_path, capsys):
+    assert find(folder, tmp_path / "out", "--label", "swim") == 2
+    assert "marks no segment of the label swim in these videos" in capsys.readouterr().err
+    assert find(folder, tmp_path / "out", "--top", "0") == 2
+    assert "--top 0: at least 1" in capsys.readouterr().err
+    (tmp_path / "videos").mkdir()
+    (tmp_path / "videos/broken.mp4").write_bytes(b"no video")
+    given = ["find", "--like", str(folder / "marks.csv"), str(tmp_path / "videos")]
+    assert main([*given, "--out", str(tmp_path / "out")]) == 2
+    shown = capsys.readouterr().err
+    assert "broken.mp4: " in shown
+    assert "Traceback" not in shown
