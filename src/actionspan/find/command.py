@@ -4,14 +4,18 @@ import argparse
 import sys
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from actionspan.dataset.settings import add_points
 from actionspan.errors import InputError, counted
+from actionspan.networks.names import is_hub
 from actionspan.settings import at_least_one
 
 if TYPE_CHECKING:
+    from actionspan.features.settings import VideoSettings
+    from actionspan.find.examples import Similar
     from actionspan.propose.proposed import Proposed
     from actionspan.propose.results import ResultFolder
     from actionspan.review.footage import Encoded
@@ -23,14 +27,21 @@ _MADE_BY = "find"  # results of another search are replaced
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's flags."""
     add = parser.add_argument
-    add("videos", type=Path, nargs="+", metavar="VIDEO", help="video files, or folders of them")
+    what = "what to search for in words (with --encoder), then video files, or folders of them"
+    add("videos", nargs="+", metavar="[WORDS] VIDEO", help=what)
     like = (
-        "marked segments, such as corrections.csv of a page or annotations in any form: those of "
-        "each label are searched for by themselves"
+        "marked segments in place of words, such as corrections.csv of a page or annotations in "
+        "any form: those of each label are searched for by themselves"
     )
-    add("--like", type=Path, required=True, metavar="FILE", help=like)
+    add("--like", type=Path, metavar="FILE", help=like)
     add("--label", action="append", default=[], help="search for this label alone; may be repeated")
     add_points(parser)
+    encoder = "model of pictures and words: hf:ORGANISATION/MODEL or a folder (docs/encoders.md)"
+    add("--encoder", help=encoder)
+    also = "another wording of the same; may be repeated"
+    add("--also", action="append", default=[], metavar="WORDS", help=also)
+    nothing = "wording of what is not meant, in place of the usual ones; may be repeated"
+    add("--background", action="append", default=[], metavar="WORDS", help=nothing)
     folder = "folder for the page index.html and the tables (default: found)"
     add("-o", "--out", type=Path, default=Path("found"), help=folder)
     kept = "folder where the features of videos are kept (default: features, in --out)"
@@ -45,72 +56,137 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Encode the videos, search them, and write what is like the examples."""
+    """Encode the videos, search them, and write what was found."""
     at_least_one("--top", arguments.top)
     at_least_one("--threads", arguments.threads)
-    from actionspan import __version__
-    from actionspan.dataset.completing import Truth
-    from actionspan.dataset.video_facts import file_sha256
-    from actionspan.files.storage import digest
-    from actionspan.find.examples import Footage, find_like, marked
+    words = None if arguments.like else arguments.videos.pop(0)
+    _check(arguments, words)
     from actionspan.find.listing import listed
     from actionspan.propose.command import named_videos
     from actionspan.propose.results import ResultFolder
 
-    videos, passed = named_videos(arguments.videos)
+    videos, passed = named_videos(map(Path, arguments.videos))
     for path, reason in passed.items():
         _say(f"{path}: {reason}")
-    truth = Truth(arguments.like, videos, arguments.points)
-    encoded, broken = _encoded(videos, arguments)
-    if not encoded:
+    search = _search_examples if words is None else partial(_search_words, words)
+    found = search(videos, arguments)
+    if not found.videos:
         raise InputError(f"nothing to search: {counted(len(videos), 'video')} cannot be read")
-    examples = {
-        one.video.video_id: truth.within(one.video.video_id, one.video.duration_seconds)
-        for one in encoded
-    }
-    by_label = marked(examples, arguments.label)
-    if not by_label:
-        which = f" of the label {', '.join(arguments.label)}" * bool(arguments.label)
-        raise InputError(f"{arguments.like}: marks no segment{which} in these videos")
-    made_by = digest(__version__, file_sha256(arguments.like), arguments.label, arguments.points)
-    folder = ResultFolder(arguments.out, f"{_MADE_BY} {made_by}", replaces=_MADE_BY)
-    footage = Footage(encoded)
-    found = [find_like(footage, own) for own in by_label.values()]
-    names = [one.video.video_id for one in encoded]
+    folder = ResultFolder(arguments.out, f"{_MADE_BY} {found.made_by}", replaces=_MADE_BY)
+    names = [one.video.video_id for one in found.videos]
     shown = listed(
-        {name: [each[name] for each in found] for name in names},
-        list(by_label),
-        {one.video.video_id: one.video.duration_seconds for one in encoded},
-        {one.video.video_id: one.motion() for one in encoded},
+        {name: [each[name] for each in found.by_label.values()] for name in names},
+        list(found.by_label),
+        {one.video.video_id: one.video.duration_seconds for one in found.videos},
+        {one.video.video_id: one.motion() for one in found.videos},
         arguments.top,
     )
     _write(folder, videos, shown, arguments)
     if not arguments.quiet:
         events = sum(len(each.events) for each in shown.values() if each.events is not None)
-        marks = sum(len(own) for each in by_label.values() for own in each.values())
-        like = f"{counted(events, 'segment')} like {counted(marks, 'marked one')}"
-        line = f"{like}, in {counted(len(shown), 'video')}"
+        line = f"{counted(events, 'segment')} like {found.said}, in {counted(len(shown), 'video')}"
         print(f"{arguments.out}: {line}" + f"; open {folder.page}" * (not arguments.no_page))
-    return 1 if broken or passed else 0
+    return 1 if passed or len(found.videos) < len(videos) else 0
+
+
+def _check(arguments: argparse.Namespace, words: str | None) -> None:
+    if words is None:
+        if arguments.encoder or arguments.also or arguments.background:
+            raise InputError("--encoder, --also, --background: of a search by words, not --like")
+        return
+    if Path(words).exists():
+        raise InputError(f"{words}: a file or folder; first say what to search for, or --like FILE")
+    if not arguments.videos:
+        raise InputError(f"{words!r} in which videos? name files or folders")
+    if arguments.encoder is None:
+        raise InputError("--encoder: name a model of pictures and words (docs/encoders.md)")
+    if arguments.label:
+        raise InputError("--label: of a search by --like")
+
+
+class _Found(NamedTuple):
+    """The videos that could be read, and their segments by label."""
+
+    videos: "list[Encoded]"
+    by_label: "dict[str, dict[str, Similar]]"
+    said: str  # what they are like
+    made_by: str
+
+
+def _search_examples(videos: Mapping[str, Path], arguments: argparse.Namespace) -> _Found:
+    from actionspan import __version__
+    from actionspan.dataset.completing import Truth
+    from actionspan.dataset.video_facts import file_sha256
+    from actionspan.files.storage import digest
+    from actionspan.find.examples import Footage, find_like, marked
+
+    truth = Truth(arguments.like, videos, arguments.points)
+    encoded = _encoded(videos, arguments)
+    by_label = marked(
+        {
+            one.video.video_id: truth.within(one.video.video_id, one.video.duration_seconds)
+            for one in encoded
+        },
+        arguments.label,
+    )
+    if encoded and not by_label:
+        which = f" of the label {', '.join(arguments.label)}" * bool(arguments.label)
+        raise InputError(f"{arguments.like}: marks no segment{which} in these videos")
+    footage = Footage(encoded) if encoded else None
+    found = {label: find_like(footage, own) for label, own in by_label.items() if footage}
+    marks = sum(len(own) for each in by_label.values() for own in each.values())
+    made_of = (file_sha256(arguments.like), arguments.label, arguments.points)
+    return _Found(encoded, found, counted(marks, "marked one"), digest(__version__, *made_of))
+
+
+def _search_words(words: str, videos: Mapping[str, Path], arguments: argparse.Namespace) -> _Found:
+    from actionspan import __version__
+    from actionspan.features.encoders import pinned
+    from actionspan.features.settings import EncoderSettings, VideoSettings
+    from actionspan.files.storage import digest
+    from actionspan.find.words import BACKGROUND, WORDINGS, even_rows, find_words
+    from actionspan.networks.hub import find_source
+    from actionspan.networks.hub_words import text_vectors
+
+    try:
+        chosen = EncoderSettings(rgb_encoder=arguments.encoder, flow_encoder="none", mover=False)
+    except ValueError as error:
+        raise InputError(f"--encoder: {error}") from None
+    if not is_hub(arguments.encoder):
+        raise InputError(f"--encoder: {arguments.encoder} knows no words (docs/encoders.md)")
+    settings = VideoSettings(encoders=pinned(chosen))
+    source = find_source(arguments.encoder)
+    every = [wording.format(each) for each in (words, *arguments.also) for wording in WORDINGS]
+    wanted = text_vectors(source, every)
+    background = text_vectors(source, arguments.background or BACKGROUND)
+    encoded = _encoded(videos, arguments, settings)
+    rows = {one.video.video_id: even_rows(one) for one in encoded}
+    found = {words: find_words(rows, wanted, background)} if rows else {}
+    made_of = (settings, every, arguments.background)
+    return _Found(encoded, found, repr(words), digest(__version__, *made_of))
 
 
 def _encoded(
-    videos: Mapping[str, Path], arguments: argparse.Namespace
-) -> "tuple[list[Encoded], int]":
-    """Return the videos with their features, and how many cannot be read."""
+    videos: Mapping[str, Path],
+    arguments: argparse.Namespace,
+    settings: "VideoSettings | None" = None,
+) -> "list[Encoded]":
+    """Return the videos that can be read with their features; say which cannot."""
     from actionspan.review.footage import encode
     from actionspan.running.shards import ShardWork
 
-    encoded, broken = [], 0
+    encoded = []
+    folder = arguments.features or arguments.out / "features"
+    if settings is not None:
+        folder = folder / str(settings.encoders.rgb_digest)[:16]  # beside those of other encoders
     for path in videos.values():
         how = ShardWork(threads=arguments.threads)
-        one = encode(path, arguments.features or arguments.out / "features", how)
+        one = encode(path, folder, how, settings)
         if one.video.error:
             _say(f"{path}: {one.video.error}")
-            broken += 1
         else:
             encoded.append(one)
-    return encoded, broken
+    return encoded
 
 
 def _write(

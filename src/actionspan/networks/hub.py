@@ -100,7 +100,7 @@ def load(source: Source, layer: int | None, pooling: str) -> HubNetwork:
     from actionspan.networks import hub_images
 
     build = hub_images.timm_network if source.library == "timm" else hub_images.hf_network
-    with _telling(source.name):
+    with telling(source.name):
         network, inputs = build(source, layer, pooling)
         network.eval().requires_grad_(False)
         sample = inputs(torch.zeros(1, 64, 64, 3, dtype=torch.uint8))
@@ -176,7 +176,7 @@ def _fetched(name: str, repository: str, *, fetch: bool) -> Path:
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import LocalEntryNotFoundError
 
-    with _telling(name, repository):
+    with telling(name, repository):
         with suppress(LocalEntryNotFoundError):
             folder = Path(snapshot_download(repository, local_files_only=True))
             if not fetch or any(any(folder.glob(kinds)) for kinds in _WEIGHTS):
@@ -205,7 +205,7 @@ def _imported(library: str) -> Any:
 
 
 @contextmanager
-def _telling(name: str, repository: str = "") -> Iterator[None]:
+def telling(name: str, repository: str = "") -> Iterator[None]:
     """Turn what the libraries raise for a model into one line."""
     from huggingface_hub import errors
     from safetensors import SafetensorError

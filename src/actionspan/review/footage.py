@@ -50,7 +50,12 @@ class Encoded:
         return rescale(*given, motion=True)
 
 
-def encode(path: Path, folder: Path, how: ShardWork | None = None) -> Encoded:
+def encode(
+    path: Path,
+    folder: Path,
+    how: ShardWork | None = None,
+    settings: VideoSettings | None = None,
+) -> Encoded:
     """Encode a video, unless this version has done it; `video.error` says why it cannot be.
 
     Raises:
@@ -58,7 +63,7 @@ def encode(path: Path, folder: Path, how: ShardWork | None = None) -> Encoded:
     """
     shard = folder / f"{file_name(path.stem)}.h5"
     note = shard.with_suffix(".json")
-    settings = VideoSettings()
+    settings = settings or VideoSettings()
     made_of: dict[str, Any] = {"by": digest(__version__, settings)}
     if path.exists():
         made_of |= source_of(path)

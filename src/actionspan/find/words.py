@@ -1,0 +1,61 @@
+"""Search by words: the segments whose pictures are nearest to a text.
+
+Pictures and texts are vectors of one space. A step of a video is as near as the mean cosine to all
+wordings, less that to wordings of nothing in particular, less the median of this in the video: what
+is always in the picture is not found. Over all videos it is divided by its median deviation. What
+exceeds one deviation, added up over a segment, is the segment's evidence: it is highest where the
+segment ends with what it shows.
+"""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from actionspan.arrays import Float32, Float64
+from actionspan.features.steps import rescale
+from actionspan.features.transform import Transform
+from actionspan.find.examples import LATTICE, Similar
+from actionspan.proposals.intensity import lattice
+from actionspan.review.footage import Encoded
+
+WORDINGS = ("{}", "a photo of {}", "a video of {}", "a scene in which {}")
+BACKGROUND = ("a photo", "a video", "a scene in which nothing happens")
+_LENGTHS = (1.0, 60.0)  # seconds
+_HALF = 5.0  # deviations × seconds of evidence that make a score of 1/2
+_EVEN = Transform(steps=1, method="nearest", streams={}, grid="windows", stride=1)
+
+
+def even_rows(one: Encoded, stream: str = "rgb") -> tuple[Float32, float]:
+    """Return the features (T, D) of a video at T even steps, and the seconds of each."""
+    raw, facts = one.read()
+    times, seconds = facts["time"], one.video.duration_seconds
+    steps = _EVEN.length(times, seconds)
+    return rescale(raw[stream], times, seconds, steps, "nearest"), seconds / steps
+
+
+def find_words(
+    rows: Mapping[str, tuple[Float32, float]], wanted: Float32, background: Float32
+) -> dict[str, Similar]:
+    """Return the segments of each video, and how near they are to words, 0…1.
+
+    Args:
+        rows: (T, D) vectors of pictures by video, and the seconds of each.
+        wanted: (N, D) unit vectors of wordings of what is searched for.
+        background: (M, D) unit vectors of wordings of nothing in particular.
+    """
+    direction = wanted.mean(axis=0) - background.mean(axis=0)
+    near = {}
+    for name, (vectors, _) in rows.items():
+        unit = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
+        cosine = (unit @ direction).astype(np.float64)
+        near[name] = cosine - np.median(cosine)
+    deviation = 1.4826 * np.median(np.abs(np.concatenate(list(near.values())))) + 1e-12
+    return {name: _segments(curve / deviation, rows[name][1]) for name, curve in near.items()}
+
+
+def _segments(curve: Float64, seconds: float) -> Similar:
+    cells = lattice(len(curve), _LENGTHS[0] / seconds, _LENGTHS[1] / seconds, LATTICE)
+    sums = np.concatenate([[0.0], np.cumsum(curve - 1.0)])
+    below = np.interp(cells, np.arange(len(sums)), sums)
+    evidence = np.maximum(below[:, 1] - below[:, 0], 0) * seconds
+    return Similar(cells * seconds, evidence / (evidence + _HALF))

@@ -1,0 +1,44 @@
+"""Words as vectors in the space that a model of transformers shares with pictures."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from actionspan.arrays import Float32
+from actionspan.errors import InputError
+from actionspan.networks.hub import Source, telling
+
+
+def text_vectors(source: Source, texts: Sequence[str]) -> Float32:
+    """Return unit vectors (N, D) of texts.
+
+    Raises:
+        InputError: The model knows no words, or its tokenizer is not here.
+    """
+    unknown = "knows no words; give a model of pictures and words, such as CLIP or SigLIP"
+    if source.library != "transformers":
+        raise InputError(f"{source.name}: {unknown}")
+    from transformers import AutoModel, AutoTokenizer
+
+    given: Any = {"local_files_only": True, "trust_remote_code": False}
+    with telling(source.name):
+        model: Any = AutoModel.from_pretrained(source.model, **given, dtype=torch.float32).eval()
+        if not hasattr(model, "get_text_features"):
+            raise InputError(f"{source.name}: {unknown}")
+        tokenizer: Any = AutoTokenizer.from_pretrained(source.model, **given)
+        longest = model.config.text_config.max_position_embeddings
+        # SigLIP's text model was trained on texts of full length, and reads its last token
+        whole = model.config.model_type.startswith("siglip")
+        tokens = tokenizer(
+            list(texts),
+            padding="max_length" if whole else True,
+            truncation=True,
+            max_length=longest,
+            return_tensors="pt",
+        )
+        with torch.inference_mode():
+            vectors: Tensor = model.get_text_features(**tokens).pooler_output
+    unit: Float32 = torch.nn.functional.normalize(vectors).numpy()
+    return unit
