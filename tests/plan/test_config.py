@@ -485,9 +485,21 @@ def test_what_tuned_encoders_cannot_give_is_one_line(key, value, message):
         check_settings(config, "my.yaml")
 
 
-def test_flow_histograms_cannot_be_tuned():
+def test_networks_of_other_libraries_cannot_be_tuned():
     config = with_value("features.source", "finetuned")
-    config["features"]["encoders"]["flow_encoder"] = "flow_histogram"
+    config["features"]["encoders"]["rgb_encoder"] = "hf:a/b"
+    config["finetune"]["streams"] = ["flow"]
+    check_settings(config, "my.yaml")
+    config["finetune"]["streams"] = ["rgb"]
+    with pytest.raises(InputError, match="rgb_encoder is hf:a/b: networks of timm"):
+        check_settings(config, "my.yaml")
+
+
+@pytest.mark.parametrize("encoder", ["flow_histogram", "none"])
+def test_what_is_no_network_of_flow_cannot_be_tuned(encoder):
+    config = with_value("features.source", "finetuned")
+    config["features"]["encoders"]["flow_encoder"] = encoder
+    config["finetune"]["streams"] = ["rgb"]
     check_settings(config, "my.yaml")
     config["finetune"]["streams"] = ["flow"]
     with pytest.raises(InputError, match="nothing can tune; leave flow out"):

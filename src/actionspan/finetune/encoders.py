@@ -15,6 +15,7 @@ from actionspan.features.settings import EncoderSettings
 from actionspan.finetune.settings import Stream
 from actionspan.networks.architecture import Inputs, architecture
 from actionspan.networks.division import stages
+from actionspan.networks.names import is_hub
 from actionspan.networks.weights import describe, unfolded_state
 
 FORMAT = "actionspan finetune 1"  # of model.pt, whose state_dict the features stage reads
@@ -87,6 +88,11 @@ def build_encoders(
         raise InputError(
             f"finetune.streams: flow: features.encoders.flow_encoder is {settings.flow_encoder}, "
             "which nothing can tune; leave flow out, or name a network"
+        )
+    if "rgb" in streams and is_hub(settings.rgb_encoder):
+        raise InputError(
+            f"finetune.streams: rgb: features.encoders.rgb_encoder is {settings.rgb_encoder}; "
+            "networks of timm and transformers cannot be tuned here"
         )
     built: dict[Stream, StreamEncoder] = {}
     for stream in streams:

@@ -13,6 +13,7 @@ from jsonschema.validators import extend
 
 from actionspan.errors import InputError, printable
 from actionspan.files.text import filled_in
+from actionspan.networks.names import is_hub
 from actionspan.parallel.settings import processes
 from actionspan.plan.features import encoders_of, kind_of, start_of, training_of, trains_classifiers
 from actionspan.plan.schema import add_sections, build_schema
@@ -175,6 +176,11 @@ def _problems_of_tuned(config: Mapping[str, Any]) -> Iterator[str]:
         yield (
             f"features.encoders.clip_encoder: {encoders['clip_encoder']} does not go with "
             "features.source: finetuned, whose pictures hold no clips; give none"
+        )
+    if "rgb" in finetune["streams"] and is_hub(encoders["rgb_encoder"]):
+        yield (
+            f"finetune.streams: rgb, but features.encoders.rgb_encoder is "
+            f"{encoders['rgb_encoder']}: networks of timm and transformers cannot be tuned here"
         )
     if "flow" in finetune["streams"] and encoders["flow_encoder"] in ("flow_histogram", "none"):
         yield (

@@ -1,0 +1,109 @@
+r"""What encoders of timm and transformers cost: CPU seconds a frame, and memory.
+
+    python benchmarks/encoders.py
+
+Networks have their usual size and random weights, which cost what trained ones do, but are made
+here. Each is measured in a process of its own on one thread, with 48 frames of 256 × 340 in batches
+of 16, preprocessing included; ours are computed by PyTorch too, for comparison.
+
+Prints a Markdown table: features, millions of parameters, CPU milliseconds a frame (median of three
+batches), and the most memory that the process took.
+"""
+
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+_FRAMES = 48
+
+
+def transformers_model(
+    family: str, processor: str, size: dict[str, int] | None = None, **changes: Any
+) -> Callable[[Path], dict]:
+    """Return what writes a model of a family into a folder."""
+
+    def write(folder: Path) -> dict:
+        import transformers
+
+        config = transformers.CONFIG_MAPPING[family](**changes)
+        transformers.AutoModel.from_config(config).save_pretrained(folder)
+        how = {"size": size} if size else {}
+        getattr(transformers, processor)(**how).save_pretrained(folder)
+        return {"rgb_encoder": str(folder)}
+
+    return write
+
+
+def timm_model(name: str) -> Callable[[Path], dict]:
+    """Return what writes a model of timm into a folder."""
+
+    def write(folder: Path) -> dict:
+        import timm
+        from safetensors.torch import save_file
+
+        model = timm.create_model(name, pretrained=False, num_classes=0)
+        save_file(model.state_dict(), folder / "weights.safetensors")
+        return {"rgb_encoder": f"timm:{name}", "rgb_weights": folder / "weights.safetensors"}
+
+    return write
+
+
+DINO = {"hidden_size": 384, "num_attention_heads": 6, "patch_size": 14}
+SIGLIP = {"vision_config": {"image_size": 224, "patch_size": 16}}
+MODELS: dict[str, Callable[[Path], dict]] = {
+    "efficientnet_lite0 (default)": lambda folder: {"runtime": "eager"},
+    "CLIP ViT-B/32": transformers_model("clip", "CLIPImageProcessor"),
+    "SigLIP B/16": transformers_model("siglip", "SiglipImageProcessor", **SIGLIP),
+    "DINOv2 S/14": transformers_model("dinov2", "BitImageProcessor", **DINO),
+    "ViT B/16": transformers_model("vit", "ViTImageProcessor"),
+    "ConvNeXt T": transformers_model("convnext", "ConvNextImageProcessor", {"shortest_edge": 224}),
+    "timm:convnext_tiny": timm_model("convnext_tiny"),
+    "timm:vit_small_patch14_dinov2": timm_model("vit_small_patch14_dinov2"),
+    "timm:tf_efficientnet_lite2": timm_model("tf_efficientnet_lite2"),
+}
+
+
+def measure(settings: dict) -> tuple[int, float, float, float]:
+    """Return features, millions of parameters, milliseconds a frame, and megabytes."""
+    from actionspan.features.encoders import Encoder
+    from actionspan.features.settings import EncoderSettings
+
+    torch.set_num_threads(1)
+    chosen = EncoderSettings(device="cpu", **settings)
+    encoder = Encoder(chosen.rgb_encoder, chosen.rgb_weights, chosen, 3)
+    frames = np.random.default_rng(0).integers(0, 256, (_FRAMES, 256, 340, 3), np.uint8)
+    taken = []
+    for start in range(0, _FRAMES, chosen.batch_size):
+        started = time.process_time()
+        encoder.batch(frames[start : start + chosen.batch_size])
+        taken.append((time.process_time() - started) / chosen.batch_size)
+    network: Any = encoder.run
+    parameters = sum(each.numel() for each in network.network.parameters())
+    status = Path("/proc/self/status").read_text(encoding="ascii")
+    memory = int(status.split("VmHWM:")[1].split()[0]) / 1024  # getrusage has the parent's too
+    return encoder.features, parameters / 1e6, 1000 * float(np.median(taken)), memory
+
+
+def main() -> None:
+    """Print the table."""
+    print("| encoder | features | million parameters | CPU ms a frame | memory, MB |")
+    print("|---|---:|---:|---:|---:|")
+    context = get_context("spawn")
+    for name, write in MODELS.items():
+        with tempfile.TemporaryDirectory() as folder:
+            settings = write(Path(folder))
+            with context.Pool(1) as pool:
+                found = pool.apply(measure, (settings,))
+        cells = f"{found[0]:,} | {found[1]:.1f} | {found[2]:.0f} | {found[3]:,.0f}"
+        print(f"| {name} | {cells} |", flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
