@@ -126,17 +126,18 @@ def run_set(name: str, arguments: argparse.Namespace) -> None:
                 rng = np.random.default_rng(seed)
                 orders = {
                     "like the examples": found,
-                    "motion": by_motion(footage, found),
                     "chance": {
                         each: Similar(one.segments, rng.random(len(one.scores)))
                         for each, one in found.items()
                     },
                 }
+                if name == "demo" or SETS[name].videos:
+                    orders["motion"] = by_motion(footage, found)
                 for order, ranked in orders.items():
                     rows = made.setdefault((count, order), {}).setdefault(seed, [])
                     rows.append(score(ranked, truth))
-    print(f"\n**{name}**, {len(known)} videos, {len(labels)} labels; a search took a median of")
-    print(f"{np.median(seconds):.1f} CPU seconds\n")
+    size = f"{len(known)} videos, {len(labels)} labels"
+    print(f"\n**{name}**, {size}; a search took a median of {np.median(seconds):.1f} CPU seconds\n")
     print("| marked | order | labels | average precision | of the first ten right |")
     print("|---:|---|---:|---:|---:|")
     for (count, order), draws in made.items():

@@ -63,7 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             argcomplete.autocomplete(parser)
             return 0
         parsed, unknown = parser.parse_known_args(words)
-        if unknown:
+        if unknown and not _taken(parsed, unknown):
             parsed.parser.refuse(unknown)
         return int(parsed.run(parsed) or 0)
     except InputError as error:
@@ -75,6 +75,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return status
     except KeyboardInterrupt:
         return _complain(words[0], "interrupted; run it again to go on", 130)
+
+
+def _taken(parsed: argparse.Namespace, words: Sequence[str]) -> bool:
+    """Give words that come after a flag to the argument that takes any number, if there is one."""
+    several = [a for a in parsed.parser._actions if not a.option_strings and a.nargs == "+"]
+    if len(several) != 1 or any(word.startswith("-") for word in words):
+        return False
+    getattr(parsed, several[0].dest).extend(map(several[0].type or str, words))
+    return True
 
 
 def _status(words: Sequence[str], error: Exception) -> int | None:

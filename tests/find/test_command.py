@@ -56,10 +56,18 @@ def test_a_search_gives_a_page_and_tables_of_the_best_of_all_videos(folder, tmp_
             if mark["label"] == row["label"]:
                 assert shared <= 0.51 * (row["segment"][1] - row["segment"][0])
     assert "rank" not in (out / "index.html").read_text()[:2000]
-    # another search into the same folder replaces it, and decodes nothing again
-    assert find(folder, out, "--top", "1", "--no-page") == 0
+    # another search into the same folder replaces it, decodes nothing again, and touches no file
+    # of the user's
+    name = next(iter(found))
+    (out / f"{name}.vtt").write_text("mine")
+    label, video = marks[0]["label"], folder / "videos" / f"{marks[0]['video']}.mp4"
+    given = ["find", "--like", str(folder / "marks.csv"), "--features", str(folder / "features")]
+    more = ["--out", str(out), "--top", "1", "--no-page", "--label", label, str(video)]
+    assert main([*given, str(sorted((folder / "videos").iterdir())[1]), *more]) == 0
     assert "encoding" not in capsys.readouterr().err
+    assert len(events(out)) == 2
     assert sum(map(len, events(out).values())) == 1
+    assert (out / f"{name}.vtt").read_text() == "mine"
 
 
 def test_results_of_propose_are_not_replaced(folder, tmp_path, capsys):
@@ -78,9 +86,11 @@ def test_what_cannot_be_searched_is_one_line(folder, tmp_path, capsys):
     assert find(folder, tmp_path / "out", "--top", "0") == 2
     assert "--top 0: at least 1" in capsys.readouterr().err
     (tmp_path / "videos").mkdir()
-    (tmp_path / "videos/broken.mp4").write_bytes(b"no video")
+    name = next(csv.DictReader((folder / "marks.csv").open()))["video"]
+    (tmp_path / f"videos/{name}.mp4").write_bytes(b"no video")
     given = ["find", "--like", str(folder / "marks.csv"), str(tmp_path / "videos")]
     assert main([*given, "--out", str(tmp_path / "out")]) == 2
     shown = capsys.readouterr().err
-    assert "broken.mp4: " in shown
+    assert f"{name}.mp4: " in shown
+    assert "nothing to search: 1 video cannot be read" in shown
     assert "Traceback" not in shown

@@ -105,6 +105,15 @@ def test_the_same_in_the_other_order_is_another_thing(footage):
     assert {(name, round(at / 2) * 2) for name, at in best(found, 2)} == {("b", 60), ("c", 10)}
 
 
+def test_blocks_change_nothing(footage, monkeypatch):
+    examples = {"a": [Instance(start=20.0, end=24.0, label="")]}
+    whole = find_like(footage, examples)
+    monkeypatch.setattr("actionspan.find.examples._BLOCK", 100)
+    for name, found in find_like(footage, examples).items():
+        np.testing.assert_array_equal(found.segments, whole[name].segments)
+        np.testing.assert_allclose(found.scores, whole[name].scores, atol=1e-6)
+
+
 def test_a_description_is_the_mean_of_each_part():
     steps = np.arange(24, dtype=np.float32).reshape(12, 2)
     (found,) = describe(steps, np.array([[3.0, 9.0]]))

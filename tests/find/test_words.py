@@ -34,8 +34,9 @@ def test_a_planted_text_is_found_in_whatever_scene_and_ends_where_it_ends():
         frames = 2 * rng.normal(size=32) + rng.normal(scale=0.5, size=(240, 32))
         if place is not None:
             frames[round(place[0] / STEP) : round(place[1] / STEP)] += wanted[0]
-        rows[name] = frames.astype(np.float32), STEP
-    found = find_words(rows, unit(wanted), unit(background))
+        rows[name] = frames.astype(np.float32)
+    given = [(name, frames, STEP) for name, frames in rows.items()]
+    found = find_words(given, unit(wanted), unit(background))
     shown = listed(
         {name: [each] for name, each in found.items()},
         ["it"],
@@ -117,9 +118,14 @@ def test_a_search_by_words_gives_a_page_and_tables(tmp_path, capsys):
         (["a person falls", "."], "--encoder: name a model of pictures and words"),
         (["a person falls"], "'a person falls' in which videos"),
         ([".", "--encoder", "hf:a/b"], "a file or folder; first say what to search for"),
-        (["falls", ".", "--encoder", "resnet18"], "--encoder: resnet18 knows no words"),
-        (["falls", ".", "--encoder", "clip"], "--encoder: rgb_encoder 'clip': one of"),
+        (["falls", ".", "--encoder", "resnet18"], "--encoder resnet18: timm:MODEL, hf:"),
+        (
+            ["falls", ".", "--encoder", "clip"],
+            "--encoder clip: timm:MODEL, hf:ORGANISATION/MODEL or a path",
+        ),
         (["falls", ".", "--encoder", "./nothing"], "./nothing: no such folder or file"),
+        (["falls", "--encoder", "clip", "."], "--encoder clip: timm:MODEL"),
+        (["x" * 300, ".", "--encoder", "clip"], "--encoder clip: timm:MODEL"),
         ([".", "--like", "x.csv", "--encoder", "hf:a/b"], "of a search by words, not --like"),
     ],
 )

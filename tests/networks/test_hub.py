@@ -1,7 +1,7 @@
 """Networks of timm and transformers: equal to the libraries called directly."""
 
-import hashlib
 import json
+import pickle
 from dataclasses import replace
 from itertools import islice
 
@@ -165,22 +165,31 @@ def test_a_stream_gives_the_same_vectors(tmp_path, pictures):
     np.testing.assert_allclose(made.features["rgb"], expected, atol=1e-6)
 
 
-def test_the_digest_is_that_of_the_file_and_another_is_refused(tmp_path):
+def test_other_weights_and_other_preprocessing_have_other_digests(tmp_path):
     write_model(tmp_path / "a", "dinov2")
     write_model(tmp_path / "b", "vit")
     settings = pinned(EncoderSettings(rgb_encoder=str(tmp_path / "a")))
-    weights = (tmp_path / "a/model.safetensors").read_bytes()
-    assert settings.rgb_digest == hashlib.sha256(weights).hexdigest()
-    with pytest.raises(InputError, match=r"/b: its weights have the SHA-256 .*wanted are those of"):
+    assert pinned(settings) == settings
+    with pytest.raises(InputError, match=r"/b: weights and preprocessing have the digest .*wanted"):
         pinned(replace(settings, rgb_encoder=str(tmp_path / "b")))
+    file = tmp_path / "a/preprocessor_config.json"
+    file.write_text(file.read_text().replace("image_mean", "image_mean_of_another"))
+    with pytest.raises(InputError, match="wanted are those of"):
+        pinned(settings)
 
 
-def test_a_models_encoder_is_where_it_is_said_to_be_and_no_path_of_it_is_opened(tmp_path):
+def test_a_models_encoder_is_where_it_is_said_to_be_and_no_path_of_it_is_opened(
+    tmp_path, monkeypatch
+):
     write_model(tmp_path / "mine", "dinov2")
     settings = pinned(EncoderSettings(rgb_encoder=str(tmp_path / "mine")))
     with pytest.raises(InputError, match=r"its encoder is .*mine; say where by --encoder"):
         located(settings)
     assert located(settings, str(tmp_path / "mine")) == settings
+    monkeypatch.chdir(tmp_path)
+    assert located(settings, "mine").rgb_digest == settings.rgb_digest  # as a person types it
+    with pytest.raises(InputError, match="--encoder other: timm:MODEL, hf:ORGANISATION/MODEL or"):
+        located(settings, "other")
     _, file = write_timm(tmp_path, "test_vit2")
     by_name = pinned(EncoderSettings(rgb_encoder="timm:test_vit2", rgb_weights=file))
     assert located(by_name, str(file)) == by_name
@@ -246,9 +255,55 @@ def test_what_is_no_model_is_one_line(tmp_path, make, message):
     assert str(folder) in str(raised.value)
 
 
+def test_weights_of_another_model_are_refused(tmp_path):
+    _, file = write_timm(tmp_path, "resnet10t")
+    for name in ("timm:test_vit", "timm:convnext_atto"):
+        with pytest.raises(InputError, match=f"{name}: .*lack"):
+            encoded(np.zeros((1, 64, 64, 3), np.uint8), rgb_encoder=name, rgb_weights=file)
+
+
+def test_a_file_that_transformers_would_not_load_is_refused(tmp_path):
+    write_model(tmp_path, "dinov2")
+    (tmp_path / "other.safetensors").write_bytes((tmp_path / "model.safetensors").read_bytes())
+    assert (
+        find_source(f"{tmp_path}/model.safetensors").weights == find_source(str(tmp_path)).weights
+    )
+    with pytest.raises(InputError, match=r"loads model.safetensors; give the folder"):
+        find_source(f"{tmp_path}/other.safetensors")
+
+
+def test_a_model_that_draws_at_random_is_refused(tmp_path):
+    config = transformers.ViTMAEConfig(**SMALL)
+    transformers.AutoModel.from_config(config).save_pretrained(tmp_path)
+    transformers.ViTImageProcessor(**FITTED).save_pretrained(tmp_path)
+    with pytest.raises(InputError, match="gives other vectors each time"):
+        encoded(np.zeros((1, 64, 64, 3), np.uint8), rgb_encoder=str(tmp_path))
+
+
+@pytest.mark.parametrize("how", [{"rgb_layer": -100}, {"rgb_pooling": "cls"}])
+def test_what_a_network_has_not_is_one_line(tmp_path, how):
+    _, file = write_timm(tmp_path, "resnet10t")
+    with pytest.raises(InputError, match="timm:resnet10t"):
+        encoded(
+            np.zeros((1, 64, 64, 3), np.uint8),
+            rgb_encoder="timm:resnet10t",
+            rgb_weights=file,
+            **how,
+        )
+
+
+def test_a_stage_of_a_stream_goes_to_another_process(tmp_path):
+    write_model(tmp_path, "dinov2")
+    settings = EncoderSettings(rgb_encoder=str(tmp_path), flow_encoder="none", mover=False)
+    chain = encoding_chain(settings, FlowSettings(), 1)
+    first, *_ = [part for part in chain if isinstance(part, live._Layer)]
+    assert len(pickle.dumps(first)) < 100_000  # the preprocessing, without the network
+
+
 @pytest.mark.parametrize(
     ("name", "message"),
     [
+        ("timm:resnet18.nothing", "timm:resnet18.nothing: "),
         ("timm:vit_tiny_patch16_225", "has no such model; near it: vit_tiny_patch16_224"),
         ("timm:resnet18", "not on this machine; run `hf download timm/resnet18"),
         ("hf:nobody/nothing", "not on this machine; run `hf download nobody/nothing`"),
@@ -256,7 +311,6 @@ def test_what_is_no_model_is_one_line(tmp_path, make, message):
 )
 def test_weights_that_are_not_here_are_one_line_without_a_network(monkeypatch, name, message):
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
-    find_source.cache_clear()
     with pytest.raises(InputError, match=message):
         find_source(name)
 

@@ -45,7 +45,7 @@ def test_it_is_refused_without_its_encoder_and_with_another(trained, tmp_path, c
     write_model(tmp_path / "other", "vit")
     assert propose(tmp_path / "out", video, "--model", model, "--encoder", tmp_path / "other") == 2
     shown = capsys.readouterr().err
-    assert f"{tmp_path}/other: its weights have the SHA-256" in shown
+    assert f"{tmp_path}/other: weights and preprocessing have the digest" in shown
     assert "Traceback" not in shown
     given = ["stream", str(video), "--model", str(trained.folder / "mtn"), "--out", str(tmp_path)]
     assert main(given) == 2

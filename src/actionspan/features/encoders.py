@@ -1,8 +1,10 @@
 """The spatial and the temporal encoder: networks with their weights, ready to be called."""
 
+import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -17,7 +19,7 @@ from actionspan.errors import InputError
 from actionspan.features.settings import EncoderSettings
 from actionspan.networks import runtime
 from actionspan.networks.architecture import Inputs, architecture
-from actionspan.networks.hub import find_source, weights_digest
+from actionspan.networks.hub import encoder_digest, find_source
 from actionspan.networks.names import FROM_TIMM, FROM_TRANSFORMERS, NO_MOTION, is_hub
 from actionspan.networks.weights import fill, fold_batch_norms, load_state, widen
 from actionspan.running.apart import still_working
@@ -94,16 +96,19 @@ class Encoder:
         self, encoder: str, weights: Weights, settings: EncoderSettings, channels: int
     ) -> None:
         self.settings = settings
-        self.is_flow = channels != 3
-        self.is_hub, device = is_hub(encoder), device_of(settings)
+        device = device_of(settings)
         self.inputs: runtime.ToPixels
         self.run: runtime.Runner
-        if self.is_hub:
+        # snippets as `inputs` takes them: squares, of networks of ours
+        self.images: Callable[[UInt8], UInt8] = np.asarray
+        if is_hub(encoder):
             found = hub_network(settings)
             self.features, self.inputs = found.features, found.inputs
             self.inputs.device = device
             self.run = runtime.Eager(found.network, self.inputs, settings.precision)
             return
+        convert = frames_to_batch if channels == 3 else planes_to_batch
+        self.images = partial(convert, size=settings.input_size, crop=settings.crop)
         network, self.features = build_network(encoder, weights, channels, settings.source)
         self.inputs = inputs = Inputs(architecture(encoder), channels, device, settings.flow_gain)
         self.run = self._runner(encoder, network, inputs)
@@ -118,13 +123,6 @@ class Encoder:
         """Encode the next `batch_size` snippets of a video, fewer at its end: (B, features)."""
         still_working()
         return self.run(self.images(snippets))
-
-    def images(self, snippets: UInt8) -> UInt8:
-        """Return snippets as `inputs` takes them: squares, of networks of ours."""
-        if self.is_hub:
-            return snippets
-        convert = planes_to_batch if self.is_flow else frames_to_batch
-        return convert(snippets, self.settings.input_size, self.settings.crop)
 
     def _runner(self, encoder: str, network: nn.Module, inputs: Inputs) -> runtime.Runner:
         """Return what computes the network: PyTorch where OpenVINO does not take it."""
@@ -155,18 +153,18 @@ def hub_network(settings: EncoderSettings) -> "HubNetwork":
 
 
 def pinned(settings: EncoderSettings) -> EncoderSettings:
-    """Return settings with the digest of the weights of a network that others bring.
+    """Return settings with the digest of a network that others bring.
 
     Raises:
-        InputError: It cannot be had, or its weights are not those of `rgb_digest`.
+        InputError: It cannot be had, or is not that of `rgb_digest`.
     """
     if settings.source == "motion" or not is_hub(settings.rgb_encoder):
         return settings
-    found = weights_digest(find_source(settings.rgb_encoder, settings.rgb_weights))
+    found = encoder_digest(find_source(settings.rgb_encoder, settings.rgb_weights))
     if settings.rgb_digest not in (None, found):
         raise InputError(
-            f"{settings.rgb_encoder}: its weights have the SHA-256 {found[:12]}…, wanted are those "
-            f"of {str(settings.rgb_digest)[:12]}…; give these by --encoder"
+            f"{settings.rgb_encoder}: weights and preprocessing have the digest {found[:12]}…, "
+            f"wanted are those of {str(settings.rgb_digest)[:12]}…; give these by --encoder"
         )
     return replace(settings, rgb_digest=found)
 
@@ -195,10 +193,24 @@ def located(settings: EncoderSettings, encoder: str | None = None) -> EncoderSet
         raise InputError(f"its encoder is {settings.rgb_weights or name}; say where by --encoder")
     weights = None
     if encoder is not None:
+        encoder = encoder_name(encoder)
         is_checkpoint = name.startswith(FROM_TIMM) and Path(encoder).is_file()
         name, weights = (name, Path(encoder)) if is_checkpoint else (encoder, None)
     find_source(name, weights, fetch=encoder is not None)
     return pinned(replace(settings, rgb_encoder=name, rgb_weights=weights))
+
+
+def encoder_name(word: str) -> str:
+    """Return what a person calls a network of timm or transformers as settings take it.
+
+    Raises:
+        InputError: It is none of these.
+    """
+    if is_hub(word):
+        return word
+    if os.path.exists(word):  # noqa: PTH110, False of what is too long for a path
+        return f"./{word}"
+    raise InputError(f"--encoder {word[:100]}: timm:MODEL, hf:ORGANISATION/MODEL or a path")
 
 
 def runtime_of(settings: EncoderSettings) -> runtime.Runtime:

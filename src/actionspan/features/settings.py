@@ -50,7 +50,7 @@ class EncoderSettings(Checked):
         "auto", "of such a network: auto (as the model itself pools), its class token, or the mean"
     )
     rgb_digest: str | None = option(
-        None, "SHA-256 that the weights of such a network must have; null: any", fewest=64
+        None, "digest that such a network and its preprocessing must have; null: any", fewest=64
     )
     flow_encoder: Literal[ImageNetwork, "flow_histogram", "none"] = option(
         "efficientnet_lite0",

@@ -1,16 +1,15 @@
 """Search videos for segments that are like marked ones, or that words describe."""
 
 import argparse
+import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from actionspan.dataset.settings import add_points
 from actionspan.errors import InputError, counted
-from actionspan.networks.names import is_hub
 from actionspan.settings import at_least_one
 
 if TYPE_CHECKING:
@@ -68,25 +67,27 @@ def run(arguments: argparse.Namespace) -> int:
     videos, passed = named_videos(map(Path, arguments.videos))
     for path, reason in passed.items():
         _say(f"{path}: {reason}")
-    search = _search_examples if words is None else partial(_search_words, words)
-    found = search(videos, arguments)
-    if not found.videos:
+    query = _examples(videos, arguments) if words is None else _words(words, videos, arguments)
+    # before the videos are encoded, which may take long
+    folder = ResultFolder(arguments.out, f"{_MADE_BY} {query.made_by}", replaces=_MADE_BY)
+    encoded = _encoded(videos, arguments, query.settings)
+    if not encoded:
         raise InputError(f"nothing to search: {counted(len(videos), 'video')} cannot be read")
-    folder = ResultFolder(arguments.out, f"{_MADE_BY} {found.made_by}", replaces=_MADE_BY)
-    names = [one.video.video_id for one in found.videos]
+    by_label = query.find(encoded)
+    names = [one.video.video_id for one in encoded]
     shown = listed(
-        {name: [each[name] for each in found.by_label.values()] for name in names},
-        list(found.by_label),
-        {one.video.video_id: one.video.duration_seconds for one in found.videos},
-        {one.video.video_id: one.motion() for one in found.videos},
+        {name: [each[name] for each in by_label.values()] for name in names},
+        list(by_label),
+        {one.video.video_id: one.video.duration_seconds for one in encoded},
+        {one.video.video_id: one.motion() for one in encoded},
         arguments.top,
     )
     _write(folder, videos, shown, arguments)
     if not arguments.quiet:
         events = sum(len(each.events) for each in shown.values() if each.events is not None)
-        line = f"{counted(events, 'segment')} like {found.said}, in {counted(len(shown), 'video')}"
+        line = f"{counted(events, 'segment')} like {query.said}, in {counted(len(shown), 'video')}"
         print(f"{arguments.out}: {line}" + f"; open {folder.page}" * (not arguments.no_page))
-    return 1 if passed or len(found.videos) < len(videos) else 0
+    return 1 if passed or len(encoded) < len(videos) else 0
 
 
 def _check(arguments: argparse.Namespace, words: str | None) -> None:
@@ -94,7 +95,7 @@ def _check(arguments: argparse.Namespace, words: str | None) -> None:
         if arguments.encoder or arguments.also or arguments.background:
             raise InputError("--encoder, --also, --background: of a search by words, not --like")
         return
-    if Path(words).exists():
+    if os.path.exists(words):  # noqa: PTH110, False of a long text
         raise InputError(f"{words}: a file or folder; first say what to search for, or --like FILE")
     if not arguments.videos:
         raise InputError(f"{words!r} in which videos? name files or folders")
@@ -104,66 +105,65 @@ def _check(arguments: argparse.Namespace, words: str | None) -> None:
         raise InputError("--label: of a search by --like")
 
 
-class _Found(NamedTuple):
-    """The videos that could be read, and their segments by label."""
+class _Query(NamedTuple):
+    """What is searched for."""
 
-    videos: "list[Encoded]"
-    by_label: "dict[str, dict[str, Similar]]"
-    said: str  # what they are like
+    find: "Callable[[list[Encoded]], dict[str, dict[str, Similar]]]"  # by label, then by video
+    said: str  # what segments are like
     made_by: str
+    settings: "VideoSettings | None" = None  # of the features; None: those of `learn`
 
 
-def _search_examples(videos: Mapping[str, Path], arguments: argparse.Namespace) -> _Found:
+def _examples(videos: Mapping[str, Path], arguments: argparse.Namespace) -> _Query:
     from actionspan import __version__
     from actionspan.dataset.completing import Truth
-    from actionspan.dataset.video_facts import file_sha256
     from actionspan.files.storage import digest
     from actionspan.find.examples import Footage, find_like, marked
 
     truth = Truth(arguments.like, videos, arguments.points)
-    encoded = _encoded(videos, arguments)
-    by_label = marked(
-        {
-            one.video.video_id: truth.within(one.video.video_id, one.video.duration_seconds)
-            for one in encoded
-        },
-        arguments.label,
+    known = {name: own for name, own in truth.instances.items() if name in videos}
+    marks = sum(
+        len(own) for each in marked(known, arguments.label).values() for own in each.values()
     )
-    if encoded and not by_label:
+    if not marks:
         which = f" of the label {', '.join(arguments.label)}" * bool(arguments.label)
         raise InputError(f"{arguments.like}: marks no segment{which} in these videos")
-    footage = Footage(encoded) if encoded else None
-    found = {label: find_like(footage, own) for label, own in by_label.items() if footage}
-    marks = sum(len(own) for each in by_label.values() for own in each.values())
-    made_of = (file_sha256(arguments.like), arguments.label, arguments.points)
-    return _Found(encoded, found, counted(marks, "marked one"), digest(__version__, *made_of))
+
+    def find(encoded: "list[Encoded]") -> "dict[str, dict[str, Similar]]":
+        lengths = {one.video.video_id: one.video.duration_seconds for one in encoded}
+        inside = {name: truth.within(name, seconds) for name, seconds in lengths.items()}
+        footage = Footage(encoded)
+        by_label = marked(inside, arguments.label)
+        if not by_label:
+            raise InputError(f"{arguments.like}: marks no segment inside a video that can be read")
+        return {label: find_like(footage, own) for label, own in by_label.items()}
+
+    made_of = (known, arguments.label, sorted(map(str, videos.values())))
+    return _Query(find, counted(marks, "marked one"), digest(__version__, *made_of))
 
 
-def _search_words(words: str, videos: Mapping[str, Path], arguments: argparse.Namespace) -> _Found:
+def _words(words: str, videos: Mapping[str, Path], arguments: argparse.Namespace) -> _Query:
     from actionspan import __version__
-    from actionspan.features.encoders import pinned
+    from actionspan.features.encoders import encoder_name, pinned
     from actionspan.features.settings import EncoderSettings, VideoSettings
     from actionspan.files.storage import digest
     from actionspan.find.words import BACKGROUND, WORDINGS, even_rows, find_words
     from actionspan.networks.hub import find_source
     from actionspan.networks.hub_words import text_vectors
 
-    try:
-        chosen = EncoderSettings(rgb_encoder=arguments.encoder, flow_encoder="none", mover=False)
-    except ValueError as error:
-        raise InputError(f"--encoder: {error}") from None
-    if not is_hub(arguments.encoder):
-        raise InputError(f"--encoder: {arguments.encoder} knows no words (docs/encoders.md)")
-    settings = VideoSettings(encoders=pinned(chosen))
-    source = find_source(arguments.encoder)
+    name = encoder_name(arguments.encoder)
+    chosen = EncoderSettings(rgb_encoder=name, flow_encoder="none", mover=False)
+    settings, source = VideoSettings(encoders=pinned(chosen)), find_source(name)
     every = [wording.format(each) for each in (words, *arguments.also) for wording in WORDINGS]
     wanted = text_vectors(source, every)
     background = text_vectors(source, arguments.background or BACKGROUND)
-    encoded = _encoded(videos, arguments, settings)
-    rows = {one.video.video_id: even_rows(one) for one in encoded}
-    found = {words: find_words(rows, wanted, background)} if rows else {}
-    made_of = (settings, every, arguments.background)
-    return _Found(encoded, found, repr(words), digest(__version__, *made_of))
+
+    def find(encoded: "list[Encoded]") -> "dict[str, dict[str, Similar]]":
+        rows = ((one.video.video_id, *even_rows(one)) for one in encoded)
+        return {words: find_words(rows, wanted, background)}
+
+    made_of = (settings, every, arguments.background, sorted(map(str, videos.values())))
+    return _Query(find, repr(words), digest(__version__, *made_of), settings)
 
 
 def _encoded(

@@ -32,6 +32,7 @@ _ROOM = (0.6, 1.6)  # of the shortest and the longest example: lengths that are 
 _SHRINKAGE = (0.05, 0.2, 0.5, 0.8, 1.0)  # 1: not whitened, a prototype
 _OF_ONE = 0.5  # of a single example, chosen on rendered videos
 _SAMPLE = 5000  # segments that an example is ranked among
+_BLOCK = 4096  # segments described at once
 _LEAST = 0.25  # steps that a mean is taken over
 
 
@@ -78,11 +79,16 @@ class Footage:
         return np.concatenate(parts, axis=1).astype(np.float32), seconds / steps
 
     def described(self, shortest: float, longest: float) -> Iterator[tuple[str, Float64, Float64]]:
-        """Yield the segments (N, 2) of each video in seconds, and their descriptions (N, D)."""
+        """Yield segments (N, 2) of each video in seconds, and their descriptions (N, D), in blocks.
+
+        Each video has one block or more.
+        """
         for name in self.videos:
             steps, seconds = self.sequence(name)
             cells = lattice(len(steps), shortest / seconds, longest / seconds, LATTICE)
-            yield name, cells * seconds, describe(steps, cells)
+            for first in range(0, len(cells), _BLOCK):
+                block = cells[first : first + _BLOCK]
+                yield name, block * seconds, describe(steps, block)
 
 
 def _without_scene(raw: Mapping[str, Float32]) -> dict[str, Float32]:
@@ -166,11 +172,11 @@ def find_like(footage: Footage, examples: Mapping[str, Sequence[Instance]]) -> d
     room = min(lengths) * _ROOM[0], max(lengths) * _ROOM[1]
     # what segments are like in general
     moments: Moments | None = None
-    sample, each = [], -(-_SAMPLE // len(footage.videos))
+    sample, each = [], max(1, _SAMPLE // len(footage.videos))
     for _, _, described in footage.described(*room):
         moments = moments or Moments(described.shape[1])
         moments.add(described.astype(np.float32))
-        sample.append(described[:: -(-len(described) // each)])
+        sample.append(described[:: max(1, len(described) // each)])
     assert moments is not None
     # and the examples
     rows = []
@@ -181,12 +187,15 @@ def find_like(footage: Footage, examples: Mapping[str, Sequence[Instance]]) -> d
             rows.append(describe(steps, cells))
     likeness = Likeness(moments)
     likeness.fit(np.concatenate(rows), np.concatenate(sample))
-    found = {}
+    found: dict[str, list[Similar]] = {}
     for name, segments, described in footage.described(*room):
         marks = np.array([(one.start, one.end) for one in examples.get(name, ())]).reshape(-1, 2)
         new = ~shares_much(segments, marks, EventSettings().overlap).any(axis=1)
-        found[name] = Similar(segments[new], likeness(described[new]))
-    return found
+        found.setdefault(name, []).append(Similar(segments[new], likeness(described[new])))
+    return {
+        name: Similar(*(np.concatenate(parts) for parts in zip(*blocks, strict=True)))
+        for name, blocks in found.items()
+    }
 
 
 def marked(

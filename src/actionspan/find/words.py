@@ -7,7 +7,7 @@ exceeds one deviation, added up over a segment, is the segment's evidence: it is
 segment ends with what it shows.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -34,23 +34,24 @@ def even_rows(one: Encoded, stream: str = "rgb") -> tuple[Float32, float]:
 
 
 def find_words(
-    rows: Mapping[str, tuple[Float32, float]], wanted: Float32, background: Float32
+    rows: Iterable[tuple[str, Float32, float]], wanted: Float32, background: Float32
 ) -> dict[str, Similar]:
     """Return the segments of each video, and how near they are to words, 0…1.
 
     Args:
-        rows: (T, D) vectors of pictures by video, and the seconds of each.
+        rows: Videos, each by its name, the vectors (T, D) of its pictures and the seconds of each.
         wanted: (N, D) unit vectors of wordings of what is searched for.
         background: (M, D) unit vectors of wordings of nothing in particular.
     """
     direction = wanted.mean(axis=0) - background.mean(axis=0)
-    near = {}
-    for name, (vectors, _) in rows.items():
+    near: dict[str, tuple[Float64, float]] = {}
+    for name, vectors, seconds in rows:
         unit = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
         cosine = (unit @ direction).astype(np.float64)
-        near[name] = cosine - np.median(cosine)
-    deviation = 1.4826 * np.median(np.abs(np.concatenate(list(near.values())))) + 1e-12
-    return {name: _segments(curve / deviation, rows[name][1]) for name, curve in near.items()}
+        near[name] = cosine - np.median(cosine), seconds
+    every = np.abs(np.concatenate([curve for curve, _ in near.values()]))
+    deviation = 1.4826 * np.median(every) + 1e-12
+    return {name: _segments(curve / deviation, seconds) for name, (curve, seconds) in near.items()}
 
 
 def _segments(curve: Float64, seconds: float) -> Similar:

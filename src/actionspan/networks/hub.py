@@ -17,16 +17,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
-from actionspan.errors import InputError, printable
+from actionspan.errors import InputError, lacks_memory, printable
 from actionspan.networks.names import FROM_TIMM, FROM_TRANSFORMERS
 
 if TYPE_CHECKING:
     from actionspan.networks.hub_images import HubInputs
 
 _CONFIGURATION = ("*.json", "*.txt", "*.model")  # of networks, preprocessing and words
-_WEIGHTS = ("model*.safetensors", "pytorch_model*.bin")  # the second kind where there is no first
+# the first kind of weights that is there counts
+_WEIGHTS = (
+    *("model.safetensors", "model-*.safetensors"),
+    *("pytorch_model.bin", "pytorch_model-*.bin"),
+)
+_PREPARES = ("preprocessor_config.json", "processor_config.json")  # pictures for transformers
 _BLOCK = 1 << 24  # bytes hashed at once
 
 
@@ -37,6 +42,7 @@ class Source(NamedTuple):
     library: str  # timm or transformers
     model: str  # what the library calls it: a model's name, or a folder
     weights: tuple[Path, ...]
+    prepares: str  # what says how pictures are prepared, and how the network is built
 
 
 class HubNetwork(NamedTuple):
@@ -47,7 +53,6 @@ class HubNetwork(NamedTuple):
     features: int
 
 
-@lru_cache(maxsize=8)
 def find_source(name: str, weights: Path | None = None, *, fetch: bool = True) -> Source:
     """Return where an encoder's weights are on this machine.
 
@@ -67,14 +72,16 @@ def find_source(name: str, weights: Path | None = None, *, fetch: bool = True) -
     if name.startswith(FROM_TRANSFORMERS):
         _imported("transformers")
         folder = _fetched(name, name.removeprefix(FROM_TRANSFORMERS), fetch=fetch)
-        return Source(name, "transformers", str(folder), _weights_in(name, folder))
+        return _in_folder(name, "transformers", folder)
     return _on_disk(name)
 
 
-def weights_digest(source: Source) -> str:
-    """Return the SHA-256 of a file of weights, as `sha256sum` prints it; of several, of theirs."""
-    found = [_file_digest(path, path.stat().st_mtime_ns) for path in source.weights]
-    return found[0] if len(found) == 1 else hashlib.sha256("".join(found).encode()).hexdigest()
+def encoder_digest(source: Source) -> str:
+    """Return a SHA-256 of weights, preprocessing and configuration."""
+    digest = hashlib.sha256(source.prepares.encode())
+    for path in source.weights:
+        digest.update(_file_digest(path, path.stat().st_mtime_ns).encode())
+    return digest.hexdigest()
 
 
 @lru_cache(maxsize=64)
@@ -103,9 +110,12 @@ def load(source: Source, layer: int | None, pooling: str) -> HubNetwork:
     with telling(source.name):
         network, inputs = build(source, layer, pooling)
         network.eval().requires_grad_(False)
-        sample = inputs(torch.zeros(1, 64, 64, 3, dtype=torch.uint8))
+        levels = torch.arange(64 * 64 * 3) * 37 % 256  # any picture with something in it
+        sample = inputs(levels.to(torch.uint8).view(1, 64, 64, 3))
         with torch.inference_mode():
-            vectors: Tensor = network(sample)
+            vectors, again = network(sample), network(sample)
+    if not torch.equal(vectors, again):
+        raise InputError(f"{source.name}: gives other vectors each time")
     if vectors.ndim != 2:
         raise InputError(f"{source.name}: gives {vectors.ndim - 1} axes a picture, not a vector")
     return HubNetwork(network, inputs, vectors.shape[1])
@@ -114,27 +124,24 @@ def load(source: Source, layer: int | None, pooling: str) -> HubNetwork:
 def _of_timm(name: str, weights: Path | None, *, fetch: bool) -> Source:
     timm = _imported("timm")
     model = name.removeprefix(FROM_TIMM)
-    known = timm.get_pretrained_cfg(model, allow_unregistered=False) if _is_model(model) else None
+    with telling(name):
+        known = timm.get_pretrained_cfg(model) if timm.is_model(model) else None
     if known is None:
         near = difflib.get_close_matches(model, timm.list_models(), n=3, cutoff=0.5)
         raise InputError(
             f"{name}: timm {timm.__version__} has no such model"
             + (f"; near it: {', '.join(near)}" if near else "")
         )
+    pictures = ("input_size", "mean", "std", "crop_pct", "crop_mode", "interpolation")
+    prepares = json.dumps([model, *(getattr(known, key) for key in pictures)])
     if weights is not None:
         if not weights.is_file():
             raise InputError(f"rgb_weights {weights}: no such file")
-        return Source(name, "timm", model, (weights,))
+        return Source(name, "timm", model, (weights,), prepares)
     if not known.hf_hub_id:
         raise InputError(f"{name}: timm has no weights for it; give rgb_weights, or name a tag")
     folder = _fetched(name, known.hf_hub_id, fetch=fetch)
-    return Source(name, "timm", model, _weights_in(name, folder))
-
-
-def _is_model(model: str) -> bool:
-    import timm
-
-    return bool(timm.is_model(model))
+    return Source(name, "timm", model, _weights_in(name, folder), prepares)
 
 
 def _on_disk(name: str) -> Source:
@@ -143,9 +150,8 @@ def _on_disk(name: str) -> Source:
     folder = path if path.is_dir() else path.parent
     configuration = folder / "config.json"
     if not path.exists():
-        raise InputError(
-            f"{name}: no such folder or file (a model's name begins with hf: or timm:)"
-        )
+        hint = f"names begin with {FROM_TRANSFORMERS} or {FROM_TIMM}"
+        raise InputError(f"{name}: no such folder or file ({hint})")
     if not configuration.is_file():
         raise InputError(
             f"{name}: no config.json beside the weights says what they are of; give the folder "
@@ -160,8 +166,21 @@ def _on_disk(name: str) -> Source:
     if not is_named:
         raise InputError(f"{configuration}: names no architecture (timm) or model_type")
     _imported(library)
-    weights = (path,) if path.is_file() else _weights_in(name, folder)
-    return Source(name, library, str(folder), weights)
+    if path.is_file() and library == "timm":
+        return _in_folder(name, library, folder, (path,))
+    found = _in_folder(name, library, folder)
+    if path.is_file() and path not in found.weights:
+        raise InputError(f"{name}: transformers loads {found.weights[0].name}; give the folder")
+    return found
+
+
+def _in_folder(
+    name: str, library: str, folder: Path, weights: tuple[Path, ...] | None = None
+) -> Source:
+    said = [folder / file for file in ("config.json", *_PREPARES)]
+    prepares = [file.read_text(encoding="utf-8") for file in said if file.is_file()]
+    weights = weights or _weights_in(name, folder)
+    return Source(name, library, str(folder), weights, "\0".join(prepares))
 
 
 def _weights_in(name: str, folder: Path) -> tuple[Path, ...]:
@@ -171,6 +190,7 @@ def _weights_in(name: str, folder: Path) -> tuple[Path, ...]:
     raise InputError(f"{name}: no {_WEIGHTS[0]} in {folder}")
 
 
+@lru_cache(maxsize=8)
 def _fetched(name: str, repository: str, *, fetch: bool) -> Path:
     """Return the folder of a repository's files: those on this machine, else fetched ones."""
     from huggingface_hub import snapshot_download
@@ -179,16 +199,25 @@ def _fetched(name: str, repository: str, *, fetch: bool) -> Path:
     with telling(name, repository):
         with suppress(LocalEntryNotFoundError):
             folder = Path(snapshot_download(repository, local_files_only=True))
-            if not fetch or any(any(folder.glob(kinds)) for kinds in _WEIGHTS):
+            if not fetch or _is_whole(folder, pictures=name.startswith(FROM_TRANSFORMERS)):
                 return folder
         if not fetch:
             raise LocalEntryNotFoundError(repository)
-        for kinds in _WEIGHTS:
-            wanted = [*_CONFIGURATION, kinds]
-            folder = Path(snapshot_download(repository, allow_patterns=wanted))
-            if any(folder.glob(kinds)):
+        for kinds in (_WEIGHTS[:2], _WEIGHTS[2:]):
+            folder = Path(snapshot_download(repository, allow_patterns=[*_CONFIGURATION, *kinds]))
+            if any(any(folder.glob(kind)) for kind in kinds):
                 break
         return folder
+
+
+def _is_whole(folder: Path, *, pictures: bool) -> bool:
+    """Return whether all that is needed of a repository is in a folder."""
+    weights = [path for kind in _WEIGHTS for path in folder.glob(kind)]
+    wanted: set[str] = {"config.json"}
+    for index in folder.glob("*.index.json"):
+        wanted |= set(json.loads(index.read_text(encoding="utf-8")).get("weight_map", {}).values())
+    has_pictures = not pictures or any((folder / file).is_file() for file in _PREPARES)
+    return bool(weights) and has_pictures and all((folder / each).is_file() for each in wanted)
 
 
 def _imported(library: str) -> Any:
@@ -208,7 +237,6 @@ def _imported(library: str) -> Any:
 def telling(name: str, repository: str = "") -> Iterator[None]:
     """Turn what the libraries raise for a model into one line."""
     from huggingface_hub import errors
-    from safetensors import SafetensorError
 
     get = f"run `hf download {repository}` where there is a network, or give its folder"
     try:
@@ -223,9 +251,8 @@ def telling(name: str, repository: str = "") -> Iterator[None]:
         raise InputError(f"{name}: there is no such model, or it is private") from None
     except (errors.HfHubHTTPError, errors.LocalEntryNotFoundError, errors.OfflineModeIsEnabled):
         raise InputError(f"{name}: its weights are not on this machine; {get}") from None
-    except (
-        *(OSError, ValueError, RuntimeError, KeyError, ImportError, AttributeError),
-        SafetensorError,
-    ) as error:
+    except Exception as error:  # of code that is not ours
+        if lacks_memory(error):
+            raise
         reason = printable(" ".join(str(error).split()))[:300]
         raise InputError(f"{name}: {type(error).__name__}: {reason}") from None

@@ -1,6 +1,8 @@
 """Networks of timm and transformers as modules from pixels to vectors."""
 
-from collections.abc import Callable
+from abc import abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -11,19 +13,42 @@ from torch import Tensor, nn
 from actionspan.errors import InputError
 from actionspan.networks.hub import Source
 
-Preprocess = Callable[[list[Any]], Tensor]  # (h, w, 3) uint8 pictures to (B, 3, h', w')
-
 
 class HubInputs:
     """Turns batches of bytes into batches of floats by the preprocessing of the library."""
 
-    def __init__(self, preprocess: Preprocess) -> None:
-        self.preprocess = preprocess
+    def __init__(self) -> None:
         self.device = torch.device("cpu")
 
     def __call__(self, batch: Tensor) -> Tensor:
         """Convert (B, h, w, 3) uint8 RGB to (B, 3, h', w') float32."""
-        return self.preprocess(list(batch.numpy())).to(self.device)
+        return self.prepared(list(batch.numpy())).to(self.device)
+
+    @abstractmethod
+    def prepared(self, pictures: list[Any]) -> Tensor:
+        """Prepare (h, w, 3) pictures."""
+
+
+class _TimmInputs(HubInputs):
+    def __init__(self, transform: Any) -> None:
+        super().__init__()
+        self.transform = transform
+
+    def prepared(self, pictures: list[Any]) -> Tensor:
+        return torch.stack([self.transform(Image.fromarray(each)) for each in pictures])
+
+
+class _HfInputs(HubInputs):
+    def __init__(self, processor: Any) -> None:
+        super().__init__()
+        self.processor = processor
+
+    def prepared(self, pictures: list[Any]) -> Tensor:
+        made = self.processor(images=pictures, return_tensors="pt")
+        if set(made) != {"pixel_values"}:
+            raise InputError(f"takes {', '.join(sorted(made))}; pixels alone can be given")
+        pixels: Tensor = made["pixel_values"]
+        return pixels.float()
 
 
 def timm_network(
@@ -33,19 +58,44 @@ def timm_network(
     import timm.data
 
     data: Any = timm.data
+    if len(source.weights) > 1:
+        raise InputError(f"{source.name}: weights in {len(source.weights)} files; timm takes one")
     is_folder = Path(source.model).is_dir()
-    model = timm.create_model(
-        f"local-dir:{source.model}" if is_folder else source.model,
-        pretrained=True,
-        pretrained_cfg_overlay={"file": str(source.weights[0]), "source": ""},
-        num_classes=0,
-    )
+    with _loading() as loaded:
+        model = timm.create_model(
+            f"local-dir:{source.model}" if is_folder else source.model,
+            pretrained=True,
+            pretrained_cfg_overlay={"file": str(source.weights[0]), "source": ""},
+            num_classes=0,
+        )
+    _check_whole(source, [key for each in loaded for key in each.missing_keys])
     transform = data.create_transform(**data.resolve_model_data_config(model), is_training=False)
+    return TimmVectors(model, source.name, layer, pooling), _TimmInputs(transform)
 
-    def preprocess(pictures: list[Any]) -> Tensor:
-        return torch.stack([transform(Image.fromarray(each)) for each in pictures])
 
-    return TimmVectors(model, source.name, layer, pooling), HubInputs(preprocess)
+@contextmanager
+def _loading() -> Iterator[list[Any]]:
+    """Note what each `load_state_dict` of the block says: timm passes over missing weights."""
+    said: list[Any] = []
+    load = nn.Module.load_state_dict
+
+    def noting(module: nn.Module, *args: Any, **how: Any) -> Any:
+        said.append(load(module, *args, **how))
+        return said[-1]
+
+    nn.Module.load_state_dict = noting  # type: ignore[method-assign, assignment]
+    try:
+        yield said
+    finally:
+        nn.Module.load_state_dict = load  # type: ignore[method-assign]
+    if not said:
+        raise InputError("no weights were loaded")
+
+
+def _check_whole(source: Source, missing: list[str]) -> None:
+    if missing:
+        more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
+        raise InputError(f"{source.name}: its weights lack {min(missing)}{more}")
 
 
 def hf_network(source: Source, layer: int | None, pooling: str) -> tuple["HfVectors", HubInputs]:
@@ -58,22 +108,10 @@ def hf_network(source: Source, layer: int | None, pooling: str) -> tuple["HfVect
     model, about = AutoModel.from_pretrained(
         source.model, **given, output_loading_info=True, dtype=torch.float32
     )
-    missing = sorted(about["missing_keys"])
-    without = [name for name in missing if not name.startswith("pooler.")]
-    if without:
-        more = f" and {len(without) - 1} more" if len(without) > 1 else ""
-        raise InputError(f"{source.name}: its weights lack {without[0]}{more}")
-
-    def preprocess(pictures: list[Any]) -> Tensor:
-        made = processor(images=pictures, return_tensors="pt")
-        if set(made) != {"pixel_values"}:
-            wanted = ", ".join(sorted(set(made)))
-            raise InputError(f"{source.name}: takes {wanted}; pixels alone can be given")
-        pixels: Tensor = made["pixel_values"]
-        return pixels.float()
-
+    missing = about["missing_keys"]
+    _check_whole(source, [name for name in missing if not name.startswith("pooler.")])
     vectors = HfVectors(model, source.name, layer, pooling, has_pooler=not missing)
-    return vectors, HubInputs(preprocess)
+    return vectors, _HfInputs(processor)
 
 
 class TimmVectors(nn.Module):
@@ -146,7 +184,7 @@ class HfVectors(nn.Module):
             return vectors
         outputs = self.vision(pixel_values=pixels, output_hidden_states=self.layer is not None)
         if as_model_does and self.has_pooler and outputs.get("pooler_output") is not None:
-            vectors = outputs.pooler_output
+            vectors = outputs.pooler_output.flatten(1)
             return vectors
         hidden: Tensor = outputs.last_hidden_state
         if self.layer is not None:
@@ -159,7 +197,7 @@ class HfVectors(nn.Module):
             height, width = pixels.shape[-2:]
             first = hidden.shape[1] - (height // self.patch) * (width // self.patch)
         if self.pooling != "cls":
-            return hidden[:, first:].mean(dim=1)
-        if not first:
+            return hidden[:, max(first, 0) :].mean(dim=1)
+        if first < 1:
             raise InputError("rgb_pooling cls: the encoder has no class token; give auto or mean")
         return hidden[:, 0]

@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from actionspan.networks.names import PACKAGED
+from actionspan.networks.names import FROM_TIMM, FROM_TRANSFORMERS, PACKAGED, is_hub
 from actionspan.plan.runs import flags
 from actionspan.plan.steps import shard_step
 
@@ -52,7 +52,7 @@ class FeaturesPlan:
         self.frames["clips"] = clips
         self.frames["mover_side"] = self.encoders["input_size"] if self.encoders["mover"] else 0
         weights = (self.encoders.get(f"{stream}_weights") for stream in ("rgb", "flow", "clip"))
-        self.weights = weights_files(*weights)
+        self.weights = [*weights_files(*weights), *encoder_files(self.encoders["rgb_encoder"])]
         self.flow_weights = weights_files(video["flow"]["weights"])
         # as `features encode` takes them, which has two devices
         renamed = {"device": "flow_device"}
@@ -143,6 +143,16 @@ def found_weights(encoders: Mapping[str, Any], files: Sequence[str]) -> dict[str
 def weights_files(*names: str | None) -> list[str]:
     """Return the weights that are files; others are names of published weights, or null."""
     return [name for name in names if name and (Path(name).suffix or Path(name).exists())]
+
+
+def encoder_files(name: str) -> list[str]:
+    """Return the files of an encoder in a folder, of timm or transformers."""
+    path = Path(name)
+    if not is_hub(name) or name.startswith((FROM_TIMM, FROM_TRANSFORMERS)) or not path.exists():
+        return []
+    folder = path if path.is_dir() else path.parent
+    suffixes = (".json", ".safetensors", ".bin")
+    return sorted(str(file) for file in folder.iterdir() if file.suffix in suffixes)
 
 
 _FOLDER = Path("results/features/earlier")  # a folder for each run since the last whole one

@@ -196,8 +196,10 @@ class ResultFolder:
                 "folder, or --overwrite to replace them"
             )
         for other in others:
-            for path in (self._path(other.video_id), *self.beside(other.video_id)):
-                path.unlink(missing_ok=True)
+            self._path(other.video_id).unlink(missing_ok=True)
+            for path in self.beside(other.video_id):  # a user's own file may have such a name
+                if path.suffix in other.files and fingerprint(path) == other.files[path.suffix]:
+                    path.unlink()
 
     def beside(self, video_id: str) -> list[Path]:
         """Return the paths of a video's chapters, picture and contact sheet."""
