@@ -11,17 +11,18 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from actionspan.arrays import Float32, Float64
+from actionspan.arrays import Float32
 from actionspan.features.steps import rescale
 from actionspan.features.transform import Transform
-from actionspan.find.examples import LATTICE, Similar
+from actionspan.find.examples import LATTICE, Similar, describe
 from actionspan.proposals.intensity import lattice
 from actionspan.review.footage import Encoded
 
 WORDINGS = ("{}", "a photo of {}", "a video of {}", "a scene in which {}")
 BACKGROUND = ("a photo", "a video", "a scene in which nothing happens")
 _LENGTHS = (1.0, 60.0)  # seconds
-_HALF = 5.0  # deviations × seconds of evidence that make a score of 1/2
+_LONG = 5.0  # seconds from which a longer segment has no more evidence
+_HALF = 3.0  # evidence that makes a score of 1/2
 _EVEN = Transform(steps=1, method="nearest", streams={}, grid="windows", stride=1)
 
 
@@ -44,19 +45,20 @@ def find_words(
         background: (M, D) unit vectors of wordings of nothing in particular.
     """
     direction = wanted.mean(axis=0) - background.mean(axis=0)
-    near: dict[str, tuple[Float64, float]] = {}
+    near: dict[str, tuple[Float32, float]] = {}
     for name, vectors, seconds in rows:
         unit = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
-        cosine = (unit @ direction).astype(np.float64)
-        near[name] = cosine - np.median(cosine), seconds
+        cosine = unit @ direction
+        near[name] = cosine - np.float32(np.median(cosine)), seconds
     every = np.abs(np.concatenate([curve for curve, _ in near.values()]))
-    deviation = 1.4826 * np.median(every) + 1e-12
+    deviation = np.float32(1.4826 * np.median(every) + 1e-12)
     return {name: _segments(curve / deviation, seconds) for name, (curve, seconds) in near.items()}
 
 
-def _segments(curve: Float64, seconds: float) -> Similar:
+def _segments(curve: Float32, seconds: float) -> Similar:
     cells = lattice(len(curve), _LENGTHS[0] / seconds, _LENGTHS[1] / seconds, LATTICE)
-    sums = np.concatenate([[0.0], np.cumsum(curve - 1.0)])
-    below = np.interp(cells, np.arange(len(sums)), sums)
-    evidence = np.maximum(below[:, 1] - below[:, 0], 0) * seconds
+    means = describe(curve[:, None], cells)  # before, inside, behind
+    stands_out = means[:, 1:-1].mean(axis=1) - means[:, [0, -1]].mean(axis=1)
+    length = np.minimum((cells[:, 1] - cells[:, 0]) * seconds, _LONG)
+    evidence = np.maximum(stands_out, 0) * np.sqrt(length)
     return Similar(cells * seconds, evidence / (evidence + _HALF))
