@@ -183,6 +183,7 @@ def test_one_video_gives_the_bits_of_the_workflow(trained, tmp_path, capsys):
     )
 
 
+@pytest.mark.full
 def test_a_model_with_clips_gives_the_bits_of_the_workflow(tmp_path):
     torch.manual_seed(0)
     torch.save(I3D(classes=5).state_dict(), tmp_path / "i3d.pt")
@@ -296,7 +297,7 @@ def test_span_in_python_has_events_with_chances(trained):
     assert len(proposed.probabilities) != 100, "a step for each snippet"
 
 
-@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("model", first_tier(MODELS, "span"))
 def test_top_is_the_most_events_and_chapters_of_a_video(trained, tmp_path, model):
     (path, *_) = trained.validation()
     file = trained.model if model == "mtn" else trained.folder / "span/bundle.pt"

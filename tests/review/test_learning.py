@@ -50,6 +50,7 @@ def test_one_event_leaves_the_included_model_as_it_is(footage, tmp_path):
             assert np.array_equal(mine, theirs)
 
 
+@pytest.mark.full
 def test_one_video_is_learned_from_and_tried_on_its_halves(footage, tmp_path):
     videos, truth = footage
     learned = learn(videos, {"video1": truth["video1"]}, tmp_path, processes=2)

@@ -317,7 +317,7 @@ FAILURES = {
 }
 
 
-@pytest.mark.parametrize("processes", [1, 2])
+@pytest.mark.parametrize("processes", first_tier([1, 2], 2))
 def test_no_failure_reaches_another_video(tmp_path, capfd, processes):
     """All failures in one shard, each between two good videos."""
     names = [name for pair in ((f"before {way}", way) for way in FAILURES) for name in pair]
