@@ -115,9 +115,9 @@ def test_blocks_change_nothing(footage, monkeypatch):
 
 
 def test_a_description_is_the_mean_of_each_part():
-    steps = np.arange(24, dtype=np.float32).reshape(12, 2)
-    (found,) = describe(steps, np.array([[3.0, 9.0]]))
-    edges = [0.0, 3.0, 5.0, 7.0, 9.0, 12.0]
+    steps = np.arange(36, dtype=np.float32).reshape(18, 2)
+    (found,) = describe(steps, np.array([[6.0, 12.0]]))
+    edges = [3.0, 6.0, 8.0, 10.0, 12.0, 15.0]
     expected = [steps[int(a) : int(b)].mean(axis=0) for a, b in zip(edges, edges[1:], strict=False)]
     np.testing.assert_allclose(found, np.concatenate(expected))
     assert len(found) == (PARTS + 2) * 2
@@ -144,6 +144,29 @@ def test_whitening_is_used_where_it_helps_the_examples_find_each_other():
     other = rng.normal(size=(200, 4)) * scale
     similar = likeness(np.concatenate([other, other + [0, 4, 0, 0]]))
     assert (similar[200:] > similar[:200]).mean() > 0.95
+
+
+def test_an_example_is_ranked_by_the_others_alone():
+    rng = np.random.default_rng(0)
+    sample = rng.normal(size=(1000, 60))
+    moments = Moments(60)
+    moments.add(sample.astype(np.float32))
+    nothing_in_common = rng.normal(size=(6, 60))
+    assert Likeness(moments)._loss(nothing_in_common, sample, 0.2) > np.log(20)
+
+
+def test_shrunk_wholly_it_is_the_plain_cosine():
+    rng = np.random.default_rng(0)
+    sample = rng.normal(size=(1000, 3)) * [1, 5, 25]
+    moments = Moments(3)
+    moments.add(sample.astype(np.float32))
+    likeness = Likeness(moments)
+    likeness.shrinkage = 1.0
+    example = rng.normal(size=(1, 3))
+    likeness.fit(example, sample)
+    centred, target = sample - moments.mean, (example - moments.mean)[0]
+    norms = np.linalg.norm(centred, axis=1) * np.linalg.norm(target)
+    np.testing.assert_allclose(likeness(sample), centred @ target / norms, atol=1e-6)
 
 
 def test_a_single_example_is_similar_to_itself():

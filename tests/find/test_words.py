@@ -27,13 +27,14 @@ def unit(rows: np.ndarray) -> np.ndarray:
 def test_a_planted_text_is_found_in_whatever_scene_and_ends_where_it_ends():
     rng = np.random.default_rng(0)
     wanted, background = rng.normal(size=(2, 1, 32))
-    places = {"a": (20.0, 26.0), "b": (70.0, 74.0), "c": None}
+    places = {"a": (20.0, 32.0), "b": (70.0, 74.0), "c": None}
     rows = {}
     for name, place in places.items():
         # a scene that is always as near to the text as it is
         frames = 2 * rng.normal(size=32) + rng.normal(scale=0.5, size=(240, 32))
         if place is not None:
             frames[round(place[0] / STEP) : round(place[1] / STEP)] += wanted[0]
+        frames[200:212] += background[0]  # what is not meant
         rows[name] = frames.astype(np.float32)
     given = [(name, frames, STEP) for name, frames in rows.items()]
     found = find_words(given, unit(wanted), unit(background))
@@ -48,7 +49,8 @@ def test_a_planted_text_is_found_in_whatever_scene_and_ends_where_it_ends():
         if place is None:
             assert not len(shown[name].events)
         else:
-            np.testing.assert_allclose(shown[name].events, [place], atol=1.0)
+            np.testing.assert_allclose(shown[name].events, [place], atol=1.3)
+            assert shown[name].chances[0] > 0.6
     assert all((each.scores >= 0).all() and (each.scores < 1).all() for each in found.values())
 
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actionspan.proposals.segments import temporal_iou
-from actionspan.proposals.selection import found, recall_reached, select
+from actionspan.proposals.selection import distinct, found, recall_reached, select, shares_much
 from actionspan.proposals.settings import SelectionSettings
 
 
@@ -132,3 +132,12 @@ def test_recall_reached_is_the_share_of_thresholds_on_a_line():
 def test_an_instance_is_found_from_half_on():
     tiou = np.array([0.0, 0.4999, 0.5, 1.0], np.float32)
     assert found(tiou).tolist() == [0, 0, 1, 1]
+
+
+def test_two_segments_share_much_by_the_shorter_of_both():
+    segments = np.array([[0.0, 4.0], [10.0, 30.0]])
+    others = np.array([[3.0, 7.0], [1.0, 5.0], [12.0, 13.0]])
+    much = [[False, True, False], [False, False, True]]
+    np.testing.assert_array_equal(shares_much(segments, others, 0.5), much)
+    assert distinct(np.array([[0.0, 4.0], [3.0, 7.0], [1.0, 5.0]]), 0.5, 9) == [0, 1]
+    assert distinct(np.array([[0.0, 4.0], [3.0, 7.0], [1.0, 5.0]]), 0.5, 1) == [0]
