@@ -28,7 +28,8 @@ from actionspan.live.proposing import OnlineProposer
 from actionspan.live.reading import Begin, HandOver, Reader
 from actionspan.live.run import Stream
 from actionspan.live.settings import LearningSettings, Source, StreamSettings
-from actionspan.proposals.model_bundle import load_bundle, write_learned
+from actionspan.proposals.bundle_writing import write_learned
+from actionspan.proposals.model_bundle import load_bundle
 from actionspan.running.determinism import deterministic
 from actionspan.streaming import Pipeline, balance_stages
 from actionspan.video.settings import FrameSettings

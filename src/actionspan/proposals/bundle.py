@@ -40,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Collect a trained model into one file."""
-    from actionspan.proposals.model_bundle import write_bundle
+    from actionspan.proposals.bundle_writing import write_bundle
 
     write_bundle(
         arguments.features,

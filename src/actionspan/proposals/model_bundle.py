@@ -4,34 +4,27 @@ import dataclasses
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from torch import Tensor
 
-from actionspan import __version__
 from actionspan.arrays import Float64
 from actionspan.errors import InputError, brief, naming
 from actionspan.features.extraction import flow_weights
 from actionspan.features.settings import EncoderSettings
-from actionspan.features.store import read_settings, read_transform
 from actionspan.features.transform import Transform, transform_from
-from actionspan.files.torch_files import Part, read_model, read_torch, write_torch
-from actionspan.networks.architecture import architecture
+from actionspan.files.torch_files import Part, read_model
 from actionspan.networks.names import PACKAGED, is_hub
-from actionspan.networks.weights import load_file, load_state
 from actionspan.proposals import evaluator as evaluators
 from actionspan.proposals import segment_classifier as classifiers
 from actionspan.proposals import settings as knobs
 from actionspan.proposals.bundle import SECTIONS, bundle_path
-from actionspan.proposals.density_training import load_density
-from actionspan.proposals.intensity import DensityModel, density_from_state, density_state
+from actionspan.proposals.intensity import DensityModel, density_from_state
 from actionspan.proposals.pgm import candidates_of
-from actionspan.proposals.selection import Calibration, Chosen, choose_cells
-from actionspan.settings import Checked, from_mapping, to_json
+from actionspan.proposals.selection import Chosen, choose_cells
+from actionspan.settings import Checked
 from actionspan.temporal.networks import TemporalNetwork, load_model
 from actionspan.temporal.probabilities import Prediction
 from actionspan.video.optical_flow import hold_weights
@@ -129,92 +122,6 @@ _ENCODING = {"frames": FrameSettings, "flow": FlowSettings, "encoders": EncoderS
 _SECTIONS: dict[str, type[Checked]] = {**_ENCODING, **SECTIONS}
 
 
-def write_bundle(
-    features: Path,
-    temporal: Path,
-    scorer: Path,
-    out: Path,
-    *,
-    classifier: Path | None = None,
-    classified: Path | None = None,
-    ranks: bool = False,
-    **sections: Checked,
-) -> None:
-    """Collect one trained model of a run.
-
-    Args:
-        features: What the network learned from, features.h5 or sequences.h5; it gives the transform
-            and the settings of frames, flow and encoders.
-        temporal: The network's model.pt.
-        scorer: pem.pt or density.pt.
-        out: The file to write.
-        classifier: classifier.pt; without one, proposals get no labels.
-        classified: features.h5, which the classifier sees; None: `features`.
-        ranks: Whether its events have ranks, as it is meant for other footage than it learned from.
-        **sections: Settings of proposals.
-
-    Raises:
-        InputError: The features were made elsewhere, or a file cannot be read.
-    """
-    earlier = read_settings(features)
-    if "encoders" not in earlier:
-        line = "a model of features made elsewhere cannot take videos, so it has no bundle"
-        raise InputError(f"{features}: no settings of encoders: {line}")
-    learned = read_torch(temporal)
-    load_model(learned)
-    transform = _tensors(features)
-    if "mover/mean" not in transform:  # it takes videos without squares
-        earlier["encoders"] |= {"mover": False}
-        earlier["frames"] = earlier.get("frames", {}) | {"mover_side": 0}
-    encoders = from_mapping(EncoderSettings, earlier["encoders"])
-    flow = from_mapping(FlowSettings, earlier["flow"])
-    content = {
-        "format": FORMAT,
-        "actionspan_version": __version__,
-        "settings": to_json(json.dumps(earlier), **sections),
-        "transform": transform,
-        # without the ids of the training videos
-        "temporal": {key: value for key, value in learned.items() if key != "parts"},
-        "weights": _read_weights(encoders, flow),
-        **({"ranks": True} if ranks else {}),
-    }
-    if "format" in read_model(scorer):  # an evaluator's file has none
-        content["density"] = density_state(load_density(scorer))
-    else:
-        content["evaluator"] = evaluators.evaluator_state(evaluators.load_evaluator(scorer))
-    if classifier is not None:
-        loaded = classifiers.load_classifier(classifier)
-        content["classifier"] = classifiers.classifier_state(loaded)
-        if classified not in (None, features):
-            content["classified"] = _tensors(classified)
-    _settings(Part(content, str(out)))
-    write_torch(out, content)
-
-
-def write_learned(bundle: Path, network: TemporalNetwork, out: Path) -> None:
-    """Write a bundle's file with the weights that its network has now."""
-    content = read_torch(bundle)
-    temporal = {**content["temporal"], "state_dict": network.state_dict()}
-    write_torch(out, {**content, "temporal": temporal})
-
-
-def carry_on(path: Path, base: Path, own: float, weight: float) -> None:
-    """Let a bundle's file carry on from another, of a density, see `Base`.
-
-    Raises:
-        InputError: One of them cannot be read.
-    """
-    mixed = {**read_torch(base), "mixture": [own, weight]}
-    write_torch(path, {**read_torch(path), "base": mixed})
-
-
-def calibrate_bundle(path: Path, out: Path, calibration: Calibration, *, ranks: bool) -> None:
-    """Write a bundle whose events have other chances, or ranks instead."""
-    content = read_torch(path)
-    density = {**content["density"], "calibration": list(calibration)}
-    write_torch(out, {**content, "density": density, "ranks": ranks})
-
-
 def load_bundle(path: Path) -> Bundle:
     """Read a file that `write_bundle` wrote, or `model.pt` in a folder.
 
@@ -243,10 +150,10 @@ def _built(part: Part, path: Path) -> Bundle:
     """Return the model of a file, without its base."""
     if "format" not in part or part["format"].value != FORMAT:
         raise InputError(f"{path}: {_UNREADABLE}")
-    settings = _settings(part)
+    settings = settings_of(part)
     held = part["weights"].entries() if "weights" in part else {}
     weights = {stream: each.tensors() for stream, each in held.items()}
-    named = _named_weights(settings["encoders"], settings["flow"])
+    named = named_weights(settings["encoders"], settings["flow"])
     for stream, (_, name) in named.items():
         if stream not in weights:
             line = f"names weights {brief(str(name))} for {stream} that it does not hold"
@@ -300,7 +207,7 @@ def _widths(transform: Transform) -> dict[str, int]:
     return {stream: len(fitted.mean) for stream, fitted in transform.streams.items()}
 
 
-def _named_weights(encoders: EncoderSettings, flow: FlowSettings) -> dict[str, tuple[str, Path]]:
+def named_weights(encoders: EncoderSettings, flow: FlowSettings) -> dict[str, tuple[str, Path]]:
     """Return the network of each stream whose weights are not its package's, and their path."""
     named: dict[str, tuple[str, Path | None]] = {"raft": (flow.algorithm, flow.weights)}
     if encoders.source != "motion":
@@ -318,26 +225,8 @@ def _named_weights(encoders: EncoderSettings, flow: FlowSettings) -> dict[str, t
     }
 
 
-def _read_weights(encoders: EncoderSettings, flow: FlowSettings) -> dict[str, dict[str, Tensor]]:
-    """Return the parameters of each network whose weights are not its package's."""
-
-    @cache  # streams may share a network: the file then holds its weights once
-    def read(network: str, path: Path) -> dict[str, Tensor]:
-        if network == "raft":
-            return load_file(path, wrappers=())
-        return load_state(network, path, architecture(network).last)
-
-    named = _named_weights(encoders, flow)
-    return {stream: read(*network) for stream, network in named.items()}
-
-
-def _tensors(features: Path) -> dict[str, torch.Tensor]:
-    """Return the transform of a file of features."""
-    arrays = read_transform(features).to_arrays()
-    return {name: torch.from_numpy(np.array(values)) for name, values in arrays.items()}
-
-
-def _settings(part: Part) -> dict[str, Any]:
+def settings_of(part: Part) -> dict[str, Any]:
+    """Return the settings of a bundle by section, or raise InputError."""
     try:
         given = json.loads(part["settings"].text(most=100_000))
     except (ValueError, RecursionError):

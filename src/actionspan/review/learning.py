@@ -32,16 +32,11 @@ from actionspan.files.storage import write_json
 from actionspan.proposals import selection
 from actionspan.proposals import settings as knobs
 from actionspan.proposals.bundle import SECTIONS, included_model
+from actionspan.proposals.bundle_writing import calibrate_bundle, carry_on, write_bundle
 from actionspan.proposals.classifier import train_on_features
 from actionspan.proposals.density_training import train_density
 from actionspan.proposals.grouping import group_proposals
-from actionspan.proposals.model_bundle import (
-    Bundle,
-    calibrate_bundle,
-    carry_on,
-    load_bundle,
-    write_bundle,
-)
+from actionspan.proposals.model_bundle import Bundle, load_bundle
 from actionspan.proposals.segments import Row, label_rows, result_rows
 from actionspan.proposals.selection import Calibration, calibrate, distinct_events, right_events
 from actionspan.propose.proposer import class_scores_of, predicted
