@@ -57,7 +57,7 @@ class Knob:
     also: float | str | None = None  # a value that is allowed too, outside these bounds
     choices: tuple[Any, ...] = ()  # the values allowed; by default those of a Literal
     pattern: str = ""  # texts that are allowed beside the choices
-    like: str = ""  # these texts in words
+    like: str = ""  # what these texts are, for messages
     fewest: int = 0  # items of a list, or characters of a text
     rising: bool = False  # each number of a list is greater than the number before
 

@@ -26,7 +26,7 @@ _MADE_BY = "find"  # results of another search are replaced
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's flags."""
     add = parser.add_argument
-    what = "what to search for in words (with --encoder), then video files, or folders of them"
+    what = "a text to search for (with --encoder), then video files, or folders of them"
     add("videos", nargs="+", metavar="[WORDS] VIDEO", help=what)
     like = (
         "marked segments in place of words, such as corrections.csv of a page or annotations in "

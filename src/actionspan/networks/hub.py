@@ -39,7 +39,7 @@ class Source(NamedTuple):
     """Where an encoder comes from."""
 
     name: str  # as it was asked for
-    library: str  # timm or transformers
+    package: str  # timm or transformers
     model: str  # what the library calls it: a model's name, or a folder
     weights: tuple[Path, ...]
     prepares: str  # what says how pictures are prepared, and how the network is built
@@ -106,7 +106,7 @@ def load(source: Source, layer: int | None, pooling: str) -> HubNetwork:
     """
     from actionspan.networks import hub_images
 
-    build = hub_images.timm_network if source.library == "timm" else hub_images.hf_network
+    build = hub_images.timm_network if source.package == "timm" else hub_images.hf_network
     with telling(source.name):
         network, inputs = build(source, layer, pooling)
         network.eval().requires_grad_(False)

@@ -18,7 +18,7 @@ def text_vectors(source: Source, texts: Sequence[str]) -> Float32:
         InputError: The model knows no words, or its tokenizer is not here.
     """
     unknown = "knows no words; give a model of pictures and words, such as CLIP or SigLIP"
-    if source.library != "transformers":
+    if source.package != "transformers":
         raise InputError(f"{source.name}: {unknown}")
     from transformers import AutoModel, AutoTokenizer
 
