@@ -18,12 +18,14 @@ from actionspan.features.encoders import Encoder, located, pinned
 from actionspan.features.settings import EncoderSettings
 from actionspan.live import encoding as live
 from actionspan.live.encoding import encoding_chain, message_of
+from actionspan.networks import hub
 from actionspan.networks.hub import find_source
 from actionspan.video.settings import FlowSettings, FrameSettings
 from actionspan.video.snippets import Snippet, snippets
 from conftest import SHARED_DATA
 
 timm = pytest.importorskip("timm", reason="timm is not installed: uv pip install timm")
+huggingface_hub = pytest.importorskip("huggingface_hub", reason="huggingface_hub is missing")
 transformers = pytest.importorskip(
     "transformers", reason="transformers is not installed: uv pip install transformers"
 )
@@ -313,6 +315,50 @@ def test_weights_that_are_not_here_are_one_line_without_a_network(monkeypatch, n
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     with pytest.raises(InputError, match=message):
         find_source(name)
+
+
+@pytest.fixture
+def repository(tmp_path, monkeypatch):
+    """Return the folder of hf:a/b as it is kept on this machine; a network that is asked fails."""
+    kept = tmp_path / "kept/models--a--b"
+    folder = kept / "snapshots/0123"
+    folder.mkdir(parents=True)
+    (kept / "refs").mkdir()
+    (kept / "refs/main").write_text("0123")
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "kept"))
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    hub._fetched.cache_clear()
+    yield folder
+    hub._fetched.cache_clear()
+
+
+def test_a_repository_that_is_kept_here_is_used_without_a_network(repository, pictures):
+    write_model(repository, "dinov2")
+    settings = pinned(EncoderSettings(rgb_encoder="hf:a/b"))
+    assert located(settings) == settings
+    np.testing.assert_array_equal(
+        encoded(pictures[:1], rgb_encoder="hf:a/b"),
+        encoded(pictures[:1], rgb_encoder=str(repository)),
+    )
+
+
+def test_a_model_from_anywhere_never_has_a_repository_fetched(repository, monkeypatch):
+    write_model(repository, "dinov2")
+    settings = pinned(EncoderSettings(rgb_encoder="hf:a/b"))
+    (repository / "preprocessor_config.json").unlink()  # as a kept repository may lack it
+    hub._fetched.cache_clear()
+    asked = []
+    given = huggingface_hub.snapshot_download
+
+    def watched(*names, **how):
+        asked.append(how)
+        return given(*names, **how)
+
+    monkeypatch.setattr("huggingface_hub.snapshot_download", watched)
+    with pytest.raises(InputError, match="hf:a/b: its weights are not on this machine"):
+        located(settings)
+    assert asked
+    assert all(how["local_files_only"] for how in asked)
 
 
 def test_settings_name_what_is_allowed():

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import cv2
 import h5py
@@ -19,14 +19,11 @@ from actionspan.errors import InputError
 from actionspan.features.settings import EncoderSettings
 from actionspan.networks import runtime
 from actionspan.networks.architecture import Inputs, architecture
-from actionspan.networks.hub import encoder_digest, find_source
+from actionspan.networks.hub import HubNetwork, encoder_digest, find_source, load_network
 from actionspan.networks.names import FROM_TIMM, FROM_TRANSFORMERS, NO_MOTION, is_hub
 from actionspan.networks.weights import fill, fold_batch_norms, load_state, widen
 from actionspan.running.apart import still_working
 from actionspan.video.optical_flow import CODES
-
-if TYPE_CHECKING:
-    from actionspan.networks.hub import HubNetwork
 
 _GRID = 4  # cells a side of the histogram of flow
 _CELL = 12  # points a side of a cell
@@ -139,17 +136,15 @@ class Encoder:
         return runtime.Eager(network, inputs, settings.precision)
 
 
-def hub_network(settings: EncoderSettings) -> "HubNetwork":
+def hub_network(settings: EncoderSettings) -> HubNetwork:
     """Return the RGB network that timm or transformers bring.
 
     Raises:
         InputError: It cannot be had, or its weights are not those of `rgb_digest`.
     """
-    from actionspan.networks.hub import load
-
     pinned(settings)
     source = find_source(settings.rgb_encoder, settings.rgb_weights)
-    return load(source, settings.rgb_layer, settings.rgb_pooling)
+    return load_network(source, settings.rgb_layer, settings.rgb_pooling)
 
 
 def pinned(settings: EncoderSettings) -> EncoderSettings:

@@ -93,7 +93,7 @@ def _file_digest(path: Path, _changed: int) -> str:
     return digest.hexdigest()
 
 
-def load(source: Source, layer: int | None, pooling: str) -> HubNetwork:
+def load_network(source: Source, layer: int | None, pooling: str) -> HubNetwork:
     """Return a network of images in evaluation mode, without gradients, and its preprocessing.
 
     Args:
@@ -199,7 +199,7 @@ def _fetched(name: str, repository: str, *, fetch: bool) -> Path:
     with telling(name, repository):
         with suppress(LocalEntryNotFoundError):
             folder = Path(snapshot_download(repository, local_files_only=True))
-            if not fetch or _is_whole(folder, pictures=name.startswith(FROM_TRANSFORMERS)):
+            if _is_whole(folder, pictures=name.startswith(FROM_TRANSFORMERS)):
                 return folder
         if not fetch:
             raise LocalEntryNotFoundError(repository)
