@@ -3,17 +3,19 @@ r"""What encoders of timm and transformers cost: CPU seconds a frame, and memory
     python benchmarks/encoders.py
 
 Networks have their usual size and random weights, which cost what trained ones do, but are made
-here. Each is measured in a process of its own on one thread, with 48 frames of 256 × 340 in batches
-of 16, preprocessing included; ours are computed by PyTorch too, for comparison.
+here. Each is measured in a process of its own on one thread, with frames of 256 × 340, preprocessing
+included: pictures in three batches of 16, clips one by one, three of them. Ours are computed by
+PyTorch too, for comparison.
 
-Prints a Markdown table: features, millions of parameters, CPU milliseconds a frame (median of three
-batches), and the most memory that the process took.
+Prints a Markdown table: features, frames seen at once, millions of parameters, CPU milliseconds a
+frame (median of three), and the most memory that the process took.
 """
 
 import sys
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -21,11 +23,16 @@ from typing import Any
 import numpy as np
 import torch
 
-_FRAMES = 48
+_SHAPE = (256, 340, 3)
+_TIMES = 3
 
 
 def transformers_model(
-    family: str, processor: str, size: dict[str, int] | None = None, **changes: Any
+    family: str,
+    processor: str,
+    size: dict[str, int] | None = None,
+    key: str = "rgb_encoder",
+    **changes: Any,
 ) -> Callable[[Path], dict]:
     """Return what writes a model of a family into a folder."""
 
@@ -36,9 +43,14 @@ def transformers_model(
         transformers.AutoModel.from_config(config).save_pretrained(folder)
         how = {"size": size} if size else {}
         getattr(transformers, processor)(**how).save_pretrained(folder)
-        return {"rgb_encoder": str(folder)}
+        return {key: str(folder)}
 
     return write
+
+
+def clip_model(family: str, processor: str, **changes: Any) -> Callable[[Path], dict]:
+    """Return what writes a model of clips into a folder."""
+    return transformers_model(family, processor, key="clip_encoder", **changes)
 
 
 def timm_model(name: str) -> Callable[[Path], dict]:
@@ -67,41 +79,53 @@ MODELS: dict[str, Callable[[Path], dict]] = {
     "timm:convnext_tiny": timm_model("convnext_tiny"),
     "timm:vit_small_patch14_dinov2": timm_model("vit_small_patch14_dinov2"),
     "timm:tf_efficientnet_lite2": timm_model("tf_efficientnet_lite2"),
+    "VideoMAE B/16": clip_model("videomae", "VideoMAEVideoProcessor"),
+    "TimeSformer B/16": clip_model("timesformer", "TimesformerVideoProcessor"),
+    "X-CLIP B/32": clip_model("xclip", "CLIPImageProcessor"),
+    "V-JEPA 2 L/16": clip_model("vjepa2", "VJEPA2VideoProcessor"),
 }
 
 
-def measure(settings: dict) -> tuple[int, float, float, float]:
-    """Return features, millions of parameters, milliseconds a frame, and megabytes."""
+def measure(settings: dict) -> tuple[int, int, float, float, float]:
+    """Return features, frames at once, millions of parameters, ms a frame, and megabytes."""
+    from actionspan.features.clips import ClipEncoder
     from actionspan.features.encoders import Encoder
     from actionspan.features.settings import EncoderSettings
 
     torch.set_num_threads(1)
     chosen = EncoderSettings(device="cpu", **settings)
-    encoder = Encoder(chosen.rgb_encoder, chosen.rgb_weights, chosen, 3)
-    frames = np.random.default_rng(0).integers(0, 256, (_FRAMES, 256, 340, 3), np.uint8)
+    encoder: Any
+    if chosen.clip_encoder == "none":
+        encoder = Encoder(chosen.rgb_encoder, chosen.rgb_weights, chosen, 3)
+        seen, count, run = 1, chosen.batch_size, encoder.batch
+    else:
+        encoder = ClipEncoder(chosen)
+        seen = count = encoder.windows.length
+        run = partial(encoder.window, rows=np.arange(count))
+    frames = np.random.default_rng(0).integers(0, 256, (count, *_SHAPE), np.uint8)
     taken = []
-    for start in range(0, _FRAMES, chosen.batch_size):
+    for _ in range(_TIMES):
         started = time.process_time()
-        encoder.batch(frames[start : start + chosen.batch_size])
-        taken.append((time.process_time() - started) / chosen.batch_size)
+        run(frames)
+        taken.append((time.process_time() - started) / count)
     network: Any = encoder.run
     parameters = sum(each.numel() for each in network.network.parameters())
     status = Path("/proc/self/status").read_text(encoding="ascii")
     memory = int(status.split("VmHWM:")[1].split()[0]) / 1024  # getrusage has the parent's too
-    return encoder.features, parameters / 1e6, 1000 * float(np.median(taken)), memory
+    return encoder.features, seen, parameters / 1e6, 1000 * float(np.median(taken)), memory
 
 
 def main() -> None:
     """Print the table."""
-    print("| encoder | features | million parameters | CPU ms a frame | memory, MB |")
-    print("|---|---:|---:|---:|---:|")
+    print("| encoder | features | frames | million parameters | CPU ms a frame | memory, MB |")
+    print("|---|---:|---:|---:|---:|---:|")
     context = get_context("spawn")
     for name, write in MODELS.items():
         with tempfile.TemporaryDirectory() as folder:
             settings = write(Path(folder))
             with context.Pool(1) as pool:
                 found = pool.apply(measure, (settings,))
-        cells = f"{found[0]:,} | {found[1]:.1f} | {found[2]:.0f} | {found[3]:,.0f}"
+        cells = f"{found[0]:,} | {found[1]} | {found[2]:.1f} | {found[3]:.0f} | {found[4]:,.0f}"
         print(f"| {name} | {cells} |", flush=True)
 
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from actionspan.errors import InputError
-from actionspan.features.clips import ClipEncoder, Clips, read_clips, window_at
+from actionspan.features.clips import ClipEncoder, Clips, Windows, read_clips
 from actionspan.features.collect import collect
 from actionspan.features.extraction import TwoStream, extract
 from actionspan.features.settings import EncoderSettings, RescaleSettings
@@ -63,7 +63,8 @@ def flat_frames(levels) -> np.ndarray:
 @pytest.mark.parametrize("count", [1, 7, 8, 9, 64, 65, 120, 300])
 def test_windows_cover_a_video_once(count, window, stride):
     margin = (window - stride) // 2
-    windows = [window_at(start, count, window, stride) for start in range(0, count, stride)]
+    cut = Windows(window, stride, each=8)
+    windows = [cut.at(start, count) for start in range(0, count, stride)]
     assert all(len(one) % 8 == 0 and len(one) <= window for one in windows)
     kept = np.concatenate([one[margin : len(one) - margin] for one in windows])
     assert kept[:count].tolist() == list(range(count))

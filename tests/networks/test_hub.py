@@ -187,20 +187,20 @@ def test_a_models_encoder_is_where_it_is_said_to_be_and_no_path_of_it_is_opened(
     settings = pinned(EncoderSettings(rgb_encoder=str(tmp_path / "mine")))
     with pytest.raises(InputError, match=r"its encoder is .*mine; say where by --encoder"):
         located(settings)
-    assert located(settings, str(tmp_path / "mine")) == settings
+    assert located(settings, [str(tmp_path / "mine")]) == settings
     monkeypatch.chdir(tmp_path)
-    assert located(settings, "mine").rgb_digest == settings.rgb_digest  # as a person types it
+    assert located(settings, ["mine"]).rgb_digest == settings.rgb_digest  # as a person types it
     with pytest.raises(InputError, match="--encoder other: timm:MODEL, hf:ORGANISATION/MODEL or"):
-        located(settings, "other")
+        located(settings, ["other"])
     _, file = write_timm(tmp_path, "test_vit2")
     by_name = pinned(EncoderSettings(rgb_encoder="timm:test_vit2", rgb_weights=file))
-    assert located(by_name, str(file)) == by_name
+    assert located(by_name, [str(file)]) == by_name
     with pytest.raises(InputError, match="say where by --encoder"):
         located(by_name)
     with pytest.raises(InputError, match="has no digest"):
         located(EncoderSettings(rgb_encoder="hf:a/b"))
     with pytest.raises(InputError, match="the model has encoders of its own"):
-        located(EncoderSettings(), "hf:a/b")
+        located(EncoderSettings(), ["hf:a/b"])
 
 
 def broken(folder):

@@ -1,12 +1,15 @@
 """The clip stream: a network of video that sees consecutive frames at its own rate.
 
-The network runs over windows of `clip_window` samples, one every `clip_stride`. It gives a vector
-for every 8 samples. The vectors of the middle `clip_stride` samples of each window are kept: those
-nearer to its ends know too little of what is before or after. The windows of a video thus give a
-vector for every 8 samples from its first to its last; samples beyond its ends repeat the outermost
-one. A snippet gets the vector at its centre, linearly interpolated in time.
+The network runs over windows of samples, one every `clip_stride`. I3D gives a vector for every 8
+samples. The vectors of the middle `clip_stride` samples of each window are kept: those nearer to
+its ends know too little of what is before or after. Networks of transformers give one vector a
+window, for these samples. The windows of a video thus give evenly spaced vectors from its first
+sample to its last; samples beyond its ends repeat the outermost one. A snippet gets the vector at
+its centre, linearly interpolated in time.
 """
 
+from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import h5py
@@ -18,7 +21,8 @@ from actionspan.features import encoders
 from actionspan.features.settings import SAMPLES_A_VECTOR, EncoderSettings
 from actionspan.features.steps import interpolate
 from actionspan.networks.architecture import Inputs, architecture
-from actionspan.networks.runtime import Eager
+from actionspan.networks.names import is_hub
+from actionspan.networks.runtime import Eager, ToPixels
 from actionspan.running.apart import still_working
 
 
@@ -45,14 +49,26 @@ def read_clips(group: h5py.Group) -> Clips:
     return Clips(group["clip"], group["clip_row"][:], rate, group["time"][:])
 
 
-def window_at(start: int, count: int, window: int, stride: int) -> Int64:
-    """Return the samples of the window from `start`, 0, `stride`, …, of a video of `count` samples.
+class Windows(NamedTuple):
+    """The windows of a video, in samples."""
 
-    The last window is as short as what is left of the video allows.
-    """
-    margin, each = (window - stride) // 2, SAMPLES_A_VECTOR
-    kept = min(stride, -(-(count - start) // each) * each)
-    return np.clip(np.arange(start - margin, start + kept + margin), 0, count - 1)
+    length: int
+    stride: int  # from one to the next; a window's vectors are those of its middle stride
+    each: int  # samples for which there is a vector
+
+    @property
+    def before(self) -> int:
+        """The samples of a window before its middle stride."""
+        return (self.length - self.stride) // 2
+
+    def at(self, start: int, count: int) -> Int64:
+        """Return the samples of the window from `start`, 0, `stride`, …, of a video of `count`.
+
+        The last window is as short as what is left of the video allows.
+        """
+        kept = min(self.stride, -(-(count - start) // self.each) * self.each)
+        first = start - self.before
+        return np.clip(np.arange(first, first + self.length - self.stride + kept), 0, count - 1)
 
 
 class ClipEncoder:
@@ -60,38 +76,50 @@ class ClipEncoder:
 
     def __init__(self, settings: EncoderSettings, weights: encoders.Weights = None) -> None:
         encoder = settings.clip_encoder
-        self.settings = settings
-        weights = settings.clip_weights if weights is None else weights
-        network, self.features = encoders.build_network(encoder, weights, 3, settings.source)
+        inputs: ToPixels
+        self.pictures: Callable[[UInt8], UInt8] = np.asarray
+        if is_hub(encoder):
+            found = encoders.hub_network(settings, "clip")
+            network, self.features, inputs = found.network, found.features, found.inputs
+            inputs.device = encoders.device_of(settings)
+            stride = min(settings.clip_stride, found.frames)
+            self.windows = Windows(found.frames, stride, each=stride)
+        else:
+            weights = settings.clip_weights if weights is None else weights
+            network, self.features = encoders.build_network(encoder, weights, 3, settings.source)
+            inputs = Inputs(architecture(encoder), 3, encoders.device_of(settings))
+            size, crop = settings.clip_size, settings.crop
+            self.pictures = partial(encoders.frames_to_batch, size=size, crop=crop)
+            length, stride = settings.clip_window, settings.clip_stride
+            self.windows = Windows(length, stride, SAMPLES_A_VECTOR)
         # OpenVINO takes 11 s to compile i3d, and more memory to compute it.
-        inputs = Inputs(architecture(encoder), 3, encoders.device_of(settings))
         self.run = Eager(network, inputs, settings.precision)
 
     def vectors(self, frames: encoders.Snippets, rows: Int64) -> Float32:
-        """Return a vector for every 8 samples, (M / 8 rounded up, features)."""
-        count, stride, window = len(rows), self.settings.clip_stride, self.settings.clip_window
-        windows = [window_at(start, count, window, stride) for start in range(0, count, stride)]
-        return np.concatenate([self.window(frames, rows[samples]) for samples in windows])
+        """Return a vector for each `windows.each` of M samples, (M / each rounded up, F)."""
+        starts = range(0, len(rows), self.windows.stride)
+        samples = (self.windows.at(start, len(rows)) for start in starts)
+        return np.concatenate([self.window(frames, rows[window]) for window in samples])
 
     def __call__(self, clips: Clips) -> Float32:
         """Encode a video, (T, features)."""
-        return at_times(self.vectors(clips.frames, clips.rows), clips.rate, clips.times)
+        return self.at_times(self.vectors(clips.frames, clips.rows), clips.rate, clips.times)
 
     def window(self, frames: encoders.Snippets, rows: Int64) -> Float32:
         """Return the vectors that are kept of one window, given the frame of each sample."""
-        settings = self.settings
-        margin = (settings.clip_window - settings.clip_stride) // 2 // SAMPLES_A_VECTOR  # vectors
         still_working()
         first, end = int(rows.min()), int(rows.max()) + 1
-        pictures = encoders.frames_to_batch(frames[first:end], settings.clip_size, settings.crop)
-        vectors: Float32 = self.run(pictures[rows - first][None])[0]
-        return vectors[margin : len(vectors) - margin]
+        clip = self.pictures(frames[first:end])[rows - first]
+        vectors: Float32 = self.run(clip[None])
+        if vectors.ndim == 2:
+            return vectors
+        before = self.windows.before // self.windows.each
+        return vectors[0, before : vectors.shape[1] - before]
 
-
-def at_times(vectors: Float32, rate: float, times: Float64) -> Float32:
-    """Return vectors, one for every 8 samples, at the centres (T,) of snippets in seconds."""
-    middles = np.arange(len(vectors)) * SAMPLES_A_VECTOR + (SAMPLES_A_VECTOR - 1) / 2
-    return interpolate(vectors, np.asarray(middles / rate, np.float64), times)
+    def at_times(self, vectors: Float32, rate: float, times: Float64) -> Float32:
+        """Return the vectors of a video at the centres (T,) of its snippets in seconds."""
+        middles = np.arange(len(vectors)) * self.windows.each + (self.windows.each - 1) / 2
+        return interpolate(vectors, np.asarray(middles / rate, np.float64), times)
 
 
 class ClipStream:
@@ -110,10 +138,10 @@ class ClipStream:
 
     def take(self, picture: UInt8, samples: int) -> None:
         """Take the next picture that is kept, and how many samples show it."""
-        settings = self.encoder.settings
+        windows = self.encoder.windows
         self._rows += [self._first + len(self._pictures)] * samples
         self._pictures.append(picture)
-        reach = (settings.clip_window + settings.clip_stride) // 2  # of a window from its start
+        reach = windows.length - windows.before  # of a window from its start
         while len(self._rows) >= self._start + reach:
             self._encode()
 
@@ -121,17 +149,16 @@ class ClipStream:
         """Return the vectors (T, features) at the centres of the video's snippets in seconds."""
         while self._start < len(self._rows):
             self._encode()
-        return at_times(np.concatenate(self._found), rate, times)
+        return self.encoder.at_times(np.concatenate(self._found), rate, times)
 
     def _encode(self) -> None:
-        window, stride = self.encoder.settings.clip_window, self.encoder.settings.clip_stride
-        rows = np.asarray(self._rows, np.int64)
-        samples = window_at(self._start, len(rows), window, stride)
+        windows, rows = self.encoder.windows, np.asarray(self._rows, np.int64)
+        samples = windows.at(self._start, len(rows))
         pictures = np.stack(self._pictures)
         self._found.append(self.encoder.window(pictures, rows[samples] - self._first))
         # drop the pictures before the next window
-        self._start += stride
-        next_sample = max(self._start - (window - stride) // 2, 0)
+        self._start += windows.stride
+        next_sample = max(self._start - windows.before, 0)
         if next_sample < len(rows):
             needed = int(rows[next_sample])
             del self._pictures[: needed - self._first]

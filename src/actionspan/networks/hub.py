@@ -10,6 +10,7 @@ import difflib
 import hashlib
 import importlib
 import json
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import lru_cache
@@ -31,7 +32,11 @@ _WEIGHTS = (
     *("model.safetensors", "model-*.safetensors"),
     *("pytorch_model.bin", "pytorch_model-*.bin"),
 )
-_PREPARES = ("preprocessor_config.json", "processor_config.json")  # pictures for transformers
+_PREPARES = tuple(  # pictures and clips for transformers
+    f"{kind}_config.json" for kind in ("preprocessor", "processor", "video_preprocessor")
+)
+LOCAL: Any = {"local_files_only": True, "trust_remote_code": False}
+"""How transformers loads a model: from this machine, and no code of its own."""
 _BLOCK = 1 << 24  # bytes hashed at once
 
 
@@ -46,11 +51,12 @@ class Source(NamedTuple):
 
 
 class HubNetwork(NamedTuple):
-    """A network that gives vectors, and what turns pictures into what it sees."""
+    """A network that gives vectors, and what turns pictures or clips into what it sees."""
 
-    network: nn.Module  # (B, 3, h, w) pixels to (B, features)
+    network: nn.Module  # (B, 3, h, w) pixels, or (B, T, 3, h, w) of a clip, to (B, features)
     inputs: "HubInputs"
     features: int
+    frames: int = 1  # T, of a clip
 
 
 def find_source(name: str, weights: Path | None = None, *, fetch: bool = True) -> Source:
@@ -93,32 +99,44 @@ def _file_digest(path: Path, _changed: int) -> str:
     return digest.hexdigest()
 
 
-def load_network(source: Source, layer: int | None, pooling: str) -> HubNetwork:
-    """Return a network of images in evaluation mode, without gradients, and its preprocessing.
+def load_network(
+    source: Source, layer: int | None, pooling: str, *, clips: bool = False
+) -> HubNetwork:
+    """Return a network in evaluation mode, without gradients, and its preprocessing.
 
     Args:
         source: Where it is.
         layer: Whose output is pooled; None: the last.
         pooling: `auto`, `cls` or `mean`, see `EncoderSettings.rgb_pooling`.
+        clips: Whether it is one of clips, not of pictures.
 
     Raises:
         InputError: The weights do not fit, or the network has no such layer or pooling.
     """
-    from actionspan.networks import hub_images
+    from actionspan.networks import hub_clips, hub_images
 
-    build = hub_images.timm_network if source.package == "timm" else hub_images.hf_network
+    network: nn.Module
+    inputs: HubInputs
+    frames = 1
+    shape: tuple[int, ...] = (1, 64, 64, 3)
     with telling(source.name):
-        network, inputs = build(source, layer, pooling)
+        if clips:
+            network, inputs, frames = hub_clips.clip_network(source, layer, pooling)
+            shape = (1, frames, 64, 64, 3)
+        elif source.package == "timm":
+            network, inputs = hub_images.timm_network(source, layer, pooling)
+        else:
+            network, inputs = hub_images.hf_network(source, layer, pooling)
         network.eval().requires_grad_(False)
-        levels = torch.arange(64 * 64 * 3) * 37 % 256  # any picture with something in it
-        sample = inputs(levels.to(torch.uint8).view(1, 64, 64, 3))
+        levels = torch.arange(math.prod(shape)) * 37 % 256  # any picture with something in it
+        sample = inputs(levels.to(torch.uint8).view(shape))
         with torch.inference_mode():
             vectors, again = network(sample), network(sample)
     if not torch.equal(vectors, again):
         raise InputError(f"{source.name}: gives other vectors each time")
     if vectors.ndim != 2:
         raise InputError(f"{source.name}: gives {vectors.ndim - 1} axes a picture, not a vector")
-    return HubNetwork(network, inputs, vectors.shape[1])
+    return HubNetwork(network, inputs, vectors.shape[1], frames)
 
 
 def _of_timm(name: str, weights: Path | None, *, fetch: bool) -> Source:

@@ -1,7 +1,7 @@
 """Networks of timm and transformers as modules from pixels to vectors."""
 
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ from PIL import Image
 from torch import Tensor, nn
 
 from actionspan.errors import InputError
-from actionspan.networks.hub import Source
+from actionspan.networks.hub import LOCAL, Source
 
 
 class HubInputs:
@@ -21,12 +21,12 @@ class HubInputs:
         self.device = torch.device("cpu")
 
     def __call__(self, batch: Tensor) -> Tensor:
-        """Convert (B, h, w, 3) uint8 RGB to (B, 3, h', w') float32."""
+        """Convert (B, …, h, w, 3) uint8 RGB to (B, …, 3, h', w') float32."""
         return self.prepared(list(batch.numpy())).to(self.device)
 
     @abstractmethod
     def prepared(self, pictures: list[Any]) -> Tensor:
-        """Prepare (h, w, 3) pictures."""
+        """Prepare (h, w, 3) pictures, or clips of them."""
 
 
 class _TimmInputs(HubInputs):
@@ -44,11 +44,15 @@ class _HfInputs(HubInputs):
         self.processor = processor
 
     def prepared(self, pictures: list[Any]) -> Tensor:
-        made = self.processor(images=pictures, return_tensors="pt")
-        if set(made) != {"pixel_values"}:
-            raise InputError(f"takes {', '.join(sorted(made))}; pixels alone can be given")
-        pixels: Tensor = made["pixel_values"]
-        return pixels.float()
+        return pixels_of(self.processor(images=pictures, return_tensors="pt"))
+
+
+def pixels_of(made: Mapping[str, Tensor]) -> Tensor:
+    """Return what a processor of transformers made of pictures or of a clip."""
+    if set(made) not in ({"pixel_values"}, {"pixel_values_videos"}):
+        raise InputError(f"takes {', '.join(sorted(made))}; pixels alone can be given")
+    (pixels,) = made.values()
+    return pixels.float()
 
 
 def timm_network(
@@ -100,18 +104,25 @@ def _check_whole(source: Source, missing: list[str]) -> None:
 
 def hf_network(source: Source, layer: int | None, pooling: str) -> tuple["HfVectors", HubInputs]:
     """Return a model of transformers with its weights, and its own image processor."""
-    from transformers import AutoImageProcessor, AutoModel
+    from transformers import AutoImageProcessor
 
-    given = {"local_files_only": True, "trust_remote_code": False}
     preparing: Any = AutoImageProcessor
-    processor = preparing.from_pretrained(source.model, **given)
-    model, about = AutoModel.from_pretrained(
-        source.model, **given, output_loading_info=True, dtype=torch.float32
-    )
-    missing = about["missing_keys"]
-    _check_whole(source, [name for name in missing if not name.startswith("pooler.")])
+    processor = preparing.from_pretrained(source.model, **LOCAL)
+    model, missing = hf_model(source)
     vectors = HfVectors(model, source.name, layer, pooling, has_pooler=not missing)
     return vectors, _HfInputs(processor)
+
+
+def hf_model(source: Source) -> tuple[Any, list[str]]:
+    """Return a model of transformers in float32, and which weights of its pooler are missing."""
+    from transformers import AutoModel
+
+    model, about = AutoModel.from_pretrained(
+        source.model, **LOCAL, output_loading_info=True, dtype=torch.float32
+    )
+    missing = list(about["missing_keys"])
+    _check_whole(source, [name for name in missing if not name.startswith("pooler.")])
+    return model, missing
 
 
 class TimmVectors(nn.Module):

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from actionspan.arrays import Float32
 from actionspan.errors import InputError
-from actionspan.networks.hub import Source, telling
+from actionspan.networks.hub import LOCAL, Source, telling
 
 
 def text_vectors(source: Source, texts: Sequence[str]) -> Float32:
@@ -22,12 +22,11 @@ def text_vectors(source: Source, texts: Sequence[str]) -> Float32:
         raise InputError(f"{source.name}: {unknown}")
     from transformers import AutoModel, AutoTokenizer
 
-    given: Any = {"local_files_only": True, "trust_remote_code": False}
     with telling(source.name):
-        model: Any = AutoModel.from_pretrained(source.model, **given, dtype=torch.float32).eval()
+        model: Any = AutoModel.from_pretrained(source.model, **LOCAL, dtype=torch.float32).eval()
         if not hasattr(model, "get_text_features"):
             raise InputError(f"{source.name}: {unknown}")
-        tokenizer: Any = AutoTokenizer.from_pretrained(source.model, **given)
+        tokenizer: Any = AutoTokenizer.from_pretrained(source.model, **LOCAL)
         longest = model.config.text_config.max_position_embeddings
         # SigLIP's text model was trained on texts of full length, and reads its last token
         whole = model.config.model_type.startswith("siglip")

@@ -80,8 +80,10 @@ class Eager:
     made_by = "eager"
 
     def __init__(self, network: nn.Module, inputs: ToPixels, precision: str) -> None:
-        clips = any(isinstance(layer, nn.Conv3d) for layer in network.modules())
-        layout = torch.channels_last_3d if clips else torch.channels_last
+        layouts = {4: torch.channels_last, 5: torch.channels_last_3d}
+        axes = {values.ndim for values in network.state_dict().values()} & layouts.keys()
+        # networks with both, such as V-JEPA's, can have neither
+        layout = layouts[min(axes)] if len(axes) == 1 else torch.preserve_format
         self.network = network.to(inputs.device).to(memory_format=layout)  # type: ignore[call-overload]
         self.inputs = inputs
         self.dtype = getattr(torch, precision) if precision != "float32" else None

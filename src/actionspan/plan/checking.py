@@ -36,6 +36,7 @@ _LIMITS = {
 }
 
 _LONGEST_NAME, _LONGEST_PATH = 255, 4095  # bytes, on Linux
+_CLIP_SIDE = 224  # pixels that networks of clips see, most of them
 _SHOWN = 300  # characters of a value
 _DEEPEST = 8  # levels, more than the schema has: an alias of YAML can hold itself
 
@@ -133,7 +134,12 @@ def _problems(config: Mapping[str, Any]) -> Iterator[str]:
         except ValueError as error:
             yield f"{stage}: {error}"
     encoders, side = config["features"]["encoders"], config["video"]["frames"]["clip_side"]
-    if encoders["clip_encoder"] != "none" and encoders["clip_size"] > side:
+    if is_hub(encoders["clip_encoder"]) and side < _CLIP_SIDE:
+        yield (
+            f"video.frames.clip_side: {side} is less than {encoders['clip_encoder']} sees; give "
+            f"{_CLIP_SIDE} or what its processor says"
+        )
+    if encoders["clip_encoder"] == "i3d" and encoders["clip_size"] > side:
         yield (
             f"features.encoders.clip_size: {encoders['clip_size']} is more than "
             f"video.frames.clip_side, {side}: the frames would be enlarged; raise clip_side"

@@ -52,7 +52,9 @@ class FeaturesPlan:
         self.frames["clips"] = clips
         self.frames["mover_side"] = self.encoders["input_size"] if self.encoders["mover"] else 0
         weights = (self.encoders.get(f"{stream}_weights") for stream in ("rgb", "flow", "clip"))
-        self.weights = [*weights_files(*weights), *encoder_files(self.encoders["rgb_encoder"])]
+        named = (self.encoders.get(f"{stream}_encoder", "") for stream in ("rgb", "clip"))
+        brought = [file for name in named for file in encoder_files(name)]
+        self.weights = [*weights_files(*weights), *brought]
         self.flow_weights = weights_files(video["flow"]["weights"])
         # as `features encode` takes them, which has two devices
         renamed = {"device": "flow_device"}

@@ -55,7 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     device = "where the encoders run (default: as when they were trained)"
     add("--device", choices=("auto", "cpu", "cuda"), help=device)
     encoder = "the network of timm or transformers that the model sees by (docs/encoders.md)"
-    add("--encoder", help=encoder)
+    add("--encoder", action="append", default=[], help=f"{encoder}; may be repeated")
 
 
 def run(arguments: argparse.Namespace) -> int:

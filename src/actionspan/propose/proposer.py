@@ -1,7 +1,7 @@
 """A trained model that takes a video file and returns its proposals, for scripts and notebooks."""
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +32,7 @@ class Proposer:
     Args:
         model: `model.pt` or the folder that holds it, such as `results/proposals/span`.
         device: Where the encoders run: auto, cpu or cuda; None: as they were trained.
-        encoder: A network of timm or transformers that the model sees by, where it names a path.
+        encoders: Networks of timm or transformers that the model sees by, where it names a path.
 
     Raises:
         InputError: There is no such file, it is not a complete model, its encoder is not here, or
@@ -40,16 +40,14 @@ class Proposer:
     """
 
     def __init__(
-        self, model: Path | str, *, device: Device | None = None, encoder: str | None = None
+        self, model: Path | str, *, device: Device | None = None, encoders: Sequence[str] = ()
     ) -> None:
         self.path, self.bundle = Path(model), load_bundle(Path(model))
         with naming(self.path):
-            encoders = located(self.bundle.encoders, encoder)
+            found = located(self.bundle.encoders, encoders)
         if device is not None:
-            encoders = dataclasses.replace(encoders, device=device)
-        settings = VideoSettings(
-            frames=self.bundle.frames, flow=self.bundle.flow, encoders=encoders
-        )
+            found = dataclasses.replace(found, device=device)
+        settings = VideoSettings(frames=self.bundle.frames, flow=self.bundle.flow, encoders=found)
         with naming(self.path):
             self._encode = VideoEncoder(settings, self.bundle.weights)
             self._encode.streams.check(self.bundle.widths)
@@ -176,7 +174,7 @@ def _check_finite(values: Float32 | Float64) -> None:
 
 
 def load_model(
-    path: Path | str, *, device: Device | None = None, encoder: str | None = None
+    path: Path | str, *, device: Device | None = None, encoders: Sequence[str] = ()
 ) -> Proposer:
     """Return a trained model: `load_model("results/proposals/span").propose("holiday.mp4")`."""
-    return Proposer(path, device=device, encoder=encoder)
+    return Proposer(path, device=device, encoders=encoders)

@@ -26,7 +26,7 @@ from actionspan.running.progress import video_progress
 from actionspan.running.shards import FaultSettings
 
 # a model, or none, its cores, its device and an encoder that it does not hold
-Loading = tuple[Path | None, int, Device | None, str | None]
+Loading = tuple[Path | None, int, Device | None, Sequence[str]]
 
 
 class Made(NamedTuple):
@@ -110,7 +110,7 @@ _proposer: Any = None  # in a process of its own
 
 
 def _load(
-    model: Path | None, threads: int, device: Device | None, encoder: str | None = None
+    model: Path | None, threads: int, device: Device | None, encoders: Sequence[str] = ()
 ) -> None:
     global _proposer
     if model is None:
@@ -125,7 +125,7 @@ def _load(
 
     keep_freed_memory()
     torch.set_num_threads(threads)
-    _proposer = Proposer(model, device=device, encoder=encoder)
+    _proposer = Proposer(model, device=device, encoders=encoders)
 
 
 def _work(folder: ResultFolder, shown: Shown, task: _Task) -> None:

@@ -1,0 +1,106 @@
+"""Networks of transformers that see clips, as modules from pixels to a vector a clip."""
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from actionspan.errors import InputError
+from actionspan.networks.hub import LOCAL, Source
+from actionspan.networks.hub_images import HubInputs, hf_model, pixels_of
+
+_FRAMES = ("num_frames", "frames_per_clip")  # of a clip, as configurations name it
+
+
+class ClipInputs(HubInputs):
+    """Turns clips of bytes, (B, T, h, w, 3), into (B, T, 3, h', w') as the library does it."""
+
+    def __init__(self, processor: Any, argument: str) -> None:
+        super().__init__()
+        self.processor, self.argument = processor, argument
+
+    def prepared(self, pictures: list[Any]) -> Tensor:
+        """Prepare clips (T, h, w, 3)."""
+        how: dict[str, Any] = {"return_tensors": "pt"}
+        if self.argument == "videos":
+            how["do_sample_frames"] = False  # they are those of a clip already
+        made = [self.processor(**{self.argument: list(clip)}, **how) for clip in pictures]
+        return torch.stack([pixels_of(each).flatten(0, -4) for each in made])
+
+
+def frames_of(config: Any) -> int | None:
+    """Return how many frames a network sees at once; None where it sees pictures."""
+    for part in (config, getattr(config, "vision_config", None)):
+        for key in _FRAMES:
+            if isinstance(found := getattr(part, key, None), int):
+                return found
+    return None
+
+
+def clip_network(
+    source: Source, layer: int | None, pooling: str
+) -> tuple["ClipVectors", ClipInputs, int]:
+    """Return a model of clips with its weights, its own processor, and the frames of a clip."""
+    from transformers import AutoImageProcessor, AutoVideoProcessor
+
+    if source.package != "transformers":
+        raise InputError(f"{source.name}: timm has no networks of clips; name one of transformers")
+    model, missing = hf_model(source)
+    frames = frames_of(model.config)
+    if frames is None:
+        raise InputError(f"{source.name}: sees single pictures; give it as rgb_encoder")
+    preparing: Any = AutoVideoProcessor
+    argument = "videos"
+    try:
+        processor = preparing.from_pretrained(source.model, **LOCAL)
+    except ValueError:  # as of X-CLIP, whose frames are prepared as pictures
+        preparing, argument = AutoImageProcessor, "images"
+        processor = preparing.from_pretrained(source.model, **LOCAL)
+    inputs = ClipInputs(processor, argument)
+    return ClipVectors(model, source.name, layer, pooling, has_pooler=not missing), inputs, frames
+
+
+class ClipVectors(nn.Module):
+    """(B, T, 3, h, w) pixels to (B, F).
+
+    Of a model of videos and words, `auto` is the clip's vector in the space that both share.
+    Otherwise it is what the model itself calls pooled, its class token, or the mean of all tokens.
+    """
+
+    def __init__(
+        self, model: Any, name: str, layer: int | None, pooling: str, *, has_pooler: bool
+    ) -> None:
+        super().__init__()
+        self.model, self.layer, self.pooling = model, layer, pooling
+        self.shared = hasattr(model, "get_video_features")
+        self.has_pooler = has_pooler
+        self.has_token = getattr(model.config, "model_type", "") in ("timesformer", "vivit")
+        self.key, self.how = "pixel_values", {}
+        if self.shared:
+            model.text_model = None  # the words' half is not needed
+            if layer is not None or pooling != "auto":
+                raise InputError(f"clip_layer, clip_pooling: {name} gives one vector a clip")
+        if hasattr(model, "get_vision_features"):  # V-JEPA: the encoder, without its predictor
+            self.key, self.how = "pixel_values_videos", {"skip_predictor": True}
+        layers = getattr(model.config, "num_hidden_layers", None)
+        if layer is not None and layers is not None and -layer > layers:
+            raise InputError(f"clip_layer {layer}: {name} has {layers}")
+        if pooling == "cls" and not self.has_token:
+            raise InputError(f"clip_pooling cls: {name} has no class token; give auto or mean")
+
+    def forward(self, pixels: Tensor) -> Tensor:
+        """Return the vectors."""
+        vectors: Tensor
+        if self.shared:
+            vectors = self.model.get_video_features(pixel_values=pixels).pooler_output
+            return vectors
+        deep = self.layer is not None
+        outputs = self.model(**{self.key: pixels}, **self.how, output_hidden_states=deep)
+        if not deep and self.pooling == "auto" and self.has_pooler:
+            pooled: Tensor | None = outputs.get("pooler_output")
+            if pooled is not None:
+                return pooled
+        hidden: Tensor = outputs.hidden_states[self.layer] if deep else outputs.last_hidden_state
+        if self.has_token and self.pooling != "mean":
+            return hidden[:, 0]
+        return hidden[:, int(self.has_token) :].mean(dim=1)

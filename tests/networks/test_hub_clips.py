@@ -1,0 +1,226 @@
+"""Networks of transformers that see clips: equal to the library called directly."""
+
+import json
+from itertools import islice
+
+import h5py
+import numpy as np
+import pytest
+import torch
+
+from actionspan.demo.data_set import plan_demo
+from actionspan.demo.rendering import render_video
+from actionspan.demo.scenario import DemoSettings
+from actionspan.errors import InputError
+from actionspan.features.clips import ClipEncoder, Clips, read_clips
+from actionspan.features.encoders import located, pinned
+from actionspan.features.one_pass import encode_video
+from actionspan.features.settings import EncoderSettings, VideoSettings
+from actionspan.video.decode import read_frames
+from actionspan.video.settings import FrameSettings
+from actionspan.video.snippets import ClipWriter
+from conftest import SHARED_DATA
+
+huggingface_hub = pytest.importorskip("huggingface_hub", reason="huggingface_hub is missing")
+transformers = pytest.importorskip(
+    "transformers", reason="transformers is not installed: uv pip install transformers"
+)
+
+SMALL = {"hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 2}
+SMALL |= {"intermediate_size": 64, "image_size": 32, "patch_size": 8}
+CUT = {"size": {"shortest_edge": 36}, "crop_size": {"height": 32, "width": 32}}
+FRAMES = 4
+FAMILIES = {
+    "videomae": ("VideoMAEVideoProcessor", CUT, {**SMALL, "num_frames": FRAMES}),
+    "timesformer": ("TimesformerVideoProcessor", CUT, {**SMALL, "num_frames": FRAMES}),
+    "vivit": (
+        "VivitVideoProcessor",
+        CUT,
+        {**SMALL, "num_frames": FRAMES, "tubelet_size": [2, 8, 8]},
+    ),
+    "vjepa2": (
+        "VJEPA2VideoProcessor",
+        {"crop_size": 32},
+        {**SMALL, "crop_size": 32, "frames_per_clip": FRAMES, "pred_hidden_size": 24}
+        | {"pred_num_attention_heads": 2, "pred_num_hidden_layers": 2},
+    ),
+}
+RATE = 10.0  # clip frames a second
+
+
+def write_clip_model(folder, family):
+    """Write a model of random weights with its preprocessing, and return both."""
+    name, sizes, config = FAMILIES[family]
+    torch.manual_seed(0)
+    model = transformers.AutoModel.from_config(transformers.CONFIG_MAPPING[family](**config))
+    model.eval().save_pretrained(folder)
+    processor = getattr(transformers, name)(**sizes)
+    processor.save_pretrained(folder)
+    return model, processor
+
+
+def write_xclip(folder):
+    """Write a model of clips and words of random weights, its frames prepared as pictures."""
+    text = {**SMALL, "vocab_size": 99, "max_position_embeddings": 16}
+    vision = {**SMALL, "num_frames": FRAMES, "mit_hidden_size": 16, "mit_num_attention_heads": 2}
+    vision |= {"mit_intermediate_size": 32, "mit_num_hidden_layers": 1}
+    torch.manual_seed(0)
+    config = transformers.XCLIPConfig(text_config=text, vision_config=vision, projection_dim=16)
+    model = transformers.AutoModel.from_config(config).eval()
+    model.save_pretrained(folder)
+    processor = transformers.CLIPImageProcessor(**CUT)
+    processor.save_pretrained(folder)
+    return model, processor
+
+
+@pytest.fixture(scope="module")
+def video(tmp_path_factory):
+    path = SHARED_DATA / "cycles/videos/004_table_tennis.mp4"
+    if path.is_file():
+        return path
+    (plan,) = plan_demo(DemoSettings(videos=1, shortest_seconds=4.0, longest_seconds=5.0))
+    path = tmp_path_factory.mktemp("video") / plan.name
+    render_video(path, plan)
+    return path
+
+
+@pytest.fixture(scope="module")
+def clips(video, tmp_path_factory) -> Clips:
+    """Return the samples of two seconds of a video, as the video stage keeps them."""
+    settings = FrameSettings(clips=True, clip_rate=RATE, clip_side=48)
+    with h5py.File(tmp_path_factory.mktemp("clips") / "c.h5", "w") as file:
+        group = file.create_group("a")
+        writer = ClipWriter(group, settings)
+        frames = list(islice(read_frames(video), 60))
+        for frame in frames:
+            writer.add(frame)
+        writer.close()
+        group["time"] = np.arange(0.1, frames[-1].seconds, 0.3)
+        found = read_clips(group)
+        return found._replace(frames=found.frames[:])
+
+
+def clip_settings(folder, **changes) -> EncoderSettings:
+    given = {"clip_encoder": str(folder), "flow_encoder": "none", "mover": False, "device": "cpu"}
+    return EncoderSettings(**given | changes)
+
+
+def expected_windows(clips, stride):
+    """Yield the pictures of each clip, counted by hand, and its centre in samples."""
+    before = (FRAMES - stride) // 2
+    for start in range(0, len(clips.rows), stride):
+        samples = [min(max(start - before + k, 0), len(clips.rows) - 1) for k in range(FRAMES)]
+        yield clips.frames[clips.rows[samples]], start + (stride - 1) / 2
+
+
+def pooled(model, family, pixels, pooling="auto"):
+    with torch.no_grad():
+        if family == "vjepa2":
+            tokens = model.get_vision_features(pixel_values_videos=pixels)
+        else:
+            tokens = model(pixel_values=pixels).last_hidden_state
+        if family == "vivit" and pooling == "auto":
+            return model(pixel_values=pixels).pooler_output[0].numpy()
+    first = int(family in ("timesformer", "vivit"))
+    if first and pooling != "mean":
+        return tokens[0, 0].numpy()
+    return tokens[0, first:].mean(dim=0).numpy()
+
+
+@pytest.mark.parametrize("stride", [4, 3, 2, 1])
+def test_a_clip_gives_what_the_library_gives(tmp_path, clips, stride):
+    model, processor = write_clip_model(tmp_path, "videomae")
+    encode = ClipEncoder(clip_settings(tmp_path, clip_stride=stride))
+    expected, middles = [], []
+    for pictures, middle in expected_windows(clips, stride):
+        (pixels,) = processor(videos=[pictures], return_tensors="pt").values()
+        expected.append(pooled(model, "videomae", pixels))
+        middles.append(middle / RATE)
+    np.testing.assert_allclose(
+        encode.vectors(clips.frames, clips.rows), np.stack(expected), atol=1e-5
+    )
+    # a snippet has what the clips on both sides of its centre give
+    inside = np.clip(clips.times, middles[0], middles[-1])
+    by_feature = [np.interp(inside, middles, column) for column in np.stack(expected).T]
+    np.testing.assert_allclose(encode(clips), np.stack(by_feature, axis=1), atol=1e-5)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_every_family_gives_what_the_library_gives(tmp_path, clips, family):
+    model, processor = write_clip_model(tmp_path, family)
+    for pooling in ("auto", "mean"):
+        encode = ClipEncoder(clip_settings(tmp_path, clip_pooling=pooling))
+        pictures, _ = next(expected_windows(clips, FRAMES))
+        (pixels,) = processor(videos=[pictures], return_tensors="pt").values()
+        np.testing.assert_allclose(
+            encode.vectors(clips.frames, clips.rows)[0],
+            pooled(model, family, pixels, pooling),
+            atol=1e-5,
+        )
+
+
+def test_a_layer_is_the_one_that_is_asked_for(tmp_path, clips):
+    model, processor = write_clip_model(tmp_path, "videomae")
+    pictures, _ = next(expected_windows(clips, FRAMES))
+    given = processor(videos=[pictures], return_tensors="pt")
+    with torch.no_grad():
+        hidden = model(**given, output_hidden_states=True).hidden_states
+    encode = ClipEncoder(clip_settings(tmp_path, clip_layer=-2))
+    found = encode.vectors(clips.frames, clips.rows)[0]
+    np.testing.assert_allclose(found, hidden[-2][0].mean(dim=0), atol=1e-5)
+    with pytest.raises(InputError, match="clip_layer -9: .* has 3"):
+        ClipEncoder(clip_settings(tmp_path, clip_layer=-9))
+
+
+def test_a_model_of_videos_and_words_gives_their_shared_vector(tmp_path, clips):
+    model, processor = write_xclip(tmp_path)
+    pictures, _ = next(expected_windows(clips, FRAMES))
+    pixels = processor(images=list(pictures), return_tensors="pt").pixel_values
+    with torch.no_grad():
+        expected = model.get_video_features(pixel_values=pixels[None]).pooler_output
+    found = ClipEncoder(clip_settings(tmp_path)).vectors(clips.frames, clips.rows)
+    np.testing.assert_allclose(found[:1], expected, atol=1e-5)
+    with pytest.raises(InputError, match="gives one vector a clip"):
+        ClipEncoder(clip_settings(tmp_path, clip_pooling="mean"))
+
+
+def test_one_pass_gives_the_same_vectors(tmp_path, video, clips):
+    write_clip_model(tmp_path, "videomae")
+    encoders = clip_settings(tmp_path, clip_stride=2)
+    frames = FrameSettings(clip_rate=RATE, clip_side=48)
+    made = encode_video(video, VideoSettings(frames=frames, encoders=encoders))
+    whole = ClipEncoder(encoders)
+    early = made["time"] < clips.times[-1] - 1  # clips that end before the two seconds do
+    expected = whole(clips._replace(times=made["time"][early]))
+    assert early.sum() >= 3
+    np.testing.assert_allclose(made["clip"][early], expected, atol=1e-6)
+
+
+def test_a_model_needs_the_same_networks_of_both_streams(tmp_path):
+    folder, clip = tmp_path / "pictures", tmp_path / "clips"
+    transformers.AutoModel.from_config(transformers.ViTConfig(**SMALL)).save_pretrained(folder)
+    transformers.ViTImageProcessor(size={"height": 32, "width": 32}).save_pretrained(folder)
+    write_clip_model(clip, "videomae")
+    settings = pinned(clip_settings(clip, rgb_encoder=str(folder)))
+    assert settings.clip_digest
+    assert settings.clip_digest != settings.rgb_digest
+    with pytest.raises(InputError, match="its encoder is .*clips; say where by --encoder"):
+        located(settings, [str(folder)])
+    assert located(settings, [str(clip), str(folder)]) == settings  # in any order
+    # another preprocessing is another network
+    file = clip / "video_preprocessor_config.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"image_mean": [0, 0, 0]}))
+    with pytest.raises(InputError, match=r"clips: weights and preprocessing have the digest"):
+        located(settings, [str(clip), str(folder)])
+
+
+def test_what_sees_no_clips_is_one_line(tmp_path):
+    transformers.AutoModel.from_config(transformers.ViTConfig(**SMALL)).save_pretrained(tmp_path)
+    transformers.ViTImageProcessor(size={"height": 32, "width": 32}).save_pretrained(tmp_path)
+    with pytest.raises(InputError, match="sees single pictures; give it as rgb_encoder"):
+        ClipEncoder(clip_settings(tmp_path))
+    write_clip_model(tmp_path / "clips", "videomae")
+    with pytest.raises(InputError, match="clip_pooling cls: .* has no class token"):
+        ClipEncoder(clip_settings(tmp_path / "clips", clip_pooling="cls"))
+    with pytest.raises(ValueError, match="source is scores: ./a gives none"):
+        EncoderSettings(clip_encoder="./a", source="scores")
