@@ -73,14 +73,15 @@ def test_words_are_what_the_library_makes_of_them(tmp_path, family):
     write_words(tmp_path, model, "a person falls jumps")
     texts = ["a person falls", "a person jumps", "falls"]
     found = text_vectors(find_source(str(tmp_path)), texts)
+    assert found.scale == pytest.approx(float(model.logit_scale.exp()))
     tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path)
     whole = {"padding": "max_length", "max_length": WORDS["max_position_embeddings"]}
     how = {"padding": True} if family == "clip" else whole
     with torch.no_grad():
         given = tokenizer(texts, return_tensors="pt", **how)
         expected = model.get_text_features(**given).pooler_output.numpy()
-    np.testing.assert_allclose(found, unit(expected), atol=1e-5)
-    assert not np.allclose(found[0], found[1])
+    np.testing.assert_allclose(found.vectors, unit(expected), atol=1e-5)
+    assert not np.allclose(found.vectors[0], found.vectors[1])
 
 
 def test_a_model_of_pictures_alone_knows_no_words(tmp_path):

@@ -13,10 +13,10 @@ from actionspan.errors import InputError, counted
 from actionspan.settings import at_least_one
 
 if TYPE_CHECKING:
-    from actionspan.features.settings import VideoSettings
     from actionspan.find.examples import Similar
     from actionspan.propose.proposed import Proposed
     from actionspan.propose.results import ResultFolder
+    from actionspan.propose.word_model import WordModel
     from actionspan.review.footage import Encoded
 
 
@@ -35,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--like", type=Path, metavar="FILE", help=like)
     add("--label", action="append", default=[], help="search for this label alone; may be repeated")
     add_points(parser)
-    encoder = "model of pictures and words: hf:ORGANISATION/MODEL or a folder (docs/encoders.md)"
+    encoder = "model of pictures (or clips) and words: hf:ORGANISATION/MODEL or a folder"
     add("--encoder", help=encoder)
     also = "another wording of the same; may be repeated"
     add("--also", action="append", default=[], metavar="WORDS", help=also)
@@ -70,7 +70,7 @@ def run(arguments: argparse.Namespace) -> int:
     query = _examples(videos, arguments) if words is None else _words(words, videos, arguments)
     # before the videos are encoded, which may take long
     folder = ResultFolder(arguments.out, f"{_MADE_BY} {query.made_by}", replaces=_MADE_BY)
-    encoded = _encoded(videos, arguments, query.settings)
+    encoded = _encoded(videos, arguments, query.model)
     if not encoded:
         raise InputError(f"nothing to search: {counted(len(videos), 'video')} cannot be read")
     by_label = query.find(encoded)
@@ -111,7 +111,7 @@ class _Query(NamedTuple):
     find: "Callable[[list[Encoded]], dict[str, dict[str, Similar]]]"  # by label, then by video
     said: str  # what segments are like
     made_by: str
-    settings: "VideoSettings | None" = None  # of the features; None: those of `learn`
+    model: "WordModel | None" = None  # whose features are searched; None: those of `learn`
 
 
 def _examples(videos: Mapping[str, Path], arguments: argparse.Namespace) -> _Query:
@@ -144,32 +144,26 @@ def _examples(videos: Mapping[str, Path], arguments: argparse.Namespace) -> _Que
 
 def _words(words: str, videos: Mapping[str, Path], arguments: argparse.Namespace) -> _Query:
     from actionspan import __version__
-    from actionspan.features.encoders import encoder_name, pinned
-    from actionspan.features.settings import EncoderSettings, VideoSettings
     from actionspan.files.storage import digest
-    from actionspan.find.words import BACKGROUND, WORDINGS, even_rows, find_words
-    from actionspan.networks.hub import find_source
-    from actionspan.networks.hub_words import text_vectors
+    from actionspan.find.words import BACKGROUND, even_rows, find_words
+    from actionspan.propose.word_model import WordModel, worded
 
-    name = encoder_name(arguments.encoder)
-    chosen = EncoderSettings(rgb_encoder=name, flow_encoder="none", mover=False)
-    settings, source = VideoSettings(encoders=pinned(chosen)), find_source(name)
-    every = [wording.format(each) for each in (words, *arguments.also) for wording in WORDINGS]
-    wanted = text_vectors(source, every)
-    background = text_vectors(source, arguments.background or BACKGROUND)
+    model, every = WordModel(arguments.encoder), worded([words, *arguments.also])
+    wanted = model.texts(every).vectors
+    background = model.texts(arguments.background or BACKGROUND).vectors
 
     def find(encoded: "list[Encoded]") -> "dict[str, dict[str, Similar]]":
-        rows = ((one.video.video_id, *even_rows(one)) for one in encoded)
+        rows = ((one.video.video_id, *even_rows(one, model)) for one in encoded)
         return {words: find_words(rows, wanted, background)}
 
-    made_of = (settings, every, arguments.background, sorted(map(str, videos.values())))
-    return _Query(find, repr(words), digest(__version__, *made_of), settings)
+    made_of = (model.settings, every, arguments.background, sorted(map(str, videos.values())))
+    return _Query(find, repr(words), digest(__version__, *made_of), model)
 
 
 def _encoded(
     videos: Mapping[str, Path],
     arguments: argparse.Namespace,
-    settings: "VideoSettings | None" = None,
+    model: "WordModel | None" = None,
 ) -> "list[Encoded]":
     """Return the videos that can be read with their features; say which cannot."""
     from actionspan.review.footage import encode
@@ -177,11 +171,11 @@ def _encoded(
 
     encoded = []
     folder = arguments.features or arguments.out / "features"
-    if settings is not None:
-        folder = folder / str(settings.encoders.rgb_digest)[:16]  # beside those of other encoders
+    if model is not None:
+        folder = folder / model.digest[:16]  # beside those of other encoders
     for path in videos.values():
         how = ShardWork(threads=arguments.threads)
-        one = encode(path, folder, how, settings)
+        one = encode(path, folder, how, model.settings if model else None)
         if one.video.error:
             _say(f"{path}: {one.video.error}")
         else:

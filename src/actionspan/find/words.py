@@ -16,9 +16,9 @@ from actionspan.features.steps import rescale
 from actionspan.features.transform import Transform
 from actionspan.find.examples import LATTICE, Similar, describe
 from actionspan.proposals.intensity import lattice
+from actionspan.propose.word_model import WordModel
 from actionspan.review.footage import Encoded
 
-WORDINGS = ("{}", "a photo of {}", "a video of {}", "a scene in which {}")
 BACKGROUND = ("a photo", "a video", "a scene in which nothing happens")
 _LENGTHS = (1.0, 60.0)  # seconds
 _LONG = 5.0  # seconds from which a longer segment has no more evidence
@@ -26,12 +26,12 @@ _HALF = 3.0  # evidence that makes a score of 1/2
 _EVEN = Transform(steps=1, method="nearest", streams={}, grid="windows", stride=1)
 
 
-def even_rows(one: Encoded, stream: str = "rgb") -> tuple[Float32, float]:
-    """Return the features (T, D) of a video at T even steps, and the seconds of each."""
+def even_rows(one: Encoded, model: WordModel) -> tuple[Float32, float]:
+    """Return the vectors (T, D) of a video at T even steps, and the seconds of each."""
     raw, facts = one.read()
     times, seconds = facts["time"], one.video.duration_seconds
     steps = _EVEN.length(times, seconds)
-    return rescale(raw[stream], times, seconds, steps, "nearest"), seconds / steps
+    return rescale(model.of(raw), times, seconds, steps, "nearest"), seconds / steps
 
 
 def find_words(

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from actionspan.errors import InputError
-from actionspan.networks.hub import LOCAL, Source
+from actionspan.networks.hub import LOCAL, Source, telling
 from actionspan.networks.hub_images import HubInputs, hf_model, pixels_of
 
 _FRAMES = ("num_frames", "frames_per_clip")  # of a clip, as configurations name it
@@ -35,6 +35,20 @@ def frames_of(config: Any) -> int | None:
             if isinstance(found := getattr(part, key, None), int):
                 return found
     return None
+
+
+def sees_clips(source: Source) -> bool:
+    """Return whether a network sees clips, not single pictures.
+
+    Raises:
+        InputError: Its configuration cannot be read.
+    """
+    if source.package != "transformers":
+        return False
+    from transformers import AutoConfig
+
+    with telling(source.name):
+        return frames_of(AutoConfig.from_pretrained(source.model, **LOCAL)) is not None
 
 
 def clip_network(

@@ -1,7 +1,7 @@
-"""Words as vectors in the space that a model of transformers shares with pictures."""
+"""Words as vectors in the space that a model of transformers shares with pictures or clips."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -11,8 +11,15 @@ from actionspan.errors import InputError
 from actionspan.networks.hub import LOCAL, Source, telling
 
 
-def text_vectors(source: Source, texts: Sequence[str]) -> Float32:
-    """Return unit vectors (N, D) of texts.
+class Texts(NamedTuple):
+    """Texts in the space that a model shares with pictures or clips."""
+
+    vectors: Float32  # (N, D) unit vectors
+    scale: float  # of the cosines, before softmax
+
+
+def text_vectors(source: Source, texts: Sequence[str]) -> Texts:
+    """Return the vectors of texts.
 
     Raises:
         InputError: The model knows no words, or its tokenizer is not here.
@@ -39,5 +46,5 @@ def text_vectors(source: Source, texts: Sequence[str]) -> Float32:
         )
         with torch.inference_mode():
             vectors: Tensor = model.get_text_features(**tokens).pooler_output
-    unit: Float32 = torch.nn.functional.normalize(vectors).numpy()
-    return unit
+            scale = float(model.logit_scale.exp())
+    return Texts(torch.nn.functional.normalize(vectors).numpy(), scale)

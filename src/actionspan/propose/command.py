@@ -7,13 +7,16 @@ import sys
 from collections.abc import Iterable, Iterator
 from glob import has_magic, iglob
 from pathlib import Path
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from actionspan import __version__
 from actionspan.dataset.settings import add_points
 from actionspan.dataset.sharding import VIDEO_SUFFIXES, find_videos, left_out
 from actionspan.errors import InputError, counted
 from actionspan.settings import at_least_one
+
+if TYPE_CHECKING:
+    from actionspan.propose.labels import Labels
 
 _UNTRAINED = "none"
 _DEMO_NOTE = (
@@ -56,6 +59,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--device", choices=("auto", "cpu", "cuda"), help=device)
     encoder = "the network of timm or transformers that the model sees by (docs/encoders.md)"
     add("--encoder", action="append", default=[], help=f"{encoder}; may be repeated")
+    words = 'labels of events in place of the model\'s, such as "fall, sit down" (with --labels-by)'
+    add("--labels", metavar="WORDS", help=words)
+    by = "model of pictures (or clips) and words, as for `actionspan find` (docs/encoders.md)"
+    add("--labels-by", metavar="MODEL", help=by)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -87,11 +94,12 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.annotations:
         truth = Truth(arguments.annotations, videos, arguments.points)
     shown = Shown(top=arguments.top, minimum=dict(arguments.min_score))
-    made_by = digest(__version__, file_sha256(model) if model else _UNTRAINED)
+    labels, named = _labels(arguments)
+    made_by = digest(__version__, file_sha256(model) if model else _UNTRAINED, *named)
     folder = ResultFolder(arguments.out, made_by, overwrite=arguments.overwrite)
     done, before, broken, empty = 0, 0, len(passed), 0
     try:
-        loading = (model, arguments.threads, arguments.device, arguments.encoder)
+        loading = (model, arguments.threads, arguments.device, arguments.encoder, labels)
         copies = not (arguments.no_copies or arguments.no_page)
         every = each_video(
             folder, videos, truth, shown, loading, copies=copies, quiet=arguments.quiet
@@ -126,6 +134,17 @@ def run(arguments: argparse.Namespace) -> int:
         line += f"; open {folder.page}" * (not arguments.no_page)
         print(line, file=sys.stderr if arguments.json else sys.stdout)
     return 1 if broken else 0
+
+
+def _labels(arguments: argparse.Namespace) -> "tuple[Labels | None, list[str]]":
+    """Return the labels that events get by words, and what says which they are."""
+    if arguments.labels is None and arguments.labels_by is None:
+        return None, []
+    from actionspan.propose.labels import labels_of
+    from actionspan.propose.word_model import WordModel
+
+    labels = labels_of(arguments.labels, arguments.labels_by)
+    return labels, [*labels.names, WordModel(labels.model).digest]
 
 
 def _least(word: str) -> tuple[str, float]:

@@ -6,7 +6,7 @@ from contextlib import closing
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from actionspan.dataset.completing import Truth
 from actionspan.dataset.tables import Instance
@@ -25,8 +25,11 @@ from actionspan.running.apart import still_working, work_apart
 from actionspan.running.progress import video_progress
 from actionspan.running.shards import FaultSettings
 
+if TYPE_CHECKING:
+    from actionspan.propose.labels import Labels
+
 # a model, or none, its cores, its device and an encoder that it does not hold
-Loading = tuple[Path | None, int, Device | None, Sequence[str]]
+Loading = tuple[Path | None, int, Device | None, Sequence[str], "Labels | None"]
 
 
 class Made(NamedTuple):
@@ -110,14 +113,27 @@ _proposer: Any = None  # in a process of its own
 
 
 def _load(
-    model: Path | None, threads: int, device: Device | None, encoders: Sequence[str] = ()
+    model: Path | None,
+    threads: int,
+    device: Device | None,
+    encoders: Sequence[str],
+    labels: "Labels | None",
 ) -> None:
     global _proposer
+    _proposer = _loaded(model, threads, device, encoders)
+    if labels is not None:
+        from actionspan.propose.labels import Labelling
+
+        _proposer = Labelling(_proposer, labels)
+
+
+def _loaded(
+    model: Path | None, threads: int, device: Device | None, encoders: Sequence[str]
+) -> Any:
     if model is None:
         from actionspan.propose.proposed import MotionProposer
 
-        _proposer = MotionProposer()
-        return
+        return MotionProposer()
     import torch
 
     from actionspan.propose.proposer import Proposer
@@ -125,7 +141,7 @@ def _load(
 
     keep_freed_memory()
     torch.set_num_threads(threads)
-    _proposer = Proposer(model, device=device, encoders=encoders)
+    return Proposer(model, device=device, encoders=encoders)
 
 
 def _work(folder: ResultFolder, shown: Shown, task: _Task) -> None:

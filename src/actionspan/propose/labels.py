@@ -1,0 +1,93 @@
+"""Labels of any model's events, by words that nobody has trained a classifier for.
+
+A segment is what the mean of its snippets' unit vectors shows. Its likeness to a label is the
+cosine to the mean of the label's wordings, and chances are the softmax of these by the model's own
+scale (Radford et al., 2021).
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from scipy.special import softmax
+
+from actionspan.arrays import Float32, Float64
+from actionspan.errors import InputError
+from actionspan.features.one_pass import VideoEncoder
+from actionspan.propose.proposed import Proposed
+from actionspan.propose.word_model import WordModel, worded
+
+Told = Callable[[float, float], None]
+
+
+class Labels(NamedTuple):
+    """Words for what happens, and the model that knows them, by name or folder."""
+
+    names: tuple[str, ...]
+    model: str
+
+
+def labels_of(words: str | None, model: str | None) -> Labels:
+    """Return the labels of a list such as "fall, sit down".
+
+    Raises:
+        InputError: They are fewer than two or repeated, or one of the two is missing.
+    """
+    if words is None or model is None:
+        raise InputError("--labels and --labels-by: give both, or none")
+    names = tuple(word.strip() for word in words.split(",") if word.strip())
+    if len(set(names)) < max(len(names), 2):
+        raise InputError(f"--labels {words!r}: two different labels at least, with commas between")
+    return Labels(names, model)
+
+
+class _Proposes(Protocol):
+    def propose(self, video: Path | str, on_progress: Told | None = None) -> Proposed: ...
+
+
+class Labelling:
+    """Gives the segments of another proposer labels by words.
+
+    Raises:
+        InputError: The model of words cannot be had, or knows no words.
+    """
+
+    def __init__(self, proposer: _Proposes, labels: Labels) -> None:
+        self.proposer, self.names = proposer, labels.names
+        self.words = WordModel(labels.model)
+        texts = self.words.texts(worded(labels.names))
+        each = texts.vectors.reshape(len(labels.names), -1, texts.vectors.shape[1])
+        self.vectors, self.scale = _unit(each.mean(axis=1)), texts.scale
+        self.encode = VideoEncoder(self.words.settings)
+
+    def propose(self, video: Path | str, on_progress: Told | None = None) -> Proposed:
+        """Return the proposals of one video file with labels; it is decoded once more for them."""
+        proposed = self.proposer.propose(video, on_progress)
+        streams, facts, _ = self.encode(Path(video))
+        near = _unit(self.words.of(streams)), facts["time"]
+        events = proposed.events
+        return replace(
+            proposed,
+            classes=self.names,
+            class_scores=self._chances(*near, proposed.segments),
+            event_classes=None if events is None else self._chances(*near, events),
+        )
+
+    def _chances(self, vectors: Float32, times: Float64, segments: Float64) -> Float64:
+        """Return the chances (N, K) of the labels for segments (N, 2) of snippets at times (T,)."""
+        sums = np.concatenate([np.zeros((1, vectors.shape[1])), np.cumsum(vectors, axis=0)])
+        first, last = np.searchsorted(times, segments.T)
+        # a segment between two snippets is what the nearer one shows
+        nearest = np.abs(times - segments.mean(axis=1, keepdims=True)).argmin(axis=1)
+        none = first >= last
+        first, last = np.where(none, nearest, first), np.where(none, nearest + 1, last)
+        shown = _unit(sums[last] - sums[first])
+        chances: Float64 = softmax(self.scale * (shown @ self.vectors.T), axis=1)
+        return chances
+
+
+def _unit(rows: Float32) -> Float32:
+    found: Float32 = rows / np.maximum(np.linalg.norm(rows, axis=-1, keepdims=True), 1e-12)
+    return found

@@ -1,0 +1,125 @@
+"""Labels by words: what the library would say of the same pictures, and the command."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+
+from actionspan.cli import main
+from actionspan.demo.data_set import render_demo
+from actionspan.demo.scenario import DemoSettings
+from actionspan.errors import InputError
+from actionspan.propose.labels import Labelling, Labels, labels_of
+from actionspan.propose.proposed import Proposed
+from actionspan.video.settings import FrameSettings
+from actionspan.video.snippets import snippets
+from find.test_words import write_words
+from networks.test_hub import write_model
+from networks.test_hub_clips import write_xclip
+
+transformers = pytest.importorskip("transformers", reason="transformers is not installed")
+
+LABELS = ("falls", "jumps", "a person")
+WORDINGS = ("{}", "a photo of {}", "a video of {}", "a scene in which {}")
+SEGMENTS = np.array([[0.0, 2.0], [1.5, 4.0], [2.01, 2.02]])  # the last between two snippets
+
+
+@pytest.fixture(scope="module")
+def video(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("videos")
+    render_demo(folder, DemoSettings(videos=1, shortest_seconds=5.0, longest_seconds=6.0), 1)
+    return next(folder.glob("*.mp4"))
+
+
+@pytest.fixture
+def clip(tmp_path):
+    model, processor = write_model(tmp_path / "clip", "clip")
+    write_words(tmp_path / "clip", model, "a person falls jumps photo video of scene in which")
+    return tmp_path / "clip", model, processor
+
+
+class Given:
+    """A proposer that gives these segments."""
+
+    def propose(self, video, on_progress=None):
+        scores = np.linspace(1, 0.1, len(SEGMENTS))
+        curve = np.zeros(100, np.float32)
+        return Proposed(
+            duration_seconds=5.0,
+            segments=SEGMENTS,
+            scores=scores,
+            motion=curve,
+            events=SEGMENTS[:1],
+            chances=scores[:1],
+        )
+
+
+def test_chances_are_those_of_the_library(clip, video):
+    folder, model, processor = clip
+    found = Labelling(Given(), Labels(LABELS, str(folder))).propose(video)
+    seen = list(snippets(video, FrameSettings(mover_side=0)))
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+    texts = [wording.format(label) for label in LABELS for wording in WORDINGS]
+    normal = torch.nn.functional.normalize
+    with torch.no_grad():
+        pictures = processor(images=[one.rgb for one in seen], return_tensors="pt")
+        vectors = normal(model.get_image_features(**pictures).pooler_output)
+        tokens = tokenizer(texts, padding=True, return_tensors="pt")
+        words = normal(model.get_text_features(**tokens).pooler_output)
+        words = normal(words.view(len(LABELS), len(WORDINGS), -1).mean(dim=1))
+        expected = []
+        for start, end in SEGMENTS:
+            inside = [k for k, one in enumerate(seen) if start <= one.seconds < end]
+            middle = (start + end) / 2
+            inside = inside or [min(range(len(seen)), key=lambda k: abs(seen[k].seconds - middle))]
+            shown = normal(vectors[inside].mean(dim=0), dim=0)
+            expected.append(torch.softmax(model.logit_scale.exp() * (words @ shown), dim=0))
+    assert found.classes == LABELS
+    np.testing.assert_allclose(found.class_scores, torch.stack(expected), atol=1e-4)
+    np.testing.assert_allclose(found.event_classes, torch.stack(expected)[:1], atol=1e-4)
+    assert np.ptp(found.class_scores, axis=0).max() > 1e-3  # segments differ
+
+
+def test_a_person_asks_for_labels(clip, video, tmp_path, capsys):
+    out = tmp_path / "out"
+    given = ["propose", str(video), "--model", "none", "--out", str(out), "--no-page"]
+    words = ["--labels", "falls, jumps", "--labels-by", str(clip[0])]
+    assert main([*given, *words]) == 0
+    rows = [
+        row
+        for each in json.loads((out / "events.json").read_text())["results"].values()
+        for row in each
+    ]
+    assert rows
+    assert {row["label"] for row in rows} <= {"falls", "jumps"}
+    # other labels are of other results
+    words[1] = "falls, a person"
+    assert main([*given, *words]) == 2
+    assert "holds proposals of another model" in capsys.readouterr().err
+
+
+@pytest.mark.full
+def test_clips_know_words_too(video, tmp_path):
+    model, _ = write_xclip(tmp_path / "xclip")
+    write_words(tmp_path / "xclip", model, "falls jumps a photo video of scene in which")
+    found = Labelling(Given(), Labels(("falls", "jumps"), str(tmp_path / "xclip"))).propose(video)
+    np.testing.assert_allclose(found.class_scores.sum(axis=1), 1, atol=1e-6)
+    out = tmp_path / "found"
+    given = ["find", "falls", str(video), "--encoder", str(tmp_path / "xclip"), "--out", str(out)]
+    assert main([*given, "--no-page"]) == 0
+    assert json.loads((out / "proposals.json").read_text())["results"]
+
+
+@pytest.mark.parametrize(
+    ("words", "model", "message"),
+    [
+        ("fall, sit", None, "--labels and --labels-by: give both"),
+        (None, "hf:a/b", "--labels and --labels-by: give both"),
+        ("fall", "hf:a/b", "--labels 'fall': two different labels at least"),
+        ("fall, fall", "hf:a/b", "two different labels at least"),
+    ],
+)
+def test_what_is_no_list_of_labels_is_one_line(words, model, message):
+    with pytest.raises(InputError, match=message):
+        labels_of(words, model)
