@@ -54,7 +54,6 @@ def test_every_parameter_learns_and_frozen_stages_do_not():
     [
         (EncoderSettings(flow_encoder="flow_histogram"), ("flow",), 0, "nothing can tune"),
         (EncoderSettings(flow_encoder="none"), ("flow",), 0, "nothing can tune"),
-        (EncoderSettings(rgb_encoder="hf:a/b"), ("rgb",), 0, "cannot be tuned here"),
         (EncoderSettings(), ("rgb",), 99, "has 7 stages"),
     ],
 )

@@ -11,7 +11,7 @@ from actionspan.cli import main
 from actionspan.errors import InputError
 from actionspan.plan.checking import check_config, check_settings, check_values
 from actionspan.plan.config import full_text, page_text, short_text
-from actionspan.plan.features import encoders_of
+from actionspan.plan.features import FeaturesPlan, encoders_of
 from actionspan.plan.schema import build_schema
 from actionspan.plan.sections import OURS, defaults, fill_in
 from actionspan.settings import from_mapping
@@ -485,14 +485,25 @@ def test_what_tuned_encoders_cannot_give_is_one_line(key, value, message):
         check_settings(config, "my.yaml")
 
 
-def test_networks_of_other_libraries_cannot_be_tuned():
+def test_tuned_networks_of_other_libraries_are_folders_that_wait_for_their_tuning():
     config = with_value("features.source", "finetuned")
-    config["features"]["encoders"]["rgb_encoder"] = "hf:a/b"
-    config["finetune"]["streams"] = ["flow"]
+    config["features"]["encoders"] |= {"rgb_encoder": "timm:vit", "rgb_weights": "own.pt"}
     check_settings(config, "my.yaml")
-    config["finetune"]["streams"] = ["rgb"]
-    with pytest.raises(InputError, match="rgb_encoder is hf:a/b: networks of timm"):
+    encoders = encoders_of(config)
+    assert encoders["rgb_encoder"] == "results/finetune/rgb/tuned_encoder"
+    assert encoders["rgb_weights"] is None
+    assert FeaturesPlan(config, ["s"]).weights == ["results/finetune/rgb/model.pt"]
+    config["finetune"]["streams"] = ["flow"]
+    assert encoders_of(config)["rgb_encoder"] == "timm:vit"
+    assert FeaturesPlan(config, ["s"]).weights == ["own.pt", "results/finetune/flow/model.pt"]
+
+
+def test_clips_are_kept_as_large_as_networks_see_them():
+    config = with_value("features.encoders.clip_encoder", "hf:a/b")
+    with pytest.raises(InputError, match="video.frames.clip_side: 128 is less than hf:a/b sees"):
         check_settings(config, "my.yaml")
+    config["video"]["frames"]["clip_side"] = 256
+    check_settings(config, "my.yaml")
 
 
 @pytest.mark.parametrize("encoder", ["flow_histogram", "none"])

@@ -1,6 +1,6 @@
 """The encoders that are tuned: networks of the streams side by side, their norms folded."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,12 +9,14 @@ from torch import Tensor, nn
 
 from actionspan import __version__
 from actionspan.errors import InputError
-from actionspan.features.encoders import build_network
+from actionspan.features.encoders import build_network, hub_network
 from actionspan.features.extraction import flow_weights
 from actionspan.features.settings import EncoderSettings
 from actionspan.finetune.settings import Stream
 from actionspan.networks.architecture import Inputs, architecture
 from actionspan.networks.division import stages
+from actionspan.networks.hub import encoder_digest, find_source
+from actionspan.networks.hub_tuning import save_tuned, unfreeze
 from actionspan.networks.names import is_hub
 from actionspan.networks.weights import describe, unfolded_state
 
@@ -27,12 +29,18 @@ class StreamEncoder(nn.Module):
     mean: Tensor
     std: Tensor
 
-    def __init__(self, network: nn.Module, inputs: Inputs, features: int) -> None:
+    def __init__(
+        self, network: nn.Module, features: int, mean: Tensor, std: Tensor, *, bgr: bool = False
+    ) -> None:
         super().__init__()
-        self.network, self.features, self.bgr = network, features, inputs.bgr
+        self.network, self.features, self.bgr = network, features, bgr
         # buffers, unlike what `Inputs` keeps, go where the module goes
-        self.register_buffer("mean", inputs.mean, persistent=False)
-        self.register_buffer("std", inputs.std, persistent=False)
+        self.register_buffer("mean", mean, persistent=False)
+        self.register_buffer("std", std, persistent=False)
+
+    def train(self, mode: bool = True) -> "StreamEncoder":
+        """Stay as in evaluation: norms keep their statistics, and nothing is dropped."""
+        return super().train(False)
 
     def forward(self, pictures: Tensor) -> Tensor:
         """Encode pictures as the features stage does."""
@@ -89,18 +97,23 @@ def build_encoders(
             f"finetune.streams: flow: features.encoders.flow_encoder is {settings.flow_encoder}, "
             "which nothing can tune; leave flow out, or name a network"
         )
-    if "rgb" in streams and is_hub(settings.rgb_encoder):
-        raise InputError(
-            f"finetune.streams: rgb: features.encoders.rgb_encoder is {settings.rgb_encoder}; "
-            "networks of timm and transformers cannot be tuned here"
-        )
     built: dict[Stream, StreamEncoder] = {}
     for stream in streams:
         name, weights = _start(settings, stream)
         channels = 3 if stream == "rgb" else planes
-        network, features = build_network(name, weights, channels, "pooled")
-        network.requires_grad_(True)
-        parts = stages(network)
+        bgr = False
+        parts: Sequence[nn.Module]
+        if is_hub(name):
+            found = hub_network(settings)
+            network, features = found.network, found.features
+            parts = unfreeze(network, name, settings.input_size)
+            mean, std = map(torch.tensor, (found.inputs.mean, found.inputs.std))
+        else:
+            network, features = build_network(name, weights, channels, "pooled")
+            network.requires_grad_(True)
+            parts = stages(network)
+            inputs = Inputs(architecture(name), channels, device, settings.flow_gain)
+            mean, std, bgr = inputs.mean, inputs.std, inputs.bgr
         if frozen_stages >= len(parts):
             raise InputError(
                 f"finetune.frozen_stages: {frozen_stages}: {name} has {len(parts)} stages, at "
@@ -109,8 +122,7 @@ def build_encoders(
         for part in parts[:frozen_stages]:
             part.requires_grad_(False)
         network = network.to(device=device).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-        inputs = Inputs(architecture(name), channels, device, settings.flow_gain)
-        built[stream] = StreamEncoder(network, inputs, features)
+        built[stream] = StreamEncoder(network, features, mean, std, bgr=bgr).to(device)
     return StreamEncoders(built)
 
 
@@ -125,13 +137,16 @@ def encoder_content(
     """Return what {stream}/model.pt holds: weights under the network's public names, unfolded.
 
     `state` is a state_dict of `encoders`. The file is a checkpoint that
-    `features.encoders.{stream}_weights` takes.
+    `features.encoders.{stream}_weights` takes, but of networks of timm and transformers: theirs is
+    the folder beside it, `write_encoder`.
     """
     name, _ = _start(settings, stream)
     channels = len(encoders.of(stream).mean)
-    with torch.device("meta"):
-        unfolded = architecture(name).build(channels, 1)
-    state = unfolded_state(part_of(state, f"encoders.{stream}.network."), unfolded)
+    state = part_of(state, f"encoders.{stream}.network.")
+    if not is_hub(name):
+        with torch.device("meta"):
+            unfolded = architecture(name).build(channels, 1)
+        state = unfolded_state(state, unfolded)
     return {
         "format": FORMAT,
         "actionspan_version": __version__,
@@ -144,6 +159,18 @@ def encoder_content(
     }
 
 
+def write_encoder(content: Mapping[str, Any], settings: EncoderSettings, folder: Path) -> None:
+    """Write what `encoder_content` says of a network of timm or transformers as its library does.
+
+    Raises:
+        InputError: The network that it started from is no longer there.
+    """
+    source = find_source(settings.rgb_encoder, settings.rgb_weights)
+    inputs = hub_network(settings).inputs
+    state = part_of(content["state_dict"], "model.")
+    save_tuned(source, inputs, state, content["input_size"], folder)
+
+
 def part_of(state: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
     """Return the entries of a state_dict whose names begin with `prefix`, without it."""
     own = [name for name in state if name.startswith(prefix)]
@@ -152,7 +179,9 @@ def part_of(state: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
 
 def weights_facts(settings: EncoderSettings, streams: tuple[Stream, ...]) -> list[Any]:
     """Return what a digest needs of the weights that the encoders start from."""
-    return [describe(*_start(settings, stream)) for stream in streams]
+    starts = [_start(settings, stream) for stream in streams]
+    facts: list[Any] = [describe(*start) for start in starts]
+    return facts + [encoder_digest(find_source(*start)) for start in starts if is_hub(start[0])]
 
 
 def _start(settings: EncoderSettings, stream: Stream) -> tuple[str, Path | None]:

@@ -21,7 +21,10 @@ BY_GRADIENT = ("diverse_gradient", "importance")  # samplers that need replay
 STEPPED = tuple(name for name, each in MODELS.items() if each.on_steps)
 """The temporal networks whose loss is on start, action and end of each step."""
 # of the features stage, those that say which networks are tuned
-ENCODERS = ("rgb_encoder", "rgb_weights", "flow_encoder", "flow_weights", "flow_gain", "device")
+ENCODERS = (
+    *("rgb_encoder", "rgb_weights", "rgb_layer", "rgb_pooling", "rgb_digest"),
+    *("flow_encoder", "flow_weights", "flow_gain", "device"),
+)
 # of the temporal network, those that FinetuneSettings have in their own way, and those of other
 # networks, of features or of a schedule
 WITHOUT_TEMPORAL = (

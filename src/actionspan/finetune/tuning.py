@@ -19,13 +19,14 @@ from actionspan.features.settings import EncoderSettings, RescaleSettings
 from actionspan.files.storage import create_h5, digest, write_json, write_text
 from actionspan.files.torch_files import read_torch, write_torch
 from actionspan.finetune import preparation
-from actionspan.finetune.encoders import encoder_content, part_of, weights_facts
+from actionspan.finetune.encoders import encoder_content, part_of, weights_facts, write_encoder
 from actionspan.finetune.epochs import Epochs, Tuned
 from actionspan.finetune.objectives import Objective, OnlineObjective, ProposalObjective
 from actionspan.finetune.precision import average_precision, mean_average_precision
 from actionspan.finetune.preparation import Task
 from actionspan.finetune.settings import FinetuneSettings, HeadName
 from actionspan.memory.ways import FeatureBank, make_way
+from actionspan.networks.names import TUNED, is_hub
 from actionspan.parallel.communicator import Communicator
 from actionspan.parallel.settings import ExchangeName, ParallelSettings
 from actionspan.running.determinism import deterministic
@@ -207,6 +208,8 @@ def write_results(
         content = encoder_content(
             model.encoders, stream, encoders, state, settings.input_size, run.digest
         )
+        if is_hub(content["network"]):
+            write_encoder(content, encoders, out / stream / TUNED)
         write_torch(out / stream / "model.pt", content)
     write_torch(out / "temporal.pt", _network_content(model.objective, task, run))
     run.log(out / "log.tsv", LOG_COLUMNS)

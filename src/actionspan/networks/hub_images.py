@@ -1,7 +1,7 @@
 """Networks of timm and transformers as modules from pixels to vectors."""
 
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -13,12 +13,20 @@ from torch import Tensor, nn
 from actionspan.errors import InputError
 from actionspan.networks.hub import LOCAL, Source
 
+_NONE, _ONES = (0.0, 0.0, 0.0), (1.0, 1.0, 1.0)
+
 
 class HubInputs:
-    """Turns batches of bytes into batches of floats by the preprocessing of the library."""
+    """Turns batches of bytes into batches of floats by the preprocessing of the library.
 
-    def __init__(self) -> None:
+    `mean` and `std` are those of the 8-bit levels, and `resample` is how pictures are resized.
+    """
+
+    def __init__(
+        self, mean: Sequence[float] = _NONE, std: Sequence[float] = _ONES, resample: int = 2
+    ) -> None:
         self.device = torch.device("cpu")
+        self.mean, self.std, self.resample = mean, std, resample
 
     def __call__(self, batch: Tensor) -> Tensor:
         """Convert (B, …, h, w, 3) uint8 RGB to (B, …, 3, h', w') float32."""
@@ -31,7 +39,9 @@ class HubInputs:
 
 class _TimmInputs(HubInputs):
     def __init__(self, transform: Any) -> None:
-        super().__init__()
+        normal = transform.transforms[-1]
+        mean, std = ([255 * float(level) for level in each] for each in (normal.mean, normal.std))
+        super().__init__(mean, std)
         self.transform = transform
 
     def prepared(self, pictures: list[Any]) -> Tensor:
@@ -40,7 +50,11 @@ class _TimmInputs(HubInputs):
 
 class _HfInputs(HubInputs):
     def __init__(self, processor: Any) -> None:
-        super().__init__()
+        scale = 1 / processor.rescale_factor if processor.do_rescale else 1.0
+        given = (processor.image_mean, processor.image_std)
+        levels = given if processor.do_normalize else (_NONE, _ONES)
+        mean, std = ([scale * level for level in each] for each in levels)
+        super().__init__(mean, std, processor.resample)
         self.processor = processor
 
     def prepared(self, pictures: list[Any]) -> Tensor:
@@ -62,6 +76,15 @@ def timm_network(
     import timm.data
 
     data: Any = timm.data
+    model = timm_model(source)
+    transform = data.create_transform(**data.resolve_model_data_config(model), is_training=False)
+    return TimmVectors(model, source.name, layer, pooling), _TimmInputs(transform)
+
+
+def timm_model(source: Source) -> Any:
+    """Return a model of timm with its weights and without a classifier."""
+    import timm
+
     if len(source.weights) > 1:
         raise InputError(f"{source.name}: weights in {len(source.weights)} files; timm takes one")
     is_folder = Path(source.model).is_dir()
@@ -73,8 +96,7 @@ def timm_network(
             num_classes=0,
         )
     _check_whole(source, [key for each in loaded for key in each.missing_keys])
-    transform = data.create_transform(**data.resolve_model_data_config(model), is_training=False)
-    return TimmVectors(model, source.name, layer, pooling), _TimmInputs(transform)
+    return model
 
 
 @contextmanager
@@ -177,14 +199,18 @@ class HfVectors(nn.Module):
         if shared:
             model.text_model = None  # the words' half is not needed
         self.model = model
-        self.vision = model.vision_model if shared else model
+        self.shared, self.has_pooler = shared, has_pooler
         config = self.vision.config
         self.patch = getattr(config, "patch_size", None)
-        self.shared, self.has_pooler = shared, has_pooler
         self.layer, self.pooling = layer, pooling
         layers = getattr(config, "num_hidden_layers", None)
         if layer is not None and layers is not None and not -layers <= layer <= layers:
             raise InputError(f"rgb_layer {layer}: {name} has {layers}")
+
+    @property
+    def vision(self) -> Any:
+        """The part that sees."""
+        return self.model.vision_model if self.shared else self.model
 
     def forward(self, pixels: Tensor) -> Tensor:
         """Return the vectors."""

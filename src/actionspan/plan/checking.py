@@ -183,11 +183,6 @@ def _problems_of_tuned(config: Mapping[str, Any]) -> Iterator[str]:
             f"features.encoders.clip_encoder: {encoders['clip_encoder']} does not go with "
             "features.source: finetuned, whose pictures hold no clips; give none"
         )
-    if "rgb" in finetune["streams"] and is_hub(encoders["rgb_encoder"]):
-        yield (
-            f"finetune.streams: rgb, but features.encoders.rgb_encoder is "
-            f"{encoders['rgb_encoder']}: networks of timm and transformers cannot be tuned here"
-        )
     if "flow" in finetune["streams"] and encoders["flow_encoder"] in ("flow_histogram", "none"):
         yield (
             f"finetune.streams: flow, but features.encoders.flow_encoder is "

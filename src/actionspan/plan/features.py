@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from actionspan.networks.names import FROM_TIMM, FROM_TRANSFORMERS, PACKAGED, is_hub
+from actionspan.networks.names import FROM_TIMM, FROM_TRANSFORMERS, PACKAGED, TUNED, is_hub
 from actionspan.plan.runs import flags
 from actionspan.plan.steps import shard_step
 
@@ -52,9 +52,10 @@ class FeaturesPlan:
         self.frames["clips"] = clips
         self.frames["mover_side"] = self.encoders["input_size"] if self.encoders["mover"] else 0
         weights = (self.encoders.get(f"{stream}_weights") for stream in ("rgb", "flow", "clip"))
-        named = (self.encoders.get(f"{stream}_encoder", "") for stream in ("rgb", "clip"))
+        named = (features["encoders"][f"{stream}_encoder"] for stream in ("rgb", "clip"))
         brought = [file for name in named for file in encoder_files(name)]
-        self.weights = [*weights_files(*weights), *brought]
+        tuned = [_tuned(stream) for stream in config["finetune"]["streams"]] if self.tuned else []
+        self.weights = list(dict.fromkeys([*weights_files(*weights), *tuned, *brought]))
         self.flow_weights = weights_files(video["flow"]["weights"])
         # as `features encode` takes them, which has two devices
         renamed = {"device": "flow_device"}
@@ -84,6 +85,10 @@ def trains_classifiers(config: Mapping[str, Any]) -> bool:
     return config["features"]["source"] == "scores" and not given
 
 
+def _tuned(stream: str) -> str:
+    return f"results/finetune/{stream}/model.pt"
+
+
 def kind_of(config: Mapping[str, Any]) -> str:
     """Return what encoders give: `scores`, `motion`, or `pooled` features, tuned or not."""
     source = str(config["features"]["source"])
@@ -100,7 +105,10 @@ def encoders_of(config: Mapping[str, Any]) -> dict[str, Any]:
             given = encoders["flow_weights"] or encoders["rgb_weights"]
             encoders["flow_weights"] = given or PACKAGED
         for stream in finetune["streams"]:
-            encoders[f"{stream}_weights"] = f"results/finetune/{stream}/model.pt"
+            encoders[f"{stream}_weights"] = _tuned(stream)
+            if is_hub(encoders[f"{stream}_encoder"]):  # a folder beside it has the weights
+                encoders[f"{stream}_encoder"] = f"results/finetune/{stream}/{TUNED}"
+                encoders |= {f"{stream}_weights": None, f"{stream}_digest": None}
         # as they saw pictures while they were tuned
         encoders |= {"input_size": finetune["input_size"], "crop": "squash"}
     # pictures that are stored have no square, and the papers' classifiers know none

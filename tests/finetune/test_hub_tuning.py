@@ -1,0 +1,114 @@
+"""Tuning networks of timm and transformers: what is saved is what was tuned."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from actionspan.errors import InputError
+from actionspan.features.encoders import Encoder
+from actionspan.features.settings import EncoderSettings
+from actionspan.files.torch_files import read_torch
+from actionspan.finetune.encoders import build_encoders, encoder_content, write_encoder
+from actionspan.finetune.tuning import tune
+from actionspan.networks.hub import find_source
+from actionspan.networks.hub_words import text_vectors
+from finetune.toy import write_toy
+from networks.test_hub import FAMILIES, write_model, write_timm
+
+CPU = torch.device("cpu")
+SIDE = 32  # what the small networks see
+TIMM = ("resnet10t", "test_vit2", "convnext_atto")
+
+
+def settings_of(folder, family) -> EncoderSettings:
+    if family in TIMM:
+        _, file = write_timm(folder, family)
+        side = {"test_vit2": 64}.get(family, SIDE)
+        return EncoderSettings(
+            rgb_encoder=f"timm:{family}", rgb_weights=file, input_size=side, device="cpu"
+        )
+    write_model(folder, family)
+    return EncoderSettings(rgb_encoder=str(folder), input_size=SIDE, device="cpu")
+
+
+@pytest.mark.parametrize("family", [*FAMILIES, *TIMM])
+def test_a_saved_network_gives_what_the_tuned_one_does(tmp_path, rng, family):
+    settings = settings_of(tmp_path / "own", family)
+    side = settings.input_size
+    encoders = build_encoders(("rgb",), settings, 4, 0, CPU)
+    pictures = rng.integers(0, 256, (3, side, side, 3), np.uint8)
+    before = encoders(torch.from_numpy(pictures)).detach().numpy()
+    generator = torch.Generator().manual_seed(5)
+    with torch.no_grad():
+        for each in encoders.parameters():
+            if each.requires_grad:
+                each += 0.1 * torch.randn(each.shape, generator=generator) * each.abs().mean()
+    content = encoder_content(encoders, "rgb", settings, encoders.state_dict(), side, "digest")
+    write_encoder(content, settings, tmp_path / "tuned")
+    found = Encoder(
+        str(tmp_path / "tuned"),
+        None,
+        replace(settings, rgb_encoder=f"{tmp_path}/tuned", rgb_weights=None),
+        3,
+    )
+    expected = encoders(torch.from_numpy(pictures)).detach().numpy()
+    np.testing.assert_allclose(found(pictures), expected, atol=2e-5)
+    assert np.abs(before - expected).max() > 1e-3
+    # any picture is made such a square
+    assert found(rng.integers(0, 256, (1, 40, 60, 3), np.uint8)).shape == (1, expected.shape[1])
+
+
+def test_words_stay_as_they_were(tmp_path):
+    from find.test_words import write_words
+
+    model, _ = write_model(tmp_path / "own", "clip")
+    write_words(tmp_path / "own", model, "a person falls")
+    settings = EncoderSettings(rgb_encoder=str(tmp_path / "own"), input_size=SIDE, device="cpu")
+    encoders = build_encoders(("rgb",), settings, 4, 0, CPU)
+    content = encoder_content(encoders, "rgb", settings, encoders.state_dict(), SIDE, "digest")
+    write_encoder(content, settings, tmp_path / "tuned")
+    write_words(tmp_path / "tuned", model, "a person falls")
+    own, tuned = (
+        text_vectors(find_source(str(tmp_path / name)), ["a person"]).vectors
+        for name in ("own", "tuned")
+    )
+    np.testing.assert_array_equal(own, tuned)
+
+
+@pytest.mark.parametrize("family", ["dinov2", "convnext", "resnet10t", "test_vit2"])
+def test_first_stages_can_stay_and_what_no_vector_depends_on_does(tmp_path, family):
+    settings = settings_of(tmp_path / "own", family)
+
+    def learning(frozen):
+        built = build_encoders(("rgb",), settings, 4, frozen, CPU)
+        return [name for name, each in built.named_parameters() if each.requires_grad]
+
+    everything, later, last = learning(0), learning(1), learning(2)
+    assert set(everything) > set(later) > set(last)
+    assert not any("mask_token" in name for name in everything)  # of DINOv2, for training alone
+    with pytest.raises(InputError, match="finetune.frozen_stages: 99"):
+        learning(99)
+
+
+def test_squares_that_a_network_does_not_take_are_one_line(tmp_path):
+    settings = replace(settings_of(tmp_path / "own", "vit"), input_size=48)
+    with pytest.raises(InputError, match=r"of squares of 48 pixels \(finetune.input_size\): "):
+        build_encoders(("rgb",), settings, 4, 0, CPU)
+
+
+def test_a_tuning_leaves_a_folder_that_the_features_stage_takes(tmp_path, rng):
+    toy = write_toy(tmp_path)
+    write_model(tmp_path / "own", "vit")
+    encoders = EncoderSettings(rgb_encoder=str(tmp_path / "own"), device="cpu")
+    toy = replace(toy, encoders=encoders)
+    toy = toy.with_settings(memory_budget_mb=400, epochs=1, temporal_epochs=1)
+    tune(*toy.arguments, tmp_path / "out", threads=1)
+    assert read_torch(tmp_path / "out/rgb/model.pt")["network"] == str(tmp_path / "own")
+    pictures = rng.integers(0, 256, (2, SIDE, SIDE, 3), np.uint8)
+    vectors = []
+    for folder in (tmp_path / "own", tmp_path / "out/rgb/tuned_encoder"):
+        chosen = replace(encoders, rgb_encoder=str(folder))
+        vectors.append(Encoder(chosen.rgb_encoder, None, chosen, 3)(pictures))
+    assert 0 < np.abs(vectors[0] - vectors[1]).max() < 1
