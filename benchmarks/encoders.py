@@ -3,8 +3,8 @@ r"""What encoders of timm and transformers cost: CPU seconds a frame, and memory
     python benchmarks/encoders.py
 
 Networks have their usual size and random weights, which cost what trained ones do, but are made
-here. Each is measured in a process of its own on one thread, with frames of 256 × 340, preprocessing
-included: pictures in three batches of 16, clips one by one, three of them. Ours are computed by
+here. Each is measured in a process of its own on one thread, with frames of 256 × 340 and
+preprocessing: pictures in three batches of 16, and three clips, one by one. Ours are computed by
 PyTorch too, for comparison.
 
 Prints a Markdown table: features, frames seen at once, millions of parameters, CPU milliseconds a
