@@ -19,6 +19,7 @@ from actionspan.features.settings import EncoderSettings
 from actionspan.live import encoding as live
 from actionspan.live.encoding import encoding_chain, message_of
 from actionspan.networks import hub
+from actionspan.networks.architecture import architecture
 from actionspan.networks.hub import find_source
 from actionspan.video.settings import FlowSettings, FrameSettings
 from actionspan.video.snippets import Snippet, snippets
@@ -366,3 +367,15 @@ def test_settings_name_what_is_allowed():
         EncoderSettings(rgb_encoder="resnet19")
     with pytest.raises(ValueError, match="source is scores: hf:a/b gives none"):
         EncoderSettings(rgb_encoder="hf:a/b", source="scores")
+
+
+@pytest.mark.parametrize("number", [0, 2])
+def test_our_efficientnet_lite_is_that_of_timm(number):
+    torch.manual_seed(0)
+    ours = architecture(f"efficientnet_lite{number}").build(3, 10).eval()
+    theirs = timm.create_model(f"tf_efficientnet_lite{number}", num_classes=10).eval()
+    names, state = list(theirs.state_dict()), ours.state_dict()
+    theirs.load_state_dict(dict(zip(names, state.values(), strict=True)))  # in the same order
+    images = torch.rand(2, 3, 97, 97)
+    with torch.no_grad():
+        torch.testing.assert_close(ours(images), theirs(images), atol=1e-5, rtol=1e-5)

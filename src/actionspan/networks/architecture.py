@@ -40,10 +40,11 @@ def architecture(network: str) -> Architecture:
         if not isinstance(given, Architecture):
             raise InputError(f"plug-ins: actionspan.encoders: {network}: not an Architecture")
         return given
-    if network == "efficientnet_lite0":
-        from actionspan.networks.efficientnet_lite0 import EfficientNetLite0
+    if network in ("efficientnet_lite0", "efficientnet_lite2"):
+        from actionspan.networks.efficientnet_lite0 import EfficientNetLite0, EfficientNetLite2
 
-        return Architecture(EfficientNetLite0, "_conv_stem", "_fc", (127,) * 3, (128,) * 3)
+        lite = EfficientNetLite0 if network.endswith("0") else EfficientNetLite2
+        return Architecture(lite, "_conv_stem", "_fc", (127,) * 3, (128,) * 3)
     if network == "bn_inception":
         from actionspan.networks.bn_inception import BNInception
 

@@ -1,20 +1,22 @@
-"""EfficientNet-Lite0 (Tan and Le; no squeeze-and-excitation, ReLU6), the embedded encoder."""
+"""EfficientNet-Lite (Tan and Le; no squeeze-and-excitation, ReLU6): 0 comes with the package."""
 
+import math
 from collections.abc import Sequence
 
 from torch import Tensor, nn
 from torch.nn import functional
 
-# Stages: repeats, kernel, stride of the first block, expansion, input maps, output maps.
+# Stages: repeats, kernel, stride of the first block, expansion, output maps.
 _STAGES = (
-    (1, 3, 1, 1, 32, 16),
-    (2, 3, 2, 6, 16, 24),
-    (2, 5, 2, 6, 24, 40),
-    (3, 3, 2, 6, 40, 80),
-    (3, 5, 1, 6, 80, 112),
-    (4, 5, 2, 6, 112, 192),
-    (1, 3, 1, 6, 192, 320),
+    (1, 3, 1, 1, 16),
+    (2, 3, 2, 6, 24),
+    (2, 5, 2, 6, 40),
+    (3, 3, 2, 6, 80),
+    (3, 5, 1, 6, 112),
+    (4, 5, 2, 6, 192),
+    (1, 3, 1, 6, 320),
 )
+_STEM = 32  # maps, at any width, as are those of the head
 
 
 class SameConv2d(nn.Conv2d):
@@ -76,17 +78,20 @@ class EfficientNetLite0(nn.Module):
     """
 
     features = 1280
+    width = depth = 1.0  # factors on maps, and on the repeats of all stages but the outer ones
 
     def __init__(self, channels: int = 3, classes: int = 1000) -> None:
         super().__init__()
-        self._conv_stem = SameConv2d(channels, 32, 3, 2, bias=False)
-        self._bn0 = _norm(32)
-        self._blocks = nn.ModuleList(
-            Block(kernel, step, expansion, planes, maps)
-            for repeats, kernel, stride, expansion, maps_in, maps in _STAGES
-            for step, planes in [(stride, maps_in), *[(1, maps)] * (repeats - 1)]
-        )
-        self._conv_head = nn.Conv2d(320, self.features, 1, bias=False)
+        self._conv_stem = SameConv2d(channels, _STEM, 3, 2, bias=False)
+        self._bn0 = _norm(_STEM)
+        self._blocks, maps = nn.ModuleList(), _STEM
+        for place, (repeats, kernel, stride, expansion, unscaled) in enumerate(_STAGES):
+            before, maps = maps, 8 * round(unscaled * self.width / 8)
+            if 0 < place < len(_STAGES) - 1:
+                repeats = math.ceil(repeats * self.depth)
+            for step, planes in [(stride, before), *[(1, maps)] * (repeats - 1)]:
+                self._blocks.append(Block(kernel, step, expansion, planes, maps))
+        self._conv_head = nn.Conv2d(maps, self.features, 1, bias=False)
         self._bn1 = _norm(self.features)
         self._fc: nn.Module = nn.Linear(self.features, classes)
 
@@ -107,6 +112,12 @@ class EfficientNetLite0(nn.Module):
         stem = nn.Sequential(self._conv_stem, self._bn0, nn.ReLU6())
         head = nn.Sequential(self._conv_head, self._bn1, nn.ReLU6(), Pool(), self._fc)
         return [stem, *self._blocks, head]
+
+
+class EfficientNetLite2(EfficientNetLite0):
+    """The same, wider and deeper: made for 260 pixels a side."""
+
+    width, depth = 1.1, 1.2
 
 
 def pad_same(batch: Tensor, kernel: Sequence[int], stride: Sequence[int]) -> Tensor:

@@ -7,6 +7,7 @@ from actionspan.plugins import plugins
 
 ImageNetwork = Literal[
     "efficientnet_lite0",
+    "efficientnet_lite2",
     "resnet18",
     "resnet34",
     "resnet50",

@@ -218,7 +218,7 @@ def _problems_of_start(recognition: Mapping[str, Any]) -> Iterator[str]:
                 f"{key}: {weights} is not used with recognition.training.pretrained: "
                 "false; leave out one of them"
             )
-        if pretrained and network != "efficientnet_lite0" and not weights:
+        if pretrained and not network.startswith("efficientnet") and not weights:
             yield (
                 f"{key}: no weights come with {network}; give a checkpoint or, for "
                 "resnets, a name of torchvision's, or set recognition.training.pretrained: false"
