@@ -5,25 +5,27 @@ import pickle
 from dataclasses import replace
 from itertools import islice
 
+import h5py
 import numpy as np
 import pytest
 import torch
 from PIL import Image
 
-from actionspan.demo.data_set import plan_demo
-from actionspan.demo.rendering import render_video
+from actionspan.dataset.video_facts import probe_video
+from actionspan.demo.data_set import render_demo
 from actionspan.demo.scenario import DemoSettings
 from actionspan.errors import InputError
 from actionspan.features.encoders import Encoder, located, pinned
-from actionspan.features.settings import EncoderSettings
+from actionspan.features.one_pass import encode_shard, encode_video
+from actionspan.features.settings import EncoderSettings, VideoSettings
 from actionspan.live import encoding as live
 from actionspan.live.encoding import encoding_chain, message_of
 from actionspan.networks import hub
 from actionspan.networks.architecture import architecture
 from actionspan.networks.hub import find_source
+from actionspan.running.shards import ShardWork
 from actionspan.video.settings import FlowSettings, FrameSettings
 from actionspan.video.snippets import Snippet, snippets
-from conftest import SHARED_DATA
 
 timm = pytest.importorskip("timm", reason="timm is not installed: uv pip install timm")
 huggingface_hub = pytest.importorskip("huggingface_hub", reason="huggingface_hub is missing")
@@ -78,14 +80,9 @@ def write_timm(folder, name):
 
 
 @pytest.fixture(scope="module")
-def pictures(tmp_path_factory) -> np.ndarray:
-    """Return (5, 256, w, 3) centre frames of a video, a real one where there is one."""
-    path = SHARED_DATA / "cycles/videos/004_table_tennis.mp4"
-    if not path.is_file():
-        (plan,) = plan_demo(DemoSettings(videos=1, shortest_seconds=4.0, longest_seconds=5.0))
-        path = tmp_path_factory.mktemp("video") / plan.name
-        render_video(path, plan)
-    return np.stack([one.rgb for one in islice(snippets(path, FrameSettings()), 5)])
+def pictures(video) -> np.ndarray:
+    """Return (5, 256, w, 3) centre frames of a video."""
+    return np.stack([one.rgb for one in islice(snippets(video, FrameSettings()), 5)])
 
 
 def encoded(pictures, **changes) -> np.ndarray:
@@ -379,3 +376,19 @@ def test_our_efficientnet_lite_is_that_of_timm(number):
     images = torch.rand(2, 3, 97, 97)
     with torch.no_grad():
         torch.testing.assert_close(ours(images), theirs(images), atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.full
+def test_a_shard_by_two_processes_has_what_one_gives(tmp_path):
+    write_model(tmp_path / "mine", "dinov2")
+    settings = DemoSettings(videos=2, shortest_seconds=5.0, longest_seconds=6.0)
+    render_demo(tmp_path / "videos", settings, 1)
+    videos = [probe_video(path) for path in sorted((tmp_path / "videos").glob("*.mp4"))]
+    encoders = EncoderSettings(rgb_encoder=str(tmp_path / "mine"), flow_encoder="none", mover=False)
+    chosen = VideoSettings(encoders=encoders)
+    encode_shard(videos, tmp_path / "shard.h5", chosen, ShardWork(processes=2))
+    with h5py.File(tmp_path / "shard.h5") as file:
+        for video in videos:
+            alone = encode_video(video.path, chosen)
+            np.testing.assert_allclose(file[video.video_id]["rgb"][:], alone["rgb"], atol=1e-6)
+        assert len(json.loads(file.attrs["settings"])["encoders"]["rgb_digest"]) == 64

@@ -8,9 +8,6 @@ import numpy as np
 import pytest
 import torch
 
-from actionspan.demo.data_set import plan_demo
-from actionspan.demo.rendering import render_video
-from actionspan.demo.scenario import DemoSettings
 from actionspan.errors import InputError
 from actionspan.features.clips import ClipEncoder, Clips, read_clips
 from actionspan.features.encoders import located, pinned
@@ -19,7 +16,6 @@ from actionspan.features.settings import EncoderSettings, VideoSettings
 from actionspan.video.decode import read_frames
 from actionspan.video.settings import FrameSettings
 from actionspan.video.snippets import ClipWriter
-from conftest import SHARED_DATA
 
 huggingface_hub = pytest.importorskip("huggingface_hub", reason="huggingface_hub is missing")
 transformers = pytest.importorskip(
@@ -71,17 +67,6 @@ def write_xclip(folder):
     processor = transformers.CLIPImageProcessor(**CUT)
     processor.save_pretrained(folder)
     return model, processor
-
-
-@pytest.fixture(scope="module")
-def video(tmp_path_factory):
-    path = SHARED_DATA / "cycles/videos/004_table_tennis.mp4"
-    if path.is_file():
-        return path
-    (plan,) = plan_demo(DemoSettings(videos=1, shortest_seconds=4.0, longest_seconds=5.0))
-    path = tmp_path_factory.mktemp("video") / plan.name
-    render_video(path, plan)
-    return path
 
 
 @pytest.fixture(scope="module")

@@ -576,5 +576,7 @@ def test_an_encoder_may_be_one_that_other_libraries_bring():
     for name in ("timm:vit_small_patch14_dinov2", "hf:openai/clip-vit-base-patch32", "./mine"):
         check_config(with_value(key, name), "my.yaml")
     line = message(with_value(key, "resnet19"))
-    assert line.startswith(f"{key}: 'resnet19' is not one of efficientnet_lite0, efficientnet_lite2, resnet18,")
+    assert line.startswith(
+        f"{key}: 'resnet19' is not one of efficientnet_lite0, efficientnet_lite2, resnet18,"
+    )
     assert line.endswith(" or timm:MODEL, hf:ORGANISATION/MODEL or a path")
