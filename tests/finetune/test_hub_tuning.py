@@ -15,11 +15,14 @@ from actionspan.finetune.tuning import tune
 from actionspan.networks.hub import find_source
 from actionspan.networks.hub_words import text_vectors
 from finetune.toy import write_toy
-from networks.test_hub import FAMILIES, write_model, write_timm
+from networks.test_hub import FAMILIES, FITTED, SMALL, write_model, write_timm
+
+transformers = pytest.importorskip("transformers", reason="transformers is not installed")
 
 CPU = torch.device("cpu")
 SIDE = 32  # what the small networks see
 TIMM = ("resnet10t", "test_vit2", "convnext_atto")
+WITHOUT_POOLER = "a classifier, whose pooler no checkpoint has"
 
 
 def settings_of(folder, family) -> EncoderSettings:
@@ -29,15 +32,20 @@ def settings_of(folder, family) -> EncoderSettings:
         return EncoderSettings(
             rgb_encoder=f"timm:{family}", rgb_weights=file, input_size=side, device="cpu"
         )
-    write_model(folder, family)
+    if family == WITHOUT_POOLER:
+        model = transformers.ViTForImageClassification(transformers.ViTConfig(**SMALL))
+        model.save_pretrained(folder)
+        transformers.ViTImageProcessor(**FITTED).save_pretrained(folder)
+    else:
+        write_model(folder, family)
     return EncoderSettings(rgb_encoder=str(folder), input_size=SIDE, device="cpu")
 
 
-@pytest.mark.parametrize("family", [*FAMILIES, *TIMM])
+@pytest.mark.parametrize("family", [*FAMILIES, WITHOUT_POOLER, *TIMM])
 def test_a_saved_network_gives_what_the_tuned_one_does(tmp_path, rng, family):
     settings = settings_of(tmp_path / "own", family)
     side = settings.input_size
-    encoders = build_encoders(("rgb",), settings, 4, 0, CPU)
+    encoders = build_encoders(("rgb",), settings, 4, 0, CPU, settings.input_size)
     pictures = rng.integers(0, 256, (3, side, side, 3), np.uint8)
     before = encoders(torch.from_numpy(pictures)).detach().numpy()
     generator = torch.Generator().manual_seed(5)
@@ -46,7 +54,9 @@ def test_a_saved_network_gives_what_the_tuned_one_does(tmp_path, rng, family):
             if each.requires_grad:
                 each += 0.1 * torch.randn(each.shape, generator=generator) * each.abs().mean()
     content = encoder_content(encoders, "rgb", settings, encoders.state_dict(), side, "digest")
-    write_encoder(content, settings, tmp_path / "tuned")
+    (tmp_path / "tuned").mkdir()
+    (tmp_path / "tuned/model.safetensors").write_bytes(b"of an earlier tuning")
+    write_encoder(encoders.of("rgb"), content, settings, tmp_path / "tuned")
     found = Encoder(
         str(tmp_path / "tuned"),
         None,
@@ -66,9 +76,11 @@ def test_words_stay_as_they_were(tmp_path):
     model, _ = write_model(tmp_path / "own", "clip")
     write_words(tmp_path / "own", model, "a person falls")
     settings = EncoderSettings(rgb_encoder=str(tmp_path / "own"), input_size=SIDE, device="cpu")
-    encoders = build_encoders(("rgb",), settings, 4, 0, CPU)
+    encoders = build_encoders(("rgb",), settings, 4, 0, CPU, settings.input_size)
     content = encoder_content(encoders, "rgb", settings, encoders.state_dict(), SIDE, "digest")
-    write_encoder(content, settings, tmp_path / "tuned")
+    (tmp_path / "tuned").mkdir()
+    (tmp_path / "tuned/model.safetensors").write_bytes(b"of an earlier tuning")
+    write_encoder(encoders.of("rgb"), content, settings, tmp_path / "tuned")
     write_words(tmp_path / "tuned", model, "a person falls")
     own, tuned = (
         text_vectors(find_source(str(tmp_path / name)), ["a person"]).vectors
@@ -82,7 +94,7 @@ def test_first_stages_can_stay_and_what_no_vector_depends_on_does(tmp_path, fami
     settings = settings_of(tmp_path / "own", family)
 
     def learning(frozen):
-        built = build_encoders(("rgb",), settings, 4, frozen, CPU)
+        built = build_encoders(("rgb",), settings, 4, frozen, CPU, settings.input_size)
         return [name for name, each in built.named_parameters() if each.requires_grad]
 
     everything, later, last = learning(0), learning(1), learning(2)
@@ -92,10 +104,43 @@ def test_first_stages_can_stay_and_what_no_vector_depends_on_does(tmp_path, fami
         learning(99)
 
 
+def test_position_embeddings_stay(tmp_path):
+    built = build_encoders(("rgb",), settings_of(tmp_path / "own", "dinov2"), 4, 0, CPU, SIDE)
+    stay = [name for name, each in built.named_parameters() if not each.requires_grad]
+    assert any(name.endswith("position_embeddings") for name in stay)
+
+
+def test_biases_that_timm_keeps_in_a_cache_learn(tmp_path):
+    settings = replace(
+        settings_of(tmp_path / "own", "resnet10t"), rgb_encoder="timm:tiny_vit_5m_224"
+    )
+    _, file = write_timm(tmp_path / "tiny", "tiny_vit_5m_224")
+    built = build_encoders(("rgb",), replace(settings, rgb_weights=file), 4, 0, CPU, 224)
+    pictures = torch.full((1, 224, 224, 3), 99, dtype=torch.uint8)
+    for _ in range(2):  # the second step does not go through the first one's graph
+        built(pictures).square().sum().backward()
+    grads = {name: each.grad for name, each in built.named_parameters() if "biases" in name}
+    assert grads
+    assert all(each is not None and each.abs().sum() > 0 for each in grads.values())
+
+
+def test_a_preprocessing_that_swaps_colours_is_refused(tmp_path):
+    model = transformers.MobileViTModel(
+        transformers.MobileViTConfig(
+            image_size=32, hidden_sizes=[8, 8, 8], neck_hidden_sizes=[8] * 7
+        )
+    )
+    model.save_pretrained(tmp_path)
+    transformers.MobileViTImageProcessor(size={"shortest_edge": 32}).save_pretrained(tmp_path)
+    settings = EncoderSettings(rgb_encoder=str(tmp_path), device="cpu")
+    with pytest.raises(InputError, match="its preprocessing does more than standardise"):
+        build_encoders(("rgb",), settings, 4, 0, CPU, 32)
+
+
 def test_squares_that_a_network_does_not_take_are_one_line(tmp_path):
     settings = replace(settings_of(tmp_path / "own", "vit"), input_size=48)
     with pytest.raises(InputError, match=r"of squares of 48 pixels \(finetune.input_size\): "):
-        build_encoders(("rgb",), settings, 4, 0, CPU)
+        build_encoders(("rgb",), settings, 4, 0, CPU, settings.input_size)
 
 
 def test_a_tuning_leaves_a_folder_that_the_features_stage_takes(tmp_path, rng):

@@ -1,6 +1,7 @@
 """Networks of transformers that see clips: equal to the library called directly."""
 
 import json
+from dataclasses import replace
 from itertools import islice
 
 import h5py
@@ -13,6 +14,7 @@ from actionspan.features.clips import ClipEncoder, Clips, read_clips
 from actionspan.features.encoders import located, pinned
 from actionspan.features.one_pass import encode_video
 from actionspan.features.settings import EncoderSettings, VideoSettings
+from actionspan.networks.hub import find_source
 from actionspan.video.decode import read_frames
 from actionspan.video.settings import FrameSettings
 from actionspan.video.snippets import ClipWriter
@@ -199,6 +201,32 @@ def test_a_model_needs_the_same_networks_of_both_streams(tmp_path):
         located(settings, [str(clip), str(folder)])
 
 
+def test_nothing_that_a_model_from_anywhere_names_is_looked_for(tmp_path, monkeypatch):
+    write_clip_model(tmp_path / "mine", "videomae")
+    mine = pinned(clip_settings(tmp_path / "mine"))
+    asked = []
+
+    def watched(name, weights=None, *, fetch=True):
+        asked.append((name, fetch))
+        if name != str(tmp_path / "mine"):
+            raise InputError(f"{name}: not here")
+        return find_source(name, weights, fetch=fetch)
+
+    monkeypatch.setattr("actionspan.features.encoders.find_source", watched)
+    # a path of the other stream, a name, and a name with the digest of what a person gives
+    for name, digest in (("/etc/x", "0" * 64), ("hf:a/b", "0" * 64), ("hf:a/b", mine.clip_digest)):
+        asked.clear()
+        forged = replace(mine, rgb_encoder=name, rgb_digest=digest)
+        if digest == mine.clip_digest:
+            found = located(forged, [str(tmp_path / "mine")])
+            assert found.rgb_encoder == found.clip_encoder == str(tmp_path / "mine")
+        else:
+            with pytest.raises(InputError, match=name):
+                located(forged, [str(tmp_path / "mine")])
+        assert all(not fetch for asked_for, fetch in asked if asked_for == name)
+        assert ("/etc/x", False) not in asked
+
+
 def test_what_sees_no_clips_is_one_line(tmp_path):
     transformers.AutoModel.from_config(transformers.ViTConfig(**SMALL)).save_pretrained(tmp_path)
     transformers.ViTImageProcessor(size={"height": 32, "width": 32}).save_pretrained(tmp_path)
@@ -209,3 +237,5 @@ def test_what_sees_no_clips_is_one_line(tmp_path):
         ClipEncoder(clip_settings(tmp_path / "clips", clip_pooling="cls"))
     with pytest.raises(ValueError, match="source is scores: ./a gives none"):
         EncoderSettings(clip_encoder="./a", source="scores")
+    with pytest.raises(ValueError, match="clip_encoder 'timm:vit': one of none, i3d, hf:"):
+        EncoderSettings(clip_encoder="timm:vit")

@@ -492,7 +492,8 @@ def test_tuned_networks_of_other_libraries_are_folders_that_wait_for_their_tunin
     encoders = encoders_of(config)
     assert encoders["rgb_encoder"] == "results/finetune/rgb/tuned_encoder"
     assert encoders["rgb_weights"] is None
-    assert FeaturesPlan(config, ["s"]).weights == ["results/finetune/rgb/model.pt"]
+    tuned = ["results/finetune/rgb/model.pt", "results/finetune/rgb/tuned_encoder"]
+    assert FeaturesPlan(config, ["s"]).weights == tuned
     config["finetune"]["streams"] = ["flow"]
     assert encoders_of(config)["rgb_encoder"] == "timm:vit"
     assert FeaturesPlan(config, ["s"]).weights == ["own.pt", "results/finetune/flow/model.pt"]
@@ -500,7 +501,9 @@ def test_tuned_networks_of_other_libraries_are_folders_that_wait_for_their_tunin
 
 def test_clips_are_kept_as_large_as_networks_see_them():
     config = with_value("features.encoders.clip_encoder", "hf:a/b")
-    with pytest.raises(InputError, match="video.frames.clip_side: 128 is less than hf:a/b sees"):
+    with pytest.raises(
+        InputError, match="video.frames.clip_side: 128 is for i3d; say how large hf:a/b"
+    ):
         check_settings(config, "my.yaml")
     config["video"]["frames"]["clip_side"] = 256
     check_settings(config, "my.yaml")

@@ -12,6 +12,8 @@ from actionspan.demo.scenario import DemoSettings
 from actionspan.errors import InputError
 from actionspan.propose.labels import Labelling, Labels, labels_of
 from actionspan.propose.proposed import Proposed
+from actionspan.propose.word_model import WordModel
+from actionspan.video.decode import read_frames
 from actionspan.video.settings import FrameSettings
 from actionspan.video.snippets import snippets
 from find.test_words import write_words
@@ -99,16 +101,59 @@ def test_a_person_asks_for_labels(clip, video, tmp_path, capsys):
     assert "holds proposals of another model" in capsys.readouterr().err
 
 
-@pytest.mark.full
 def test_clips_know_words_too(video, tmp_path):
+    model, processor = write_xclip(tmp_path / "xclip")
+    write_words(tmp_path / "xclip", model, "falls jumps a photo video of scene in which")
+    labelling = Labelling(Given(), Labels(("falls", "jumps"), str(tmp_path / "xclip")))
+    found = labelling.propose(video)
+    # clips of four frames, four a second, every second frame, the outermost repeated
+    frames = [frame for frame in read_frames(video)]
+    times = np.array([frame.seconds for frame in frames])
+    last = int(times[-1] * 4 + 1e-4)
+    samples = [frames[np.abs(times - k / 4).argmin()].picture() for k in range(last + 1)]
+    normal = torch.nn.functional.normalize
+    vectors = []
+    with torch.no_grad():
+        for start in range(0, len(samples), 2):
+            clip = [samples[min(max(start - 1 + k, 0), last)] for k in range(4)]
+            pixels = processor(images=clip, return_tensors="pt").pixel_values
+            vectors.append(model.get_video_features(pixel_values=pixels[None]).pooler_output[0])
+        tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path / "xclip")
+        texts = [wording.format(label) for label in ("falls", "jumps") for wording in WORDINGS]
+        tokens = tokenizer(texts, padding=True, return_tensors="pt")
+        words = normal(model.get_text_features(**tokens).pooler_output)
+        words = normal(words.view(2, len(WORDINGS), -1).mean(dim=1))
+    at_snippets = [one.seconds for one in snippets(video, FrameSettings(mover_side=0))]
+    middles = (np.arange(len(vectors)) * 2 + 0.5) / 4
+    rows = np.stack(
+        [np.interp(at_snippets, middles, column) for column in torch.stack(vectors).T], 1
+    )
+    unit = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    inside = (np.array(at_snippets) >= SEGMENTS[1, 0]) & (np.array(at_snippets) < SEGMENTS[1, 1])
+    shown = torch.from_numpy(unit[inside].mean(axis=0)).float()
+    expected = torch.softmax(model.logit_scale.exp() * (words @ normal(shown, dim=0)), dim=0)
+    np.testing.assert_allclose(found.class_scores[1], expected.detach(), atol=2e-3)
+    assert abs(float(expected[0].detach()) - 0.5) > 0.01
+
+
+@pytest.mark.full
+def test_clips_are_searched_by_words(video, tmp_path):
     model, _ = write_xclip(tmp_path / "xclip")
     write_words(tmp_path / "xclip", model, "falls jumps a photo video of scene in which")
-    found = Labelling(Given(), Labels(("falls", "jumps"), str(tmp_path / "xclip"))).propose(video)
-    np.testing.assert_allclose(found.class_scores.sum(axis=1), 1, atol=1e-6)
     out = tmp_path / "found"
     given = ["find", "falls", str(video), "--encoder", str(tmp_path / "xclip"), "--out", str(out)]
     assert main([*given, "--no-page"]) == 0
     assert json.loads((out / "proposals.json").read_text())["results"]
+
+
+def test_other_words_of_a_model_make_other_results(clip):
+    folder, *_ = clip
+    before = WordModel(str(folder))
+    file = folder / "tokenizer.json"
+    file.write_text(file.read_text().replace("jumps", "swims"))
+    after = WordModel(str(folder))
+    assert before.digest == after.digest  # its features stay
+    assert before.made_by != after.made_by
 
 
 @pytest.mark.parametrize(

@@ -38,9 +38,8 @@ rule finetune_train:
         weights=files.given(plan.finetune.weights),
         code=step("finetune train"),
     output:
-        models=expand(
-            "results/finetune/{stream}/model.pt", stream=config["finetune"]["streams"]
-        ),
+        models=plan.finetune.models,
+        folders=[directory(folder) for folder in plan.finetune.folders],
         temporal="results/finetune/temporal.pt",
         plan="results/finetune/plan.json",
         log="results/finetune/log.tsv",

@@ -200,34 +200,41 @@ def located(settings: EncoderSettings, given: Sequence[str] = ()) -> EncoderSett
     Raises:
         InputError: A network is not here, or its weights are others.
     """
-    wanted: dict[str, HubStream] = {}
+    wanted: dict[HubStream, str] = {}
     for stream in _brought(settings):
         if (digest := _digest(settings, stream)) is None:
             name = _named(settings, stream)[0]
             raise InputError(f"its encoder {name} has no digest; make the model again")
-        wanted[digest] = stream
+        wanted[stream] = digest
     if given and not wanted:
         raise InputError(f"--encoder {given[0]}: the model has encoders of its own")
     # those that a person gives
+    here: dict[HubStream, tuple[str, Path | None]] = {}
     for word in given:
         name, weights = encoder_name(word), None
         timm = _named(settings, "rgb")[0]
         if timm.startswith(FROM_TIMM) and Path(name).is_file():
             name, weights = timm, Path(name)
         found = encoder_digest(find_source(name, weights))
-        if found not in wanted:
-            raise InputError(_another(word, found, wanted))
-        stream = wanted.pop(found)
-        here: dict[str, Any] = {f"{stream}_encoder": name, f"{stream}_weights": weights}
-        settings = replace(settings, **here)
+        streams = [stream for stream, digest in wanted.items() if digest == found]
+        if not streams:
+            raise InputError(_another(word, found, wanted.values()))
+        here |= dict.fromkeys(streams, (name, weights))
     # those that are here by their names
-    for stream in wanted.values():
+    for stream, digest in wanted.items():
+        if stream in here:
+            continue
         name, weights = _named(settings, stream)
         if weights or not name.startswith((FROM_TIMM, FROM_TRANSFORMERS)):
             raise InputError(f"its encoder is {weights or name}; say where by --encoder")
-        find_source(name, fetch=False)
-        pinned(settings)
-    return settings
+        found = encoder_digest(find_source(name, fetch=False))
+        if found != digest:
+            raise InputError(_another(name, found, [digest]))
+        here[stream] = name, None
+    changes: dict[str, Any] = {}
+    for stream, (name, weights) in here.items():
+        changes |= {f"{stream}_encoder": name, f"{stream}_weights": weights}
+    return replace(settings, **changes)
 
 
 def encoder_name(word: str) -> str:

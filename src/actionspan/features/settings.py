@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, get_args
 
-from actionspan.networks.names import FROM_TRANSFORMERS, HUB, ImageNetwork, is_hub
+from actionspan.networks.names import CLIP_HUB, FROM_TRANSFORMERS, HUB, ImageNetwork, is_hub
 from actionspan.settings import Checked, add_settings, from_arguments, option
 from actionspan.video.settings import FlowSettings, FrameSettings
 
@@ -37,7 +37,7 @@ class EncoderSettings(Checked):
     rgb_weights: Path | None = option(
         None,
         "a checkpoint (.pt, .pth, .safetensors) or a name of torchvision's such as IMAGENET1K_V1; "
-        "by default the weights packaged with efficientnet_lite0",
+        "by default those of the package, which efficientnets have",
     )
     rgb_layer: int | None = option(
         None,
@@ -72,7 +72,7 @@ class EncoderSettings(Checked):
         "i3d: a network of video that sees consecutive frames, as a third stream; or "
         "hf:ORGANISATION/MODEL, or the path of one (docs/encoders.md); none: no such stream",
         choices=("none", "i3d"),
-        pattern=HUB,
+        pattern=CLIP_HUB,
         like="hf:ORGANISATION/MODEL or a path",
     )
     clip_weights: Path | None = option(

@@ -156,7 +156,13 @@ def _words(words: str, videos: Mapping[str, Path], arguments: argparse.Namespace
         rows = ((one.video.video_id, *even_rows(one, model)) for one in encoded)
         return {words: find_words(rows, wanted, background)}
 
-    made_of = (model.settings, every, arguments.background, sorted(map(str, videos.values())))
+    made_of = (
+        model.settings,
+        model.made_by,
+        every,
+        arguments.background,
+        sorted(map(str, videos.values())),
+    )
     return _Query(find, repr(words), digest(__version__, *made_of), model)
 
 

@@ -16,7 +16,7 @@ from actionspan.finetune.settings import Stream
 from actionspan.networks.architecture import Inputs, architecture
 from actionspan.networks.division import stages
 from actionspan.networks.hub import encoder_digest, find_source
-from actionspan.networks.hub_tuning import save_tuned, unfreeze
+from actionspan.networks.hub_tuning import levels_of, save_tuned, unfreeze
 from actionspan.networks.names import is_hub
 from actionspan.networks.weights import describe, unfolded_state
 
@@ -82,12 +82,14 @@ def build_encoders(
     planes: int,
     frozen_stages: int,
     device: torch.device,
+    side: int = 224,
 ) -> StreamEncoders:
     """Return the encoders with the weights that they start from; norms are folded.
 
     Folding halves what some networks keep for backward, with the same gradient, and leaves no
     running mean that a batch of few snippets could move. The first `frozen_stages` stay as they
-    are; `planes` are those of flow, 2L.
+    are; `planes` are those of flow, 2L. Networks of timm and transformers are
+    tried with squares of `side` pixels.
 
     Raises:
         InputError: The weights do not fit, or there are not so many stages.
@@ -105,9 +107,9 @@ def build_encoders(
         parts: Sequence[nn.Module]
         if is_hub(name):
             found = hub_network(settings)
-            network, features = found.network, found.features
-            parts = unfreeze(network, name, settings.input_size)
-            mean, std = map(torch.tensor, (found.inputs.mean, found.inputs.std))
+            network, features = found.network.to(device), found.features
+            parts = unfreeze(network, name, side)
+            mean, std = levels_of(found.inputs, name)
         else:
             network, features = build_network(name, weights, channels, "pooled")
             network.requires_grad_(True)
@@ -159,16 +161,17 @@ def encoder_content(
     }
 
 
-def write_encoder(content: Mapping[str, Any], settings: EncoderSettings, folder: Path) -> None:
+def write_encoder(
+    encoder: StreamEncoder, content: Mapping[str, Any], settings: EncoderSettings, folder: Path
+) -> None:
     """Write what `encoder_content` says of a network of timm or transformers as its library does.
 
     Raises:
         InputError: The network that it started from is no longer there.
     """
     source = find_source(settings.rgb_encoder, settings.rgb_weights)
-    inputs = hub_network(settings).inputs
-    state = part_of(content["state_dict"], "model.")
-    save_tuned(source, inputs, state, content["input_size"], folder)
+    levels, state = (encoder.mean, encoder.std), part_of(content["state_dict"], "model.")
+    save_tuned(source, levels, state, content["input_size"], folder)
 
 
 def part_of(state: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:

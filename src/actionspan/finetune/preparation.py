@@ -6,7 +6,7 @@ trained for a few epochs first, on features of the untuned encoders.
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -78,9 +78,8 @@ def read_task(
 def untuned(task: Task, encoders: EncoderSettings) -> StreamEncoders:
     """Return the encoders to start from; nothing of them learns where the way is `frozen`."""
     settings, device = task.settings, device_of(encoders)
-    encoders = replace(encoders, input_size=settings.input_size)
     kept = (task.store.planes, settings.frozen_stages)
-    built = build_encoders(settings.streams, encoders, *kept, device)
+    built = build_encoders(settings.streams, encoders, *kept, device, settings.input_size)
     if settings.way == "frozen":
         built.requires_grad_(False)
     return built

@@ -209,7 +209,7 @@ def write_results(
             model.encoders, stream, encoders, state, settings.input_size, run.digest
         )
         if is_hub(content["network"]):
-            write_encoder(content, encoders, out / stream / TUNED)
+            write_encoder(model.encoders.of(stream), content, encoders, out / stream / TUNED)
         write_torch(out / stream / "model.pt", content)
     write_torch(out / "temporal.pt", _network_content(model.objective, task, run))
     run.log(out / "log.tsv", LOG_COLUMNS)

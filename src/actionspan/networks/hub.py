@@ -75,7 +75,7 @@ def find_source(name: str, weights: Path | None = None, *, fetch: bool = True) -
     if name.startswith(FROM_TIMM):
         return _of_timm(name, weights, fetch=fetch)
     if weights is not None:
-        raise InputError(f"rgb_weights {weights}: {name} brings its own; leave them out")
+        raise InputError(f"{weights}: {name} brings weights of its own; leave these out")
     if name.startswith(FROM_TRANSFORMERS):
         _imported("transformers")
         folder = _fetched(name, name.removeprefix(FROM_TRANSFORMERS), fetch=fetch)

@@ -1,7 +1,7 @@
 """Networks of timm and transformers as modules from pixels to vectors."""
 
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -13,20 +13,12 @@ from torch import Tensor, nn
 from actionspan.errors import InputError
 from actionspan.networks.hub import LOCAL, Source
 
-_NONE, _ONES = (0.0, 0.0, 0.0), (1.0, 1.0, 1.0)
-
 
 class HubInputs:
-    """Turns batches of bytes into batches of floats by the preprocessing of the library.
+    """Turns batches of bytes into batches of floats by the preprocessing of the library."""
 
-    `mean` and `std` are those of the 8-bit levels, and `resample` is how pictures are resized.
-    """
-
-    def __init__(
-        self, mean: Sequence[float] = _NONE, std: Sequence[float] = _ONES, resample: int = 2
-    ) -> None:
+    def __init__(self) -> None:
         self.device = torch.device("cpu")
-        self.mean, self.std, self.resample = mean, std, resample
 
     def __call__(self, batch: Tensor) -> Tensor:
         """Convert (B, …, h, w, 3) uint8 RGB to (B, …, 3, h', w') float32."""
@@ -39,9 +31,7 @@ class HubInputs:
 
 class _TimmInputs(HubInputs):
     def __init__(self, transform: Any) -> None:
-        normal = transform.transforms[-1]
-        mean, std = ([255 * float(level) for level in each] for each in (normal.mean, normal.std))
-        super().__init__(mean, std)
+        super().__init__()
         self.transform = transform
 
     def prepared(self, pictures: list[Any]) -> Tensor:
@@ -50,11 +40,7 @@ class _TimmInputs(HubInputs):
 
 class _HfInputs(HubInputs):
     def __init__(self, processor: Any) -> None:
-        scale = 1 / processor.rescale_factor if processor.do_rescale else 1.0
-        given = (processor.image_mean, processor.image_std)
-        levels = given if processor.do_normalize else (_NONE, _ONES)
-        mean, std = ([scale * level for level in each] for each in levels)
-        super().__init__(mean, std, processor.resample)
+        super().__init__()
         self.processor = processor
 
     def prepared(self, pictures: list[Any]) -> Tensor:
@@ -136,7 +122,10 @@ def hf_network(source: Source, layer: int | None, pooling: str) -> tuple["HfVect
 
 
 def hf_model(source: Source) -> tuple[Any, list[str]]:
-    """Return a model of transformers in float32, and which weights of its pooler are missing."""
+    """Return a model of transformers in float32, and which weights of its pooler are missing.
+
+    It has no pooler then.
+    """
     from transformers import AutoModel
 
     model, about = AutoModel.from_pretrained(
@@ -144,6 +133,8 @@ def hf_model(source: Source) -> tuple[Any, list[str]]:
     )
     missing = list(about["missing_keys"])
     _check_whole(source, [name for name in missing if not name.startswith("pooler.")])
+    if missing:
+        model.pooler = None
     return model, missing
 
 

@@ -4,6 +4,7 @@ What is tuned sees squares. It is saved as its library saves models, with a prep
 such squares: `find_source` and `load_network` then take the folder as any other.
 """
 
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -11,22 +12,51 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from actionspan.errors import InputError
 from actionspan.networks.division import stages
 from actionspan.networks.hub import Source, telling
 from actionspan.networks.hub_images import HubInputs, hf_model, timm_model
+
+_COLOUR = (13, 130, 230)
+_PLACES = ("position_embeddings", "pos_embed")
+
+
+def levels_of(inputs: HubInputs, name: str) -> tuple[Tensor, Tensor]:
+    """Return the mean (3,) and deviation (3,) of 8-bit levels by which pictures are standardised.
+
+    They are read off what the library makes of black, of white and of a colour.
+
+    Raises:
+        InputError: It does more than that, such as swapping colours.
+    """
+    seen = torch.tensor([(0,) * 3, (255,) * 3, _COLOUR], dtype=torch.uint8)
+    made = inputs(seen.view(3, 1, 1, 3).expand(3, 64, 64, 3).contiguous())
+    black, white, colour = made.cpu().mean(dim=(2, 3))
+    std = 255 / (white - black)
+    mean = -black * std
+    if not torch.allclose((torch.tensor(_COLOUR) - mean) / std, colour, atol=1e-3):
+        raise InputError(f"{name}: its preprocessing does more than standardise; it is not tuned")
+    return mean, std
 
 
 def unfreeze(network: nn.Module, name: str, side: int) -> list[nn.Module]:
     """Let the parameters of a network learn that its vectors depend on; return its stages.
 
-    A stage is what comes before the blocks, each block, or what comes after them.
+    Position embeddings stay as they are: some are resized, backward not in the same bits on GPUs. A
+    stage is what comes before the blocks, each block, or what comes after them.
 
     Raises:
         InputError: It does not take squares of `side` pixels.
     """
     network.requires_grad_(True)
+    for key, each in network.named_parameters():
+        each.requires_grad_(key.rpartition(".")[2] not in _PLACES)
+    for module in network.modules():
+        if hasattr(module, "attention_bias_cache"):  # of timm, which would never learn
+            module.register_forward_pre_hook(_empty_cache)
+    device = next(network.parameters()).device
     with telling(f"{name}, of squares of {side} pixels (finetune.input_size)"):
-        network(torch.zeros(1, 3, side, side)).sum().backward()
+        network(torch.zeros(1, 3, side, side, device=device)).sum().backward()
     for each in network.parameters():
         each.requires_grad_(each.grad is not None)
         each.grad = None
@@ -46,18 +76,27 @@ def unfreeze(network: nn.Module, name: str, side: int) -> list[nn.Module]:
     return [part for part in (before, *blocks, after) if any(True for _ in part.parameters())]
 
 
+def _empty_cache(module: Any, _: Any) -> None:
+    module.attention_bias_cache = {}
+
+
 def save_tuned(
-    source: Source, inputs: HubInputs, state: Mapping[str, Tensor], side: int, folder: Path
+    source: Source,
+    levels: tuple[Tensor, Tensor],
+    state: Mapping[str, Tensor],
+    side: int,
+    folder: Path,
 ) -> None:
-    """Write a tuned network as a folder of its library.
+    """Write a tuned network as a folder of its library, in place of what is there.
 
     Args:
         source: Where the network came from.
-        inputs: Its own preprocessing.
+        levels: The mean and deviation that its pictures are standardised by, see `levels_of`.
         state: What it has learned, by the names of the library's model.
         side: Of the squares that it sees, in pixels.
         folder: To write.
     """
+    shutil.rmtree(folder, ignore_errors=True)
     with telling(source.name):
         if source.package == "timm":
             from timm.models import save_for_hf
@@ -72,11 +111,9 @@ def save_tuned(
         model, _ = hf_model(source)
         model.load_state_dict(state, strict=False)  # words are as they were
         model.save_pretrained(folder)
+        mean, std = (each.tolist() for each in levels)
         square: dict[str, Any] = {"height": side, "width": side}
-        ViTImageProcessor(
-            size=square,
-            rescale_factor=1.0,
-            image_mean=list(inputs.mean),
-            image_std=list(inputs.std),
-            resample=inputs.resample,
-        ).save_pretrained(folder)
+        processor: Any = ViTImageProcessor
+        processor(size=square, rescale_factor=1.0, image_mean=mean, image_std=std).save_pretrained(
+            folder
+        )

@@ -1,6 +1,7 @@
 """Words as vectors in the space that a model of transformers shares with pictures or clips."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
@@ -8,14 +9,16 @@ from torch import Tensor
 
 from actionspan.arrays import Float32
 from actionspan.errors import InputError
-from actionspan.networks.hub import LOCAL, Source, telling
+from actionspan.networks.hub import LOCAL, Source, encoder_digest, telling
+
+_TOKENIZERS = ("*token*", "vocab*", "merges*", "*.model", "added_tokens.json")
 
 
 class Texts(NamedTuple):
     """Texts in the space that a model shares with pictures or clips."""
 
     vectors: Float32  # (N, D) unit vectors
-    scale: float  # of the cosines, before softmax
+    scale: float | None  # of the cosines, before softmax; None: the model has none
 
 
 def text_vectors(source: Source, texts: Sequence[str]) -> Texts:
@@ -46,5 +49,11 @@ def text_vectors(source: Source, texts: Sequence[str]) -> Texts:
         )
         with torch.inference_mode():
             vectors: Tensor = model.get_text_features(**tokens).pooler_output
-            scale = float(model.logit_scale.exp())
+            scale = float(model.logit_scale.exp()) if hasattr(model, "logit_scale") else None
     return Texts(torch.nn.functional.normalize(vectors).numpy(), scale)
+
+
+def words_digest(source: Source) -> str:
+    """Return a digest of what makes tokens of texts, which `encoder_digest` does not cover."""
+    files = {path for kind in _TOKENIZERS for path in Path(source.model).glob(kind)}
+    return encoder_digest(source._replace(weights=tuple(sorted(files)), prepares=""))

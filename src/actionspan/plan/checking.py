@@ -20,6 +20,7 @@ from actionspan.plan.schema import add_sections, build_schema
 from actionspan.plan.sections import PLUGGED, SECTIONS
 from actionspan.recognition.settings import RecognitionSettings
 from actionspan.settings import from_mapping
+from actionspan.video.settings import FrameSettings
 
 # To JSON Schema 20.0 is an integer; the flag made from it does not take it.
 _Validator = extend(
@@ -36,7 +37,6 @@ _LIMITS = {
 }
 
 _LONGEST_NAME, _LONGEST_PATH = 255, 4095  # bytes, on Linux
-_CLIP_SIDE = 224  # pixels that networks of clips see, most of them
 _SHOWN = 300  # characters of a value
 _DEEPEST = 8  # levels, more than the schema has: an alias of YAML can hold itself
 
@@ -134,10 +134,11 @@ def _problems(config: Mapping[str, Any]) -> Iterator[str]:
         except ValueError as error:
             yield f"{stage}: {error}"
     encoders, side = config["features"]["encoders"], config["video"]["frames"]["clip_side"]
-    if is_hub(encoders["clip_encoder"]) and side < _CLIP_SIDE:
+    sees_clips = config["features"]["source"] != "external" and is_hub(encoders["clip_encoder"])
+    if sees_clips and side == FrameSettings.clip_side:
         yield (
-            f"video.frames.clip_side: {side} is less than {encoders['clip_encoder']} sees; give "
-            f"{_CLIP_SIDE} or what its processor says"
+            f"video.frames.clip_side: {side} is for i3d; say how large {encoders['clip_encoder']} "
+            "sees clips: 256 mostly"
         )
     if encoders["clip_encoder"] == "i3d" and encoders["clip_size"] > side:
         yield (

@@ -54,7 +54,7 @@ class FeaturesPlan:
         weights = (self.encoders.get(f"{stream}_weights") for stream in ("rgb", "flow", "clip"))
         named = (features["encoders"][f"{stream}_encoder"] for stream in ("rgb", "clip"))
         brought = [file for name in named for file in encoder_files(name)]
-        tuned = [_tuned(stream) for stream in config["finetune"]["streams"]] if self.tuned else []
+        tuned = [*tuned_files(config), *tuned_folders(config)] if self.tuned else []
         self.weights = list(dict.fromkeys([*weights_files(*weights), *tuned, *brought]))
         self.flow_weights = weights_files(video["flow"]["weights"])
         # as `features encode` takes them, which has two devices
@@ -85,8 +85,16 @@ def trains_classifiers(config: Mapping[str, Any]) -> bool:
     return config["features"]["source"] == "scores" and not given
 
 
-def _tuned(stream: str) -> str:
-    return f"results/finetune/{stream}/model.pt"
+def tuned_files(config: Mapping[str, Any]) -> list[str]:
+    """Return what `finetune train` writes of each stream."""
+    return [f"results/finetune/{stream}/model.pt" for stream in config["finetune"]["streams"]]
+
+
+def tuned_folders(config: Mapping[str, Any]) -> list[str]:
+    """Return the folder that it writes of a network of timm or transformers, if that is tuned."""
+    brought = is_hub(config["features"]["encoders"]["rgb_encoder"])
+    tuned = brought and "rgb" in config["finetune"]["streams"]
+    return [f"results/finetune/rgb/{TUNED}"] if tuned else []
 
 
 def kind_of(config: Mapping[str, Any]) -> str:
@@ -105,10 +113,9 @@ def encoders_of(config: Mapping[str, Any]) -> dict[str, Any]:
             given = encoders["flow_weights"] or encoders["rgb_weights"]
             encoders["flow_weights"] = given or PACKAGED
         for stream in finetune["streams"]:
-            encoders[f"{stream}_weights"] = _tuned(stream)
-            if is_hub(encoders[f"{stream}_encoder"]):  # a folder beside it has the weights
-                encoders[f"{stream}_encoder"] = f"results/finetune/{stream}/{TUNED}"
-                encoders |= {f"{stream}_weights": None, f"{stream}_digest": None}
+            encoders[f"{stream}_weights"] = f"results/finetune/{stream}/model.pt"
+        for folder in tuned_folders(config):  # which has the weights
+            encoders |= {"rgb_encoder": folder, "rgb_weights": None, "rgb_digest": None}
         # as they saw pictures while they were tuned
         encoders |= {"input_size": finetune["input_size"], "crop": "squash"}
     # pictures that are stored have no square, and the papers' classifiers know none

@@ -61,8 +61,8 @@ class RecognitionKnobs(Checked):
     split: int = option(1, "which of the splits", least=1, most=1_000)
     weights: Path | None = option(
         None,
-        "what the networks start from: a checkpoint, or a name of torchvision's; null: the weights "
-        "packaged with efficientnet_lite0",
+        "what the networks start from: a checkpoint, or a name of torchvision's; null: the "
+        "packaged weights, which efficientnets have",
     )
     exchange: ExchangeName = option(
         "aavg", "how learners are joined (docs/recognition.md)", choices=ON_CPUS

@@ -9,7 +9,14 @@ from typing import Any
 from actionspan.dataset.sharding import assign_shards
 from actionspan.finetune.settings import ENCODERS, WITHOUT_TEMPORAL
 from actionspan.parallel.settings import processes
-from actionspan.plan.features import encoder_files, start_of, training_of, weights_files
+from actionspan.plan.features import (
+    encoder_files,
+    start_of,
+    training_of,
+    tuned_files,
+    tuned_folders,
+    weights_files,
+)
 from actionspan.plan.runs import Learning, flags
 from actionspan.recognition.clip_lists import TrimmedClip, list_clips
 from actionspan.recognition.settings import RecognitionSettings
@@ -99,6 +106,7 @@ class FinetunePlan(_Together):
             encoders = {key: value for key, value in encoders.items() if "flow" not in key}
         self.weights = weights_files(encoders.get("rgb_weights"), encoders.get("flow_weights"))
         self.weights += encoder_files(encoders["rgb_encoder"])
+        self.models, self.folders = tuned_files(config), tuned_folders(config)
         own = {key: value for key, value in finetune.items() if key not in _STAGE}
         temporal = config["temporal"]["training"].items()
         training = {key: value for key, value in temporal if key not in WITHOUT_TEMPORAL}

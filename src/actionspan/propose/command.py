@@ -144,7 +144,7 @@ def _labels(arguments: argparse.Namespace) -> "tuple[Labels | None, list[str]]":
     from actionspan.propose.word_model import WordModel
 
     labels = labels_of(arguments.labels, arguments.labels_by)
-    return labels, [*labels.names, WordModel(labels.model).digest]
+    return labels, [*labels.names, WordModel(labels.model).made_by]
 
 
 def _least(word: str) -> tuple[str, float]:

@@ -16,6 +16,7 @@ from scipy.special import softmax
 from actionspan.arrays import Float32, Float64
 from actionspan.errors import InputError
 from actionspan.features.one_pass import VideoEncoder
+from actionspan.features.settings import Device
 from actionspan.propose.proposed import Proposed
 from actionspan.propose.word_model import WordModel, worded
 
@@ -54,18 +55,24 @@ class Labelling:
         InputError: The model of words cannot be had, or knows no words.
     """
 
-    def __init__(self, proposer: _Proposes, labels: Labels) -> None:
+    def __init__(self, proposer: _Proposes, labels: Labels, device: Device | None = None) -> None:
         self.proposer, self.names = proposer, labels.names
-        self.words = WordModel(labels.model)
+        self.words = WordModel(labels.model, device)
         texts = self.words.texts(worded(labels.names))
         each = texts.vectors.reshape(len(labels.names), -1, texts.vectors.shape[1])
+        if texts.scale is None:
+            raise InputError(f"{labels.model}: says nothing of how chances follow from likeness")
         self.vectors, self.scale = _unit(each.mean(axis=1)), texts.scale
         self.encode = VideoEncoder(self.words.settings)
 
     def propose(self, video: Path | str, on_progress: Told | None = None) -> Proposed:
         """Return the proposals of one video file with labels; it is decoded once more for them."""
-        proposed = self.proposer.propose(video, on_progress)
-        streams, facts, _ = self.encode(Path(video))
+        told = on_progress or (lambda done, length: None)
+        proposed = self.proposer.propose(video, lambda done, length: told(done / 2, length))
+        length = proposed.duration_seconds
+        streams, facts, _ = self.encode(
+            Path(video), on_progress=lambda done: told((length + done) / 2, length)
+        )
         near = _unit(self.words.of(streams)), facts["time"]
         events = proposed.events
         return replace(
@@ -77,7 +84,9 @@ class Labelling:
 
     def _chances(self, vectors: Float32, times: Float64, segments: Float64) -> Float64:
         """Return the chances (N, K) of the labels for segments (N, 2) of snippets at times (T,)."""
-        sums = np.concatenate([np.zeros((1, vectors.shape[1])), np.cumsum(vectors, axis=0)])
+        sums = np.concatenate(
+            [np.zeros((1, vectors.shape[1])), np.cumsum(vectors, axis=0, dtype=np.float64)]
+        )
         first, last = np.searchsorted(times, segments.T)
         # a segment between two snippets is what the nearer one shows
         nearest = np.abs(times - segments.mean(axis=1, keepdims=True)).argmin(axis=1)

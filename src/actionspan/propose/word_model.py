@@ -5,10 +5,11 @@ from typing import Any
 
 from actionspan.arrays import Float32
 from actionspan.features.encoders import encoder_name, pinned
-from actionspan.features.settings import EncoderSettings, VideoSettings
+from actionspan.features.settings import Device, EncoderSettings, VideoSettings
+from actionspan.files.storage import digest
 from actionspan.networks.hub import find_source
 from actionspan.networks.hub_clips import sees_clips
-from actionspan.networks.hub_words import Texts, text_vectors
+from actionspan.networks.hub_words import Texts, text_vectors, words_digest
 from actionspan.video.settings import FrameSettings
 
 WORDINGS = ("{}", "a photo of {}", "a video of {}", "a scene in which {}")
@@ -23,7 +24,7 @@ class WordModel:
         InputError: It cannot be had.
     """
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, device: Device | None = None) -> None:
         name = encoder_name(name)
         self.source = find_source(name)
         self.stream = "clip" if sees_clips(self.source) else "rgb"
@@ -31,9 +32,11 @@ class WordModel:
         chosen: dict[str, Any] = {"rgb_encoder": name}
         if self.stream == "clip":
             frames, chosen = _CLIP_FRAMES, {"clip_encoder": name, "clip_stride": _CLIP_STRIDE}
-        encoders = pinned(EncoderSettings(flow_encoder="none", mover=False, **chosen))
+        chosen |= {"flow_encoder": "none", "mover": False, "device": device or "auto"}
+        encoders = pinned(EncoderSettings(**chosen))
         self.settings = VideoSettings(frames=frames, encoders=encoders)
         self.digest = str(encoders.clip_digest or encoders.rgb_digest)
+        self.made_by = digest(self.digest, words_digest(self.source))
 
     def texts(self, wordings: Sequence[str]) -> Texts:
         """Return the vectors of wordings as they are.

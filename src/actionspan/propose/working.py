@@ -122,9 +122,12 @@ def _load(
     global _proposer
     _proposer = _loaded(model, threads, device, encoders)
     if labels is not None:
+        import torch
+
         from actionspan.propose.labels import Labelling
 
-        _proposer = Labelling(_proposer, labels)
+        torch.set_num_threads(threads)
+        _proposer = Labelling(_proposer, labels, device)
 
 
 def _loaded(
