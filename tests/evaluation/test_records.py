@@ -85,6 +85,7 @@ def test_one_video_has_no_interval_and_a_shared_best_is_not_bold(records):
     assert recall_charts(records)[0].series[0].high == records[0]["AR_interval"][1]
 
 
+@pytest.mark.full
 def test_a_changed_evaluation_is_refused_or_read(records, tmp_path):
     other = tmp_path / "other.json"
     other.write_text(json.dumps(records[1]))

@@ -107,6 +107,7 @@ def test_features_are_those_of_the_separate_steps(case, processes, shard, weight
                 np.testing.assert_array_equal(one[name][key][:], separate[name][key][:])
 
 
+@pytest.mark.full
 def test_videos_are_rejected_as_in_the_separate_steps(shard, tmp_path):
     """One is beyond a limit, one is gone, one has pictures too small for its flow."""
     lines = shard.read_text().splitlines()

@@ -34,6 +34,7 @@ def centre_crops(path) -> np.ndarray:
     return np.stack(frames[len(frames) // 2 - 32 : len(frames) // 2 + 32])
 
 
+@pytest.mark.full
 @needs_weights
 @pytest.mark.parametrize(
     ("clip", "label", "probability"),

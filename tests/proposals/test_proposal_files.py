@@ -215,6 +215,7 @@ def test_two_objects_of_results_are_refused(tmp_path):
         read_proposals(path)
 
 
+@pytest.mark.full
 def test_memory_for_reading_does_not_grow_with_the_file(tmp_path):
     def peak(videos: int) -> int:
         path = tmp_path / "p.json"

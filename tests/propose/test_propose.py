@@ -357,6 +357,7 @@ def test_a_video_comes_with_a_table_chapters_and_a_picture(trained, tmp_path):
     assert ElementTree.parse(tmp_path / f"{path.stem}.svg").getroot().tag.endswith("svg")
 
 
+@pytest.mark.full
 def test_a_model_in_python_gives_what_the_command_gives(trained, tmp_path):
     path = trained.videos[1]
     torch.set_num_threads(1)
@@ -392,6 +393,7 @@ def test_a_missing_file_is_an_input_error_in_python(trained, tmp_path):
         load_model(str(trained.model)).propose(tmp_path / "none.mp4")
 
 
+@pytest.mark.full
 def test_annotations_are_drawn(trained, tmp_path):
     with_action = trained.videos[0]
     database = json.loads(trained.annotations.read_text())["database"]
@@ -487,6 +489,7 @@ def test_a_second_call_does_only_what_is_new(trained, tmp_path, capsys):
     assert "done before" not in capsys.readouterr().out
 
 
+@pytest.mark.full
 def test_a_damaged_result_is_made_again(trained, tmp_path, capsys):
     path = trained.videos[0]
     words = [path, "--model", "none"]
@@ -500,6 +503,7 @@ def test_a_damaged_result_is_made_again(trained, tmp_path, capsys):
         assert results(tmp_path) == expected
 
 
+@pytest.mark.full
 def test_a_folder_holds_the_proposals_of_one_model(trained, tmp_path, capsys):
     first, second = trained.videos[:2]
     assert propose(tmp_path / "out", first, "--model", "none") == 0
@@ -551,6 +555,7 @@ def test_a_call_that_is_stopped_goes_on_and_leaves_nothing_else(trained, tmp_pat
     assert results(tmp_path / "out") == results(tmp_path / "whole")
 
 
+@pytest.mark.full
 def test_events_are_printed_as_json_as_soon_as_they_are_known(trained, tmp_path, capsys):
     words = [*trained.videos[:2], "--model", trained.model, "--json", "--top", 2, "-q"]
     assert propose(tmp_path, *words) == 0
@@ -562,6 +567,7 @@ def test_events_are_printed_as_json_as_soon_as_they_are_known(trained, tmp_path,
     assert [row["events"] for row in printed] == [events[path.stem] for path in trained.videos[:2]]
 
 
+@pytest.mark.full
 def test_a_least_score_leaves_the_others_out(trained, tmp_path, capsys):
     words = [trained.videos[0], "--model", "none"]
     assert propose(tmp_path, *words) == 0
@@ -596,6 +602,7 @@ def test_a_device_that_is_not_there_is_one_line(trained, tmp_path, capsys):
     assert "no CUDA device is visible" in capsys.readouterr().err
 
 
+@pytest.mark.full
 def test_two_videos_of_one_name_are_reported(trained, tmp_path, capsys):
     first = trained.videos[0]
     second = tmp_path / "elsewhere" / first.name
@@ -634,6 +641,7 @@ def test_a_folder_called_demo_is_that_folder(trained, tmp_path, monkeypatch):
     assert bundle_path(Path("demo")) == Path("demo/model.pt")
 
 
+@pytest.mark.full
 def test_without_a_model_a_folder_called_demo_is_no_matter(trained, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("demo").mkdir()  # of videos, maybe
@@ -675,6 +683,7 @@ def test_what_is_no_model_is_one_line(tmp_path, capsys, make, message):
     assert "make demo" not in line
 
 
+@pytest.mark.full
 def test_a_file_of_another_step_is_no_model(trained, tmp_path, capsys):
     for name in ("temporal/model.pt", "pem.pt"):
         assert propose(tmp_path, trained.videos[0], "--model", trained.folder / name) == 2
@@ -740,6 +749,7 @@ def test_labels_come_with_the_model_and_are_in_every_file(trained, tmp_path):
     assert f" {best['label']} (" in (tmp_path / f"{path.stem}.vtt").read_text()
 
 
+@pytest.mark.full
 def test_a_model_of_before_has_no_classifier_and_labels_nothing(trained, tmp_path):
     content = torch.load(trained.model / "model.pt", weights_only=True)
     del content["classifier"]
@@ -753,6 +763,7 @@ def test_a_model_of_before_has_no_classifier_and_labels_nothing(trained, tmp_pat
     assert "label" not in (tmp_path / "out/proposals.csv").read_text()
 
 
+@pytest.mark.full
 def test_a_model_of_before_clips_loads_and_has_no_such_stream(trained, tmp_path):
     content = torch.load(trained.model / "model.pt", weights_only=True)
     settings = json.loads(content["settings"])

@@ -79,6 +79,7 @@ def test_halves_are_cut_between_events_and_hold_them_all(footage, tmp_path):
     assert np.allclose(np.append(parts[0][1]["time"], parts[1][1]["time"] + at), facts["time"])
 
 
+@pytest.mark.full
 def test_a_model_that_finds_more_is_used_and_carries_on_from_the_included_one(
     footage, round_of_three
 ):
@@ -102,6 +103,7 @@ def test_a_model_that_finds_more_is_used_and_carries_on_from_the_included_one(
     )
 
 
+@pytest.mark.full
 def test_both_models_expect_as_many_instances_in_the_corrected_videos(footage, round_of_three):
     videos, truth = footage
     model = load_bundle(round_of_three[1])
@@ -110,6 +112,7 @@ def test_both_models_expect_as_many_instances_in_the_corrected_videos(footage, r
     assert model.base.weight == pytest.approx(0.4 * (happens + 0.5) / (there + 0.5))
 
 
+@pytest.mark.full
 def test_of_few_instances_events_have_ranks_and_no_chance(footage, round_of_three):
     learned, out = round_of_three
     assert learned.ranks
@@ -162,6 +165,7 @@ def test_of_enough_instances_each_label_has_its_thresholds(
     }
 
 
+@pytest.mark.full
 def test_one_label_is_no_label(footage, tmp_path):
     videos, truth = footage
     known = {
@@ -173,6 +177,7 @@ def test_one_label_is_no_label(footage, tmp_path):
     assert load_bundle(tmp_path).classifier is None
 
 
+@pytest.mark.full
 def test_what_was_written_of_the_round(round_of_three):
     learned, out = round_of_three
     content = json.loads((out / "learned.json").read_text())
@@ -236,6 +241,7 @@ def test_folds_hold_out_each_video_once_and_share_those_with_instances(footage, 
     assert all(any(known[one.video.video_id] for one in fold) for fold in folds)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("change", "said"),
     [

@@ -169,6 +169,7 @@ def test_a_model_of_other_runs_is_refused(tmp_path, change, message):
         read_model(path, RUNS)
 
 
+@pytest.mark.full
 @pytest.mark.filterwarnings("ignore:invalid value")
 def test_a_changed_model_is_refused_or_drawn(tmp_path):
     model, path = fit_times(RUNS), tmp_path / "model.json"

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from actionspan.demo.scenario import demo_video_names
+from tiers import first_tier
 from workflow.conftest import ROOT, copy_program
 
 pytestmark = pytest.mark.workflow
@@ -130,55 +131,58 @@ def test_a_touched_source_file_re_runs_nothing(project):
     assert project.planned() == {}
 
 
+KNOBS = [
+    (
+        {"proposals": {"suppression": {"keep": 50}}},
+        AFTER_GENERATE | {"proposals_generate", "proposals_bundle"},
+    ),
+    (
+        {"proposals": {"evaluator": {"epochs": 3}}},
+        AFTER_GENERATE | {"proposals_train", "proposals_generate", "proposals_bundle"},
+    ),
+    (
+        {"proposals": {"suppression": {"slope": 0.3}}},
+        AFTER_GENERATE | {"proposals_generate", "proposals_bundle", "evaluation_baseline"},
+    ),
+    ({"temporal": {"training": {"learning_rate": 0.002}}}, AFTER_TRAIN | {"temporal_train"}),
+    (
+        {"evaluation": {"protocol": {"resamples": 10}}},
+        AFTER_PROPOSALS - {"evaluation_timeline"},
+    ),
+    (
+        {"video": {"flow": {"bound": 15.0}}},
+        VIDEO
+        | AFTER_TRAIN
+        | {
+            "dataset_losses",
+            "features_recipe",
+            "features_rescale",
+            "features_sequences",
+            "temporal_train",
+            "proposals_classifier",
+        },
+    ),
+    ({"proposals": {"detections": {"classes": 1}}}, DETECTIONS),
+    (
+        {"proposals": {"events": {"events": 5}}},
+        AFTER_SELECT | {"proposals_density"},
+    ),
+    ({"proposals": {"events": {"bar": 0.3}}}, AFTER_SELECT),
+    (
+        {"proposals": {"density": {"ratio": 1.2}}},
+        AFTER_SELECT | {"proposals_density"},
+    ),
+    (
+        {"features": {"sequences": {"window": 300}}},
+        AFTER_SELECT
+        | {"features_sequences", "temporal_train", "temporal_predict", "proposals_density"},
+    ),
+]
+
+
 @pytest.mark.parametrize(
     ("change", "expected"),
-    [
-        (
-            {"proposals": {"suppression": {"keep": 50}}},
-            AFTER_GENERATE | {"proposals_generate", "proposals_bundle"},
-        ),
-        (
-            {"proposals": {"evaluator": {"epochs": 3}}},
-            AFTER_GENERATE | {"proposals_train", "proposals_generate", "proposals_bundle"},
-        ),
-        (
-            {"proposals": {"suppression": {"slope": 0.3}}},
-            AFTER_GENERATE | {"proposals_generate", "proposals_bundle", "evaluation_baseline"},
-        ),
-        ({"temporal": {"training": {"learning_rate": 0.002}}}, AFTER_TRAIN | {"temporal_train"}),
-        (
-            {"evaluation": {"protocol": {"resamples": 10}}},
-            AFTER_PROPOSALS - {"evaluation_timeline"},
-        ),
-        (
-            {"video": {"flow": {"bound": 15.0}}},
-            VIDEO
-            | AFTER_TRAIN
-            | {
-                "dataset_losses",
-                "features_recipe",
-                "features_rescale",
-                "features_sequences",
-                "temporal_train",
-                "proposals_classifier",
-            },
-        ),
-        ({"proposals": {"detections": {"classes": 1}}}, DETECTIONS),
-        (
-            {"proposals": {"events": {"events": 5}}},
-            AFTER_SELECT | {"proposals_density"},
-        ),
-        ({"proposals": {"events": {"bar": 0.3}}}, AFTER_SELECT),
-        (
-            {"proposals": {"density": {"ratio": 1.2}}},
-            AFTER_SELECT | {"proposals_density"},
-        ),
-        (
-            {"features": {"sequences": {"window": 300}}},
-            AFTER_SELECT
-            | {"features_sequences", "temporal_train", "temporal_predict", "proposals_density"},
-        ),
-    ],
+    first_tier(KNOBS, *KNOBS[1:4:2], KNOBS[5], KNOBS[8]),
     ids=[
         "kept proposals",
         "evaluator",
@@ -218,16 +222,16 @@ def test_a_knob_re_runs_the_baselines_that_read_it(project):
 READ = {"evaluation_reader", "report_index"}
 
 
-@pytest.mark.parametrize(
-    ("module", "expected"),
-    [
-        # which the page, and the steps that draw figures like its, import
-        ("evaluation/curves.py", {"evaluation_curves", "evaluation_misses", *READ}),
-        ("proposals/chapters.py", {"proposals_chapters", *READ}),
-        ("proposals/bundle.py", {"proposals_bundle"}),
-        ("temporal/train.py", AFTER_TRAIN | {"temporal_train"}),
-    ],
-)
+EDITS = [
+    # which the page, and the steps that draw figures like its, import
+    ("evaluation/curves.py", {"evaluation_curves", "evaluation_misses", *READ}),
+    ("proposals/chapters.py", {"proposals_chapters", *READ}),
+    ("proposals/bundle.py", {"proposals_bundle"}),
+    ("temporal/train.py", AFTER_TRAIN | {"temporal_train"}),
+]
+
+
+@pytest.mark.parametrize(("module", "expected"), first_tier(EDITS, EDITS[0], EDITS[3]))
 def test_an_edit_re_runs_the_rules_of_that_file(project, module, expected):
     path = project.folder / "src/actionspan" / module
     before = path.read_text()
