@@ -392,3 +392,11 @@ def test_a_shard_by_two_processes_has_what_one_gives(tmp_path):
             alone = encode_video(video.path, chosen)
             np.testing.assert_allclose(file[video.video_id]["rgb"][:], alone["rgb"], atol=1e-6)
         assert len(json.loads(file.attrs["settings"])["encoders"]["rgb_digest"]) == 64
+
+
+def test_half_precision_is_near_and_not_the_same(tmp_path, pictures):
+    write_model(tmp_path, "dinov2")
+    whole = encoded(pictures, rgb_encoder=str(tmp_path))
+    half = encoded(pictures, rgb_encoder=str(tmp_path), precision="bfloat16")
+    assert half.dtype == np.float32
+    assert 0 < np.abs(whole - half).max() < 0.1 * np.abs(whole).max()
