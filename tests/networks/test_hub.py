@@ -15,7 +15,8 @@ from actionspan.dataset.video_facts import probe_video
 from actionspan.demo.data_set import render_demo
 from actionspan.demo.scenario import DemoSettings
 from actionspan.errors import InputError
-from actionspan.features.encoders import Encoder, located, pinned
+from actionspan.features.encoders import Encoder
+from actionspan.features.hub_encoders import located, pinned
 from actionspan.features.one_pass import encode_shard, encode_video
 from actionspan.features.settings import EncoderSettings, VideoSettings
 from actionspan.live import encoding as live

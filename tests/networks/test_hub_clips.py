@@ -11,7 +11,7 @@ import torch
 
 from actionspan.errors import InputError
 from actionspan.features.clips import ClipEncoder, Clips, read_clips
-from actionspan.features.encoders import located, pinned
+from actionspan.features.hub_encoders import located, pinned
 from actionspan.features.one_pass import encode_video
 from actionspan.features.settings import EncoderSettings, VideoSettings
 from actionspan.networks.hub import find_source
@@ -212,7 +212,7 @@ def test_nothing_that_a_model_from_anywhere_names_is_looked_for(tmp_path, monkey
             raise InputError(f"{name}: not here")
         return find_source(name, weights, fetch=fetch)
 
-    monkeypatch.setattr("actionspan.features.encoders.find_source", watched)
+    monkeypatch.setattr("actionspan.features.hub_encoders.find_source", watched)
     # a path of the other stream, a name, and a name with the digest of what a person gives
     for name, digest in (("/etc/x", "0" * 64), ("hf:a/b", "0" * 64), ("hf:a/b", mine.clip_digest)):
         asked.clear()

@@ -18,6 +18,7 @@ import numpy as np
 from actionspan.arrays import Float32, Float64, Int64, UInt8
 from actionspan.errors import InputError
 from actionspan.features import encoders
+from actionspan.features.hub_encoders import hub_network
 from actionspan.features.settings import SAMPLES_A_VECTOR, EncoderSettings
 from actionspan.features.steps import interpolate
 from actionspan.networks.architecture import Inputs, architecture
@@ -79,7 +80,7 @@ class ClipEncoder:
         inputs: ToPixels
         self.pictures: Callable[[UInt8], UInt8] = np.asarray
         if is_hub(encoder):
-            found = encoders.hub_network(settings, "clip")
+            found = hub_network(settings, "clip")
             network, self.features, inputs = found.network, found.features, found.inputs
             inputs.device = encoders.device_of(settings)
             stride = min(settings.clip_stride, found.frames)

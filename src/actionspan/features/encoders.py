@@ -1,12 +1,10 @@
 """The spatial and the temporal encoder: networks with their weights, ready to be called."""
 
-import os
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 
 import cv2
 import h5py
@@ -16,11 +14,11 @@ from torch import Tensor, nn
 
 from actionspan.arrays import Float32, Float64, UInt8
 from actionspan.errors import InputError
+from actionspan.features.hub_encoders import hub_network
 from actionspan.features.settings import EncoderSettings
 from actionspan.networks import runtime
 from actionspan.networks.architecture import Inputs, architecture
-from actionspan.networks.hub import HubNetwork, encoder_digest, find_source, load_network
-from actionspan.networks.names import FROM_TIMM, FROM_TRANSFORMERS, NO_MOTION, is_hub
+from actionspan.networks.names import NO_MOTION, is_hub
 from actionspan.networks.weights import fill, fold_batch_norms, load_state, widen
 from actionspan.running.apart import still_working
 from actionspan.video.optical_flow import CODES
@@ -30,7 +28,6 @@ _CELL = 12  # points a side of a cell
 _ORIENTATIONS = 8
 HISTOGRAM_FEATURES = (_GRID * _GRID + 1) * (_ORIENTATIONS + 3) + 4
 
-HubStream = Literal["rgb", "clip"]  # whose networks timm or transformers may bring
 Weights = Path | Mapping[str, Tensor] | None
 Snippets: TypeAlias = UInt8 | h5py.Dataset  # images; a dataset is read slice by slice
 
@@ -135,119 +132,6 @@ class Encoder:
                     ) from None
                 print(f"{encoder}: computed by PyTorch, not OpenVINO: {error}", file=sys.stderr)
         return runtime.Eager(network, inputs, settings.precision)
-
-
-def hub_network(settings: EncoderSettings, stream: HubStream = "rgb") -> HubNetwork:
-    """Return the network of a stream that timm or transformers bring.
-
-    Raises:
-        InputError: It cannot be had, or its weights are not those of the stream's digest.
-    """
-    pinned(settings)
-    name, weights = _named(settings, stream)
-    layer, pooling = getattr(settings, f"{stream}_layer"), getattr(settings, f"{stream}_pooling")
-    return load_network(find_source(name, weights), layer, pooling, clips=stream == "clip")
-
-
-def _named(settings: EncoderSettings, stream: HubStream) -> tuple[str, Path | None]:
-    """Return the network of a stream, and a checkpoint for it."""
-    return getattr(settings, f"{stream}_encoder"), getattr(settings, f"{stream}_weights")
-
-
-def _digest(settings: EncoderSettings, stream: HubStream) -> str | None:
-    digest: str | None = getattr(settings, f"{stream}_digest")
-    return digest
-
-
-def _brought(settings: EncoderSettings) -> list[HubStream]:
-    """Return the streams whose networks others bring."""
-    streams: tuple[HubStream, ...] = () if settings.source == "motion" else ("rgb", "clip")
-    return [stream for stream in streams if is_hub(_named(settings, stream)[0])]
-
-
-def pinned(settings: EncoderSettings) -> EncoderSettings:
-    """Return settings with the digests of networks that others bring.
-
-    Raises:
-        InputError: One cannot be had, or is not that of `rgb_digest` or `clip_digest`.
-    """
-    for stream in _brought(settings):
-        name, weights = _named(settings, stream)
-        found, wanted = encoder_digest(find_source(name, weights)), _digest(settings, stream)
-        if wanted not in (None, found):
-            raise InputError(_another(name, found, [str(wanted)]))
-        digest: dict[str, Any] = {f"{stream}_digest": found}
-        settings = replace(settings, **digest)
-    return settings
-
-
-def _another(name: str, found: str, wanted: Iterable[str]) -> str:
-    those = " or ".join(f"{digest[:12]}…" for digest in wanted)
-    line = f"{name}: weights and preprocessing have the digest {found[:12]}…, wanted are those of"
-    return f"{line} {those}; give these by --encoder"
-
-
-def located(settings: EncoderSettings, given: Sequence[str] = ()) -> EncoderSettings:
-    """Return the settings of a model from anywhere, with those networks here that others bring.
-
-    No path in the settings is opened and nothing that they name is fetched.
-
-    Args:
-        settings: Those of the model.
-        given: The networks, or their weights, where the settings name a path or they are not here;
-            which is which their digests say.
-
-    Raises:
-        InputError: A network is not here, or its weights are others.
-    """
-    wanted: dict[HubStream, str] = {}
-    for stream in _brought(settings):
-        if (digest := _digest(settings, stream)) is None:
-            name = _named(settings, stream)[0]
-            raise InputError(f"its encoder {name} has no digest; make the model again")
-        wanted[stream] = digest
-    if given and not wanted:
-        raise InputError(f"--encoder {given[0]}: the model has encoders of its own")
-    # those that a person gives
-    here: dict[HubStream, tuple[str, Path | None]] = {}
-    for word in given:
-        name, weights = encoder_name(word), None
-        timm = _named(settings, "rgb")[0]
-        if timm.startswith(FROM_TIMM) and Path(name).is_file():
-            name, weights = timm, Path(name)
-        found = encoder_digest(find_source(name, weights))
-        streams = [stream for stream, digest in wanted.items() if digest == found]
-        if not streams:
-            raise InputError(_another(word, found, wanted.values()))
-        here |= dict.fromkeys(streams, (name, weights))
-    # those that are here by their names
-    for stream, digest in wanted.items():
-        if stream in here:
-            continue
-        name, weights = _named(settings, stream)
-        if weights or not name.startswith((FROM_TIMM, FROM_TRANSFORMERS)):
-            raise InputError(f"its encoder is {weights or name}; say where by --encoder")
-        found = encoder_digest(find_source(name, fetch=False))
-        if found != digest:
-            raise InputError(_another(name, found, [digest]))
-        here[stream] = name, None
-    changes: dict[str, Any] = {}
-    for stream, (name, weights) in here.items():
-        changes |= {f"{stream}_encoder": name, f"{stream}_weights": weights}
-    return replace(settings, **changes)
-
-
-def encoder_name(word: str) -> str:
-    """Return what a person calls a network of timm or transformers as settings take it.
-
-    Raises:
-        InputError: It is none of these.
-    """
-    if is_hub(word):
-        return word
-    if os.path.exists(word):  # noqa: PTH110, False of what is too long for a path
-        return f"./{word}"
-    raise InputError(f"--encoder {word[:100]}: timm:MODEL, hf:ORGANISATION/MODEL or a path")
 
 
 def runtime_of(settings: EncoderSettings) -> runtime.Runtime:

@@ -21,9 +21,9 @@ from actionspan.features.encoders import (
     HISTOGRAM_FEATURES,
     Encoder,
     flow_histogram,
-    pinned,
     runtime_of,
 )
+from actionspan.features.hub_encoders import pinned
 from actionspan.features.settings import EncoderSettings
 from actionspan.files.storage import digest, open_h5
 from actionspan.networks.runtime import openvino_version

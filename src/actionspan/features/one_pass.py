@@ -23,7 +23,7 @@ from actionspan.dataset.tables import Video
 from actionspan.errors import InputError
 from actionspan.features import extraction
 from actionspan.features.clips import ClipStream
-from actionspan.features.encoders import pinned
+from actionspan.features.hub_encoders import pinned
 from actionspan.features.settings import VideoSettings
 from actionspan.files.storage import digest
 from actionspan.running.memory import keep_freed_memory

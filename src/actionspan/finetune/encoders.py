@@ -9,8 +9,9 @@ from torch import Tensor, nn
 
 from actionspan import __version__
 from actionspan.errors import InputError
-from actionspan.features.encoders import build_network, hub_network
+from actionspan.features.encoders import build_network
 from actionspan.features.extraction import flow_weights
+from actionspan.features.hub_encoders import hub_network
 from actionspan.features.settings import EncoderSettings
 from actionspan.finetune.settings import Stream
 from actionspan.networks.architecture import Inputs, architecture

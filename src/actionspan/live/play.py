@@ -15,7 +15,7 @@ from torch import nn
 from actionspan.arrays import Float64
 from actionspan.dataset.video_facts import file_sha256, probe_video
 from actionspan.errors import InputError, naming
-from actionspan.features.encoders import located
+from actionspan.features.hub_encoders import located
 from actionspan.files.checksums import fingerprint
 from actionspan.files.storage import digest
 from actionspan.live.connection import connect

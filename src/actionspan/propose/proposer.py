@@ -10,8 +10,8 @@ import numpy as np
 from actionspan.arrays import Float32, Float64
 from actionspan.errors import InputError, naming
 from actionspan.features.collect import MOTION
-from actionspan.features.encoders import located
 from actionspan.features.extraction import NotFiniteError
+from actionspan.features.hub_encoders import located
 from actionspan.features.one_pass import VideoEncoder
 from actionspan.features.settings import Device, VideoSettings
 from actionspan.features.steps import cut_windows, merge_windows

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from actionspan.arrays import Float32
-from actionspan.features.encoders import encoder_name, pinned
+from actionspan.features.hub_encoders import encoder_name, pinned
 from actionspan.features.settings import Device, EncoderSettings, VideoSettings
 from actionspan.files.storage import digest
 from actionspan.networks.hub import find_source
