@@ -18,7 +18,7 @@ from actionspan.networks.hub import Source, telling
 from actionspan.networks.hub_images import HubInputs, hf_model, timm_model
 
 _COLOUR = (13, 130, 230)
-_PLACES = ("position_embeddings", "pos_embed")
+_PLACES = ("position_embeddings", "pos_embed")  # names of parameters
 
 
 def levels_of(inputs: HubInputs, name: str) -> tuple[Tensor, Tensor]:
@@ -42,8 +42,8 @@ def levels_of(inputs: HubInputs, name: str) -> tuple[Tensor, Tensor]:
 def unfreeze(network: nn.Module, name: str, side: int) -> list[nn.Module]:
     """Let the parameters of a network learn that its vectors depend on; return its stages.
 
-    Position embeddings stay as they are: some are resized, backward not in the same bits on GPUs. A
-    stage is what comes before the blocks, each block, or what comes after them.
+    Position embeddings stay as they are: on GPUs their resizing does not repeat to the bit. A stage
+    is what comes before the blocks, each block, or what comes after them.
 
     Raises:
         InputError: It does not take squares of `side` pixels.
