@@ -73,7 +73,7 @@ def test_words_are_what_the_library_makes_of_them(tmp_path, family):
     write_words(tmp_path, model, "a person falls jumps")
     texts = ["a person falls", "a person jumps", "falls"]
     found = text_vectors(find_source(str(tmp_path)), texts)
-    assert found.scale == pytest.approx(float(model.logit_scale.exp()))
+    assert found.scale == pytest.approx(float(model.logit_scale.detach().exp()))
     tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path)
     whole = {"padding": "max_length", "max_length": WORDS["max_position_embeddings"]}
     how = {"padding": True} if family == "clip" else whole
@@ -82,6 +82,13 @@ def test_words_are_what_the_library_makes_of_them(tmp_path, family):
         expected = model.get_text_features(**given).pooler_output.numpy()
     np.testing.assert_allclose(found.vectors, unit(expected), atol=1e-5)
     assert not np.allclose(found.vectors[0], found.vectors[1])
+
+
+def test_a_model_without_its_tokenizer_knows_no_words(tmp_path):
+    write_model(tmp_path, "clip")
+    (tmp_path / "tokenizer").mkdir()  # of whatever else is there
+    with pytest.raises(InputError, match="its tokenizer is not here"):
+        text_vectors(find_source(str(tmp_path)), ["a person"])
 
 
 def test_a_model_of_pictures_alone_knows_no_words(tmp_path):

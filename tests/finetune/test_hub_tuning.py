@@ -55,8 +55,9 @@ def test_a_saved_network_gives_what_the_tuned_one_does(tmp_path, rng, family):
                 each += 0.1 * torch.randn(each.shape, generator=generator) * each.abs().mean()
     content = encoder_content(encoders, "rgb", settings, encoders.state_dict(), side, "digest")
     (tmp_path / "tuned").mkdir()
-    (tmp_path / "tuned/model.safetensors").write_bytes(b"of an earlier tuning")
+    (tmp_path / "tuned/processor_config.json").write_text("{}")  # of an earlier tuning
     write_encoder(encoders.of("rgb"), content, settings, tmp_path / "tuned")
+    assert not (tmp_path / "tuned/processor_config.json").exists()
     found = Encoder(
         str(tmp_path / "tuned"),
         None,
@@ -78,15 +79,17 @@ def test_words_stay_as_they_were(tmp_path):
     settings = EncoderSettings(rgb_encoder=str(tmp_path / "own"), input_size=SIDE, device="cpu")
     encoders = build_encoders(("rgb",), settings, 4, 0, CPU, settings.input_size)
     content = encoder_content(encoders, "rgb", settings, encoders.state_dict(), SIDE, "digest")
-    (tmp_path / "tuned").mkdir()
-    (tmp_path / "tuned/model.safetensors").write_bytes(b"of an earlier tuning")
     write_encoder(encoders.of("rgb"), content, settings, tmp_path / "tuned")
-    write_words(tmp_path / "tuned", model, "a person falls")
     own, tuned = (
         text_vectors(find_source(str(tmp_path / name)), ["a person"]).vectors
         for name in ("own", "tuned")
     )
     np.testing.assert_array_equal(own, tuned)
+    # once more from there, in its place
+    settings = replace(settings, rgb_encoder=str(tmp_path / "tuned"))
+    write_encoder(encoders.of("rgb"), content, settings, tmp_path / "tuned")
+    again = text_vectors(find_source(str(tmp_path / "tuned")), ["a person"]).vectors
+    np.testing.assert_array_equal(own, again)
 
 
 @pytest.mark.parametrize("family", ["dinov2", "convnext", "resnet10t", "test_vit2"])
@@ -104,10 +107,13 @@ def test_first_stages_can_stay_and_what_no_vector_depends_on_does(tmp_path, fami
         learning(99)
 
 
-def test_position_embeddings_stay(tmp_path):
-    built = build_encoders(("rgb",), settings_of(tmp_path / "own", "dinov2"), 4, 0, CPU, SIDE)
-    stay = [name for name, each in built.named_parameters() if not each.requires_grad]
-    assert any(name.endswith("position_embeddings") for name in stay)
+@pytest.mark.parametrize("family", ["dinov2", "clip"])
+def test_position_embeddings_stay(tmp_path, family):
+    built = build_encoders(("rgb",), settings_of(tmp_path / "own", family), 4, 0, CPU, SIDE)
+    stays = {name: not each.requires_grad for name, each in built.named_parameters()}
+    places = [name for name in stays if "position_embedding" in name]
+    assert places
+    assert all(stays[name] for name in places)
 
 
 def test_biases_that_timm_keeps_in_a_cache_learn(tmp_path):

@@ -18,6 +18,7 @@ from actionspan.networks.hub import find_source
 from actionspan.video.decode import read_frames
 from actionspan.video.settings import FrameSettings
 from actionspan.video.snippets import ClipWriter
+from networks.test_hub import write_timm
 
 huggingface_hub = pytest.importorskip("huggingface_hub", reason="huggingface_hub is missing")
 transformers = pytest.importorskip(
@@ -194,6 +195,11 @@ def test_a_model_needs_the_same_networks_of_both_streams(tmp_path):
     with pytest.raises(InputError, match="its encoder is .*clips; say where by --encoder"):
         located(settings, [str(folder)])
     assert located(settings, [str(clip), str(folder)]) == settings  # in any order
+    # a file in a folder is not taken for a checkpoint of the other's
+    _, weights = write_timm(tmp_path, "test_vit2")
+    both = pinned(clip_settings(clip, rgb_encoder="timm:test_vit2", rgb_weights=weights))
+    given = [str(clip / "model.safetensors"), str(weights)]
+    assert located(both, given).clip_encoder == given[0]
     # another preprocessing is another network
     file = clip / "video_preprocessor_config.json"
     file.write_text(json.dumps(json.loads(file.read_text()) | {"image_mean": [0, 0, 0]}))

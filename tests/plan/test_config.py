@@ -494,6 +494,10 @@ def test_tuned_networks_of_other_libraries_are_folders_that_wait_for_their_tunin
     assert encoders["rgb_weights"] is None
     tuned = ["results/finetune/rgb/model.pt", "results/finetune/rgb/tuned_encoder"]
     assert FeaturesPlan(config, ["s"]).weights == tuned
+    mine = with_value("features.source", "finetuned")
+    mine["features"]["encoders"]["rgb_encoder"] = tuned[1]
+    with pytest.raises(InputError, match="is what the tuning writes; copy it elsewhere first"):
+        check_settings(mine, "my.yaml")
     config["finetune"]["streams"] = ["flow"]
     assert encoders_of(config)["rgb_encoder"] == "timm:vit"
     assert FeaturesPlan(config, ["s"]).weights == ["own.pt", "results/finetune/flow/model.pt"]
@@ -501,10 +505,10 @@ def test_tuned_networks_of_other_libraries_are_folders_that_wait_for_their_tunin
 
 def test_clips_are_kept_as_large_as_networks_see_them():
     config = with_value("features.encoders.clip_encoder", "hf:a/b")
-    with pytest.raises(
-        InputError, match="video.frames.clip_side: 128 is for i3d; say how large hf:a/b"
-    ):
-        check_settings(config, "my.yaml")
+    for side in (128, 64):
+        config["video"]["frames"]["clip_side"] = side
+        with pytest.raises(InputError, match=f"clip_side: {side}: clips would be enlarged"):
+            check_settings(config, "my.yaml")
     config["video"]["frames"]["clip_side"] = 256
     check_settings(config, "my.yaml")
 

@@ -65,6 +65,9 @@ def test_the_first_videos_by_name_are_fetched_where_videos_are_not_on_this_disk(
 def test_weights_are_where_their_job_finds_them():
     encoders = {"rgb_weights": "results/finetune/rgb/model.pt", "flow_weights": "s3://b/flow.pt"}
     encoders |= {"clip_weights": "mine.pt", "rgb_encoder": "resnet18", "input_size": 224}
+    tuned = "results/finetune/rgb/tuned_encoder"
+    there = found_weights({"rgb_encoder": tuned}, [f".snakemake/storage/s3/b/{tuned}"])
+    assert there == {"rgb_encoder": f".snakemake/storage/s3/b/{tuned}"}
     files = [".snakemake/storage/s3/b/me/results/finetune/rgb/model.pt"]
     files += [".snakemake/storage/s3/b/flow.pt", "mine.pt"]
     found = found_weights(encoders, files)

@@ -88,15 +88,15 @@ def located(settings: EncoderSettings, given: Sequence[str] = ()) -> EncoderSett
     # those that a person gives
     here: dict[HubStream, tuple[str, Path | None]] = {}
     for word in given:
-        name, weights = encoder_name(word), None
-        timm = _named(settings, "rgb")[0]
-        if timm.startswith(FROM_TIMM) and Path(name).is_file():
-            name, weights = timm, Path(name)
-        found = encoder_digest(find_source(name, weights))
-        streams = [stream for stream, digest in wanted.items() if digest == found]
+        name, timm = encoder_name(word), _named(settings, "rgb")[0]
+        ways: list[tuple[str, Path | None]] = [(name, None)]
+        if timm.startswith(FROM_TIMM) and Path(name).is_file():  # may be a checkpoint of it
+            ways.insert(0, (timm, Path(name)))
+        digests = {encoder_digest(find_source(*way)): way for way in ways}
+        streams = [stream for stream, digest in wanted.items() if digest in digests]
         if not streams:
-            raise InputError(_another(word, found, wanted.values()))
-        here |= dict.fromkeys(streams, (name, weights))
+            raise InputError(_another(word, next(iter(digests)), wanted.values()))
+        here |= {stream: digests[wanted[stream]] for stream in streams}
     # those that are here by their names
     for stream, digest in wanted.items():
         if stream in here:

@@ -37,7 +37,7 @@ class EncoderSettings(Checked):
     rgb_weights: Path | None = option(
         None,
         "a checkpoint (.pt, .pth, .safetensors) or a name of torchvision's such as IMAGENET1K_V1; "
-        "by default those of the package, which efficientnets have",
+        "by default the packaged weights, which only efficientnets have",
     )
     rgb_layer: int | None = option(
         None,

@@ -89,8 +89,8 @@ def build_encoders(
 
     Folding halves what some networks keep for backward, with the same gradient, and leaves no
     running mean that a batch of few snippets could move. The first `frozen_stages` stay as they
-    are; `planes` are those of flow, 2L. Networks of timm and transformers are
-    tried with squares of `side` pixels.
+    are; `planes` are those of flow, 2L. Networks of timm and transformers are tried with squares of
+    `side` pixels.
 
     Raises:
         InputError: The weights do not fit, or there are not so many stages.

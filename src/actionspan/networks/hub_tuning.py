@@ -16,9 +16,10 @@ from actionspan.errors import InputError
 from actionspan.networks.division import stages
 from actionspan.networks.hub import Source, telling
 from actionspan.networks.hub_images import HubInputs, hf_model, timm_model
+from actionspan.networks.hub_words import tokenizer_files
 
 _COLOUR = (13, 130, 230)
-_PLACES = ("position_embeddings", "pos_embed")  # names of parameters
+_PLACES = {"position_embedding", "position_embeddings", "pos_embed"}
 
 
 def levels_of(inputs: HubInputs, name: str) -> tuple[Tensor, Tensor]:
@@ -50,7 +51,7 @@ def unfreeze(network: nn.Module, name: str, side: int) -> list[nn.Module]:
     """
     network.requires_grad_(True)
     for key, each in network.named_parameters():
-        each.requires_grad_(key.rpartition(".")[2] not in _PLACES)
+        each.requires_grad_(_PLACES.isdisjoint(key.split(".")))
     for module in network.modules():
         if hasattr(module, "attention_bias_cache"):  # of timm, which would never learn
             module.register_forward_pre_hook(_empty_cache)
@@ -96,7 +97,8 @@ def save_tuned(
         side: Of the squares that it sees, in pixels.
         folder: To write.
     """
-    shutil.rmtree(folder, ignore_errors=True)
+    partial = folder.with_name(f".{folder.name}")  # the source may be the folder itself
+    shutil.rmtree(partial, ignore_errors=True)
     with telling(source.name):
         if source.package == "timm":
             from timm.models import save_for_hf
@@ -104,16 +106,29 @@ def save_tuned(
             model = timm_model(source)
             model.load_state_dict(state)
             sees = {"input_size": (3, side, side), "crop_pct": 1.0, "crop_mode": "squash"}
-            save_for_hf(model, str(folder), safe_serialization=True, data_config=sees)
-            return
-        from transformers import ViTImageProcessor
+            save_for_hf(model, str(partial), safe_serialization=True, data_config=sees)
+        else:
+            _save_hf(source, levels, state, side, partial)
+    shutil.rmtree(folder, ignore_errors=True)
+    partial.rename(folder)
 
-        model, _ = hf_model(source)
-        model.load_state_dict(state, strict=False)  # words are as they were
-        model.save_pretrained(folder)
-        mean, std = (each.tolist() for each in levels)
-        square: dict[str, Any] = {"height": side, "width": side}
-        processor: Any = ViTImageProcessor
-        processor(size=square, rescale_factor=1.0, image_mean=mean, image_std=std).save_pretrained(
-            folder
-        )
+
+def _save_hf(
+    source: Source,
+    levels: tuple[Tensor, Tensor],
+    state: Mapping[str, Tensor],
+    side: int,
+    folder: Path,
+) -> None:
+    from transformers import ViTImageProcessor
+
+    model, _ = hf_model(source)
+    model.load_state_dict(state, strict=False)
+    model.save_pretrained(folder)
+    for file in tokenizer_files(source):  # words are as they were
+        shutil.copy(file, folder)
+    mean, std = (each.tolist() for each in levels)
+    square: dict[str, Any] = {"height": side, "width": side}
+    preparing: Any = ViTImageProcessor
+    processor = preparing(size=square, rescale_factor=1.0, image_mean=mean, image_std=std)
+    processor.save_pretrained(folder)

@@ -36,6 +36,8 @@ def text_vectors(source: Source, texts: Sequence[str]) -> Texts:
         model: Any = AutoModel.from_pretrained(source.model, **LOCAL, dtype=torch.float32).eval()
         if not hasattr(model, "get_text_features"):
             raise InputError(f"{source.name}: {unknown}")
+        if not tokenizer_files(source):  # transformers would make one that knows no word
+            raise InputError(f"{source.name}: its tokenizer is not here (tokenizer.json)")
         tokenizer: Any = AutoTokenizer.from_pretrained(source.model, **LOCAL)
         longest = model.config.text_config.max_position_embeddings
         # SigLIP's text model was trained on texts of full length, and reads its last token
@@ -55,5 +57,10 @@ def text_vectors(source: Source, texts: Sequence[str]) -> Texts:
 
 def words_digest(source: Source) -> str:
     """Return a digest of what makes tokens of texts, which `encoder_digest` does not cover."""
-    files = {path for kind in _TOKENIZERS for path in Path(source.model).glob(kind)}
-    return encoder_digest(source._replace(weights=tuple(sorted(files)), prepares=""))
+    return encoder_digest(source._replace(weights=tuple(tokenizer_files(source)), prepares=""))
+
+
+def tokenizer_files(source: Source) -> list[Path]:
+    """Return the files of a model's tokenizer."""
+    found = {path for kind in _TOKENIZERS for path in Path(source.model).glob(kind)}
+    return sorted(path for path in found if path.is_file())

@@ -5,6 +5,7 @@ import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from functools import reduce
+from pathlib import Path
 from typing import Any
 
 from jsonschema import Draft202012Validator
@@ -135,10 +136,10 @@ def _problems(config: Mapping[str, Any]) -> Iterator[str]:
             yield f"{stage}: {error}"
     encoders, side = config["features"]["encoders"], config["video"]["frames"]["clip_side"]
     sees_clips = config["features"]["source"] != "external" and is_hub(encoders["clip_encoder"])
-    if sees_clips and side == FrameSettings.clip_side:
+    if sees_clips and side <= FrameSettings.clip_side:
         yield (
-            f"video.frames.clip_side: {side} is for i3d; say how large {encoders['clip_encoder']} "
-            "sees clips: 256 mostly"
+            f"video.frames.clip_side: {side}: clips would be enlarged; that is for i3d. Give what "
+            f"{encoders['clip_encoder']} sees, mostly 256"
         )
     if encoders["clip_encoder"] == "i3d" and encoders["clip_size"] > side:
         yield (
@@ -173,6 +174,12 @@ def _problems_of_tuned(config: Mapping[str, Any]) -> Iterator[str]:
             "tuned on pictures of the frames and flow"
         )
     encoders, finetune = config["features"]["encoders"], config["finetune"]
+    tuned = Path(encoders["rgb_encoder"]).is_relative_to("results/finetune")
+    if "rgb" in finetune["streams"] and tuned:
+        yield (
+            f"features.encoders.rgb_encoder: {encoders['rgb_encoder']} is what the tuning writes; "
+            "copy it elsewhere first"
+        )
     store, size = finetune["store"], finetune["input_size"]
     if min(store["height"], store["width"]) < size:
         yield (

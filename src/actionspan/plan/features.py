@@ -145,13 +145,13 @@ def start_of(recognition: Mapping[str, Any], stream: str) -> str | None:
 
 
 def found_weights(encoders: Mapping[str, Any], files: Sequence[str]) -> dict[str, Any]:
-    """Return settings of encoders with the weights where a job finds them, its inputs `files`.
+    """Return settings of encoders with what is tuned where a job finds it, its inputs `files`.
 
-    On this disk that is where they were; files in storage are copied elsewhere.
+    On this disk that is where it was; files in storage are copied elsewhere.
     """
     found = dict(encoders)
     for key, value in encoders.items():
-        if key.endswith("_weights") and value:
+        if value and (key.endswith("_weights") or str(value).endswith(f"/{TUNED}")):
             ending = f"/{value.removeprefix('s3://')}"
             found[key] = next((str(file) for file in files if f"/{file}".endswith(ending)), value)
     return found

@@ -62,7 +62,7 @@ class RecognitionKnobs(Checked):
     weights: Path | None = option(
         None,
         "what the networks start from: a checkpoint, or a name of torchvision's; null: the "
-        "packaged weights, which efficientnets have",
+        "packaged weights, which only efficientnets have",
     )
     exchange: ExchangeName = option(
         "aavg", "how learners are joined (docs/recognition.md)", choices=ON_CPUS

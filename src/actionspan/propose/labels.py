@@ -61,7 +61,9 @@ class Labelling:
         texts = self.words.texts(worded(labels.names))
         each = texts.vectors.reshape(len(labels.names), -1, texts.vectors.shape[1])
         if texts.scale is None:
-            raise InputError(f"{labels.model}: says nothing of how chances follow from likeness")
+            raise InputError(
+                f"{labels.model}: has no logit_scale, which chances need; give another"
+            )
         self.vectors, self.scale = _unit(each.mean(axis=1)), texts.scale
         self.encode = VideoEncoder(self.words.settings)
 
