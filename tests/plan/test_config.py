@@ -507,7 +507,7 @@ def test_clips_are_kept_as_large_as_networks_see_them():
     config = with_value("features.encoders.clip_encoder", "hf:a/b")
     for side in (128, 64):
         config["video"]["frames"]["clip_side"] = side
-        with pytest.raises(InputError, match=f"clip_side: {side}: clips would be enlarged"):
+        with pytest.raises(InputError, match=f"clip_side: {side}: hf:a/b would see enlarged"):
             check_settings(config, "my.yaml")
     config["video"]["frames"]["clip_side"] = 256
     check_settings(config, "my.yaml")

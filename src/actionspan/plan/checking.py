@@ -138,8 +138,8 @@ def _problems(config: Mapping[str, Any]) -> Iterator[str]:
     sees_clips = config["features"]["source"] != "external" and is_hub(encoders["clip_encoder"])
     if sees_clips and side <= FrameSettings.clip_side:
         yield (
-            f"video.frames.clip_side: {side}: clips would be enlarged; that is for i3d. Give what "
-            f"{encoders['clip_encoder']} sees, mostly 256"
+            f"video.frames.clip_side: {side}: {encoders['clip_encoder']} would see enlarged "
+            "frames; give the size that it sees, mostly 256"
         )
     if encoders["clip_encoder"] == "i3d" and encoders["clip_size"] > side:
         yield (
