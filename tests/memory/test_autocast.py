@@ -118,4 +118,5 @@ def test_steps_inside_one_block_leave_no_casts_behind(way):
         for _ in range(4):
             module(torch.ones(8, 64)).float().sum().backward()
             counts.append(alive())
-    assert counts[1:] == counts[1:2] * 3
+    # what other tests left may go meanwhile
+    assert counts[3] <= counts[2] <= counts[1]
