@@ -137,6 +137,7 @@ def test_nothing_to_encode_loads_no_network(write_images, settings, tmp_path, mo
     assert extract(frames, flow, tmp_path / "out.h5", settings()) == {}
 
 
+@pytest.mark.full
 def test_weights_that_cannot_be_loaded_are_no_videos_fault(write_images, settings, tmp_path):
     frames, flow = write_images({"a": 1, "b": 1})
     (tmp_path / "bad.pth").write_bytes(b"not weights")

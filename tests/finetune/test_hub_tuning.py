@@ -16,6 +16,7 @@ from actionspan.networks.hub import find_source
 from actionspan.networks.hub_words import text_vectors
 from finetune.toy import write_toy
 from networks.test_hub import FAMILIES, FITTED, SMALL, write_model, write_timm
+from tiers import first_tier
 
 transformers = pytest.importorskip("transformers", reason="transformers is not installed")
 
@@ -41,7 +42,10 @@ def settings_of(folder, family) -> EncoderSettings:
     return EncoderSettings(rgb_encoder=str(folder), input_size=SIDE, device="cpu")
 
 
-@pytest.mark.parametrize("family", [*FAMILIES, WITHOUT_POOLER, *TIMM])
+@pytest.mark.parametrize(
+    "family",
+    first_tier([*FAMILIES, WITHOUT_POOLER, *TIMM], "clip", "dinov2", WITHOUT_POOLER, "test_vit2"),
+)
 def test_a_saved_network_gives_what_the_tuned_one_does(tmp_path, rng, family):
     settings = settings_of(tmp_path / "own", family)
     side = settings.input_size

@@ -166,6 +166,7 @@ def test_another_file_does_not_go_on(video, tmp_path):
     assert (tmp_path / STATE_FILE).is_file()
 
 
+@pytest.mark.full
 def test_too_slow_for_a_camera_drops_and_says_so(video, tmp_path):
     """62 snippets in 10 seconds, 0.4 s of work each."""
     ended = run_stream(

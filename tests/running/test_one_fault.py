@@ -139,7 +139,7 @@ def groups(path: Path) -> dict[str, list]:
 
 @pytest.mark.parametrize(
     ("words", "out", "function"),
-    first_tier(SHARD, SHARD[0], SHARD[3]),
+    first_tier(SHARD, SHARD[3]),
     ids=[row[1][:-3] for row in SHARD],
 )
 def test_a_step_of_a_shard_leaves_the_others(shard, tmp_path, capfd, fail, words, out, function):
@@ -190,6 +190,7 @@ def test_propose_leaves_the_others(shard, tmp_path, capfd, fail, function):
         ).read_bytes()
 
 
+@pytest.mark.full
 def test_a_video_that_crashes_its_decoder_leaves_the_others(
     shard, tmp_path, capfd, fail, monkeypatch
 ):
