@@ -99,36 +99,29 @@ def save_tuned(
     """
     partial = folder.with_name(f".{folder.name}")  # the source may be the folder itself
     shutil.rmtree(partial, ignore_errors=True)
+    is_timm = source.package == "timm"
     with telling(source.name):
-        if source.package == "timm":
+        model = timm_model(source) if is_timm else hf_model(source)[0]
+        model.load_state_dict(state, strict=is_timm)  # the words' half is as it was
+        if is_timm:
             from timm.models import save_for_hf
 
-            model = timm_model(source)
-            model.load_state_dict(state)
             sees = {"input_size": (3, side, side), "crop_pct": 1.0, "crop_mode": "squash"}
             save_for_hf(model, str(partial), safe_serialization=True, data_config=sees)
         else:
-            _save_hf(source, levels, state, side, partial)
+            model.save_pretrained(partial)
+            _squares(levels, side).save_pretrained(partial)
+            for file in tokenizer_files(source):
+                shutil.copy(file, partial)
     shutil.rmtree(folder, ignore_errors=True)
     partial.rename(folder)
 
 
-def _save_hf(
-    source: Source,
-    levels: tuple[Tensor, Tensor],
-    state: Mapping[str, Tensor],
-    side: int,
-    folder: Path,
-) -> None:
+def _squares(levels: tuple[Tensor, Tensor], side: int) -> Any:
+    """Return a processor of transformers that makes standardised squares."""
     from transformers import ViTImageProcessor
 
-    model, _ = hf_model(source)
-    model.load_state_dict(state, strict=False)
-    model.save_pretrained(folder)
-    for file in tokenizer_files(source):  # words are as they were
-        shutil.copy(file, folder)
     mean, std = (each.tolist() for each in levels)
-    square: dict[str, Any] = {"height": side, "width": side}
     preparing: Any = ViTImageProcessor
-    processor = preparing(size=square, rescale_factor=1.0, image_mean=mean, image_std=std)
-    processor.save_pretrained(folder)
+    size = {"height": side, "width": side}
+    return preparing(size=size, rescale_factor=1.0, image_mean=mean, image_std=std)

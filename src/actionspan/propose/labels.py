@@ -30,17 +30,17 @@ class Labels(NamedTuple):
     model: str
 
 
-def labels_of(words: str | None, model: str | None) -> Labels:
+def labels_of(listed: str | None, model: str | None) -> Labels:
     """Return the labels of a list such as "fall, sit down".
 
     Raises:
         InputError: They are fewer than two or repeated, or one of the two is missing.
     """
-    if words is None or model is None:
+    if listed is None or model is None:
         raise InputError("--labels and --labels-by: give both, or none")
-    names = tuple(word.strip() for word in words.split(",") if word.strip())
+    names = tuple(filter(None, map(str.strip, listed.split(","))))
     if len(set(names)) < max(len(names), 2):
-        raise InputError(f"--labels {words!r}: two different labels at least, with commas between")
+        raise InputError(f"--labels {listed!r}: two different labels at least, with commas between")
     return Labels(names, model)
 
 
