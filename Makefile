@@ -3,6 +3,7 @@
 # make test-all   run those too that take long or need more: CONTRIBUTING.md
 # make campaign   hostile input and injected faults by the thousand: docs/reliability.md (hours)
 # make model  train the model that comes with the package: docs/demo_model.md
+# make gpu    measure all that needs a GPU and write docs/gpu.md (some ten minutes)
 # make docs   build the documentation, with the Python interface, as build/docs/index.html
 # make config  write config.yaml, docs/configuration.md and the schema from the settings
 # make lock   compile envs/requirements.txt from pyproject.toml
@@ -16,7 +17,7 @@ VENV = .venv
 BIN = $(VENV)/bin
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: demo test test-all outside durations check campaign model docs lock config clean
+.PHONY: demo test test-all outside durations check campaign gpu model docs lock config clean
 
 demo: $(VENV)/ready
 	@echo "A line as each stage begins; all else is in .snakemake/log/ and results/logs/"
@@ -64,6 +65,9 @@ SEED ?= 1
 SCALE ?= 1
 campaign: $(VENV)/ready
 	$(BIN)/python benchmarks/campaign.py all --seed $(SEED) --scale $(SCALE) --jobs $(CORES)
+
+gpu: $(VENV)/ready
+	$(BIN)/python benchmarks/gpu.py --out docs/gpu.md
 
 # Without a classifier: the classes of rendered videos are nobody's.
 MODEL = build/model/results

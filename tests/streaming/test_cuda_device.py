@@ -113,12 +113,11 @@ def test_inference(executor):
 def test_dropout_repeats_with_its_seed_and_the_caller_draws_as_before():
     found = []
     for _ in range(2):
+        stages = doubled(partial(normed, dropout=0.5), 2)
         torch.cuda.manual_seed(4)
         before = torch.cuda.get_rng_state()
         how = {"optimiser": sgd_on_host, "gradients": "stash", "seed": 3}
-        found.append(
-            learned(doubled(partial(normed, dropout=0.5), 2), "stream", samples_of(9), **how)
-        )
+        found.append(learned(stages, "stream", samples_of(9), **how))
         assert torch.equal(before, torch.cuda.get_rng_state())
     assert found[0][0] == found[1][0]
 
