@@ -3,6 +3,7 @@
 import argparse
 import sys
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 import h5py
@@ -32,6 +33,7 @@ def run(arguments: argparse.Namespace) -> None:
     write_candidates(arguments.probabilities, arguments.out, settings)
 
 
+_TOGETHER = 32  # videos in one write, as each has its own cost
 _WIDTHS = {"segments": 2, "scores": 2, "features": FEATURES}
 
 
@@ -97,12 +99,14 @@ def write_candidates(probabilities_path: Path, out: Path, settings: CandidateSet
             for name, width in _WIDTHS.items():
                 file.create_dataset(name, (int(offsets[-1]), width), np.float32)
             predictions = progress(probabilities.predictions(), "candidates", len(video_ids))
-            for index, prediction in enumerate(predictions):
-                candidates = candidates_of(prediction, settings)
-                rows = slice(offsets[index], offsets[index + 1])
-                assert len(candidates.segments) == rows.stop - rows.start
+            made = (candidates_of(prediction, settings) for prediction in predictions)
+            for first in range(0, len(video_ids), _TOGETHER):
+                part = list(islice(made, _TOGETHER))
+                rows = slice(offsets[first], offsets[first + len(part)])
                 for name in _WIDTHS:
-                    file[name][rows] = getattr(candidates, name)
+                    values = np.concatenate([getattr(each, name) for each in part])
+                    assert len(values) == rows.stop - rows.start
+                    file[name][rows] = values
 
 
 def open_candidates(path: Path) -> CandidateTable:

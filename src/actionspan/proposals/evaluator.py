@@ -1,5 +1,6 @@
 """The evaluator of candidates (PEM of BSN), and the proposals that it ranks."""
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from actionspan.errors import InputError
 from actionspan.files.torch_files import Part, read_model, write_torch
 from actionspan.proposals.pgm import FEATURES, Candidates, candidates_of
 from actionspan.proposals.settings import CandidateSettings, RankingSettings, SuppressionSettings
-from actionspan.proposals.suppression import soft_nms
+from actionspan.proposals.suppression import soft_nms_of_many
 from actionspan.running.determinism import deterministic
 from actionspan.temporal.probabilities import Prediction
 
@@ -139,15 +140,27 @@ def rank_candidates(
 
     A score is (p_start · p_end)^boundary_power · tIoU expected by the evaluator.
     """
-    if not len(candidates.segments):
-        return np.zeros((0, 2)), np.zeros(0)
-    iou = evaluator.evaluate_candidates(candidates)
-    boundary = candidates.scores.astype(np.float64)
+    settings = suppression_settings, ranking_settings
+    return rank_all([(candidates, duration_seconds)], evaluator, *settings)[0]
+
+
+def rank_all(
+    videos: Iterable[tuple[Candidates, float]],
+    evaluator: ProposalEvaluator,
+    suppression_settings: SuppressionSettings | None = None,
+    ranking_settings: RankingSettings | None = None,
+) -> list[tuple[Float64, Float64]]:
+    """Return what `rank_candidates` gives for each of many videos: candidates and duration."""
     power = (ranking_settings or RankingSettings()).boundary_power
-    scores = (boundary[:, 0] * boundary[:, 1]) ** power * iou
-    segments = to_seconds(candidates.segments, duration_seconds)
-    kept, scores = soft_nms(segments, scores, suppression_settings, duration=duration_seconds)
-    return segments[kept], scores
+    scored = []
+    for candidates, duration in videos:
+        iou = evaluator.evaluate_candidates(candidates)
+        boundary = candidates.scores.astype(np.float64)
+        scores = (boundary[:, 0] * boundary[:, 1]) ** power * iou
+        scored.append((to_seconds(candidates.segments, duration), scores, duration))
+    ranked = soft_nms_of_many(scored, suppression_settings)
+    pairs = zip(scored, ranked, strict=True)
+    return [(segments[kept], scores) for (segments, *_), (kept, scores) in pairs]
 
 
 def to_seconds(segments: ArrayLike, duration_seconds: float) -> Float64:

@@ -1,6 +1,8 @@
 """Candidates to ranked proposals (PEM and Soft-NMS)."""
 
 import argparse
+from collections.abc import Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 
 from actionspan.proposals.settings import RankingSettings, SuppressionSettings
@@ -22,9 +24,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Rank the candidates of all videos and write their proposals."""
     from actionspan.proposals.candidates import open_candidates
-    from actionspan.proposals.evaluator import load_evaluator, rank_candidates
+    from actionspan.proposals.evaluator import load_evaluator, rank_all
     from actionspan.proposals.segment_classifier import optional_labeller
     from actionspan.proposals.segments import Row, result_rows, write_proposals
+    from actionspan.proposals.suppression import TOGETHER
     from actionspan.running.progress import progress
 
     settings = from_arguments(SuppressionSettings, arguments)
@@ -33,12 +36,15 @@ def run(arguments: argparse.Namespace) -> None:
     table = open_candidates(arguments.candidates)
     labeller = optional_labeller(arguments.features, arguments.classifier)
 
-    def rows(index: int) -> list[Row]:
-        duration = float(table.duration_seconds[index])
-        ranked = rank_candidates(table.video(index), duration, evaluator, settings, ranking)
-        proposals = result_rows(*ranked)
-        return labeller.label(table.video_id[index], proposals) if labeller else proposals
+    def rows(part: Sequence[int]) -> Iterator[tuple[str, list[Row]]]:
+        durations = table.duration_seconds[list(part)].tolist()
+        videos = zip(map(table.video, part), durations, strict=True)
+        ranked = rank_all(videos, evaluator, settings, ranking)
+        for index, found in zip(part, ranked, strict=True):
+            video_id, proposals = table.video_id[index], result_rows(*found)
+            yield video_id, labeller.label(video_id, proposals) if labeller else proposals
 
-    videos = progress(range(len(table.video_id)), "proposals", len(table.video_id))
-    results = ((table.video_id[index], rows(index)) for index in videos)
+    count = len(table.video_id)
+    parts = (range(count)[first : first + TOGETHER] for first in range(0, count, TOGETHER))
+    results = progress(chain.from_iterable(map(rows, parts)), "proposals", count)
     write_proposals(results, arguments.out_json, arguments.out_csv, labelled=labeller is not None)

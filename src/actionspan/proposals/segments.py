@@ -116,21 +116,21 @@ def proposal_files(
 
         def write(video_id: str, rows: Iterable[Row]) -> None:
             nonlocal separator
-            file.write(f"{separator}{json.dumps(video_id)}: [")
+            rows = list(rows)
+            file.write(f"{separator}{json.dumps(video_id)}: {json.dumps(rows)}")
             separator = ",\n"
-            rate = None if rates is None else rates.get(video_id)
+            if table is None:
+                return
+            name, rate = safe_cell(video_id), None if rates is None else rates.get(video_id)
             for rank, row in enumerate(rows, start=1):
-                file.write(f"{', ' * (rank > 1)}{json.dumps(row)}")
-                if table is not None:
-                    score = "" if "rank" in row else f"{row['score']:.6g}"
-                    times = [round(seconds, 3) for seconds in row["segment"]]
-                    cells: list[object] = [video_id, rank, *times, score]
-                    if labelled:
-                        cells += [row["label"], f"{row['label_score']:.6g}"]
-                    if rates is not None:
-                        cells += frames_of(row["segment"], rate) if rate else ("", "")
-                    table.writerow(list(map(safe_cell, cells)))
-            file.write("]")
+                score = "" if "rank" in row else f"{row['score']:.6g}"
+                times = [round(seconds, 3) for seconds in row["segment"]]
+                cells: list[object] = [name, rank, *times, score]
+                if labelled:
+                    cells += [safe_cell(row["label"]), f"{row['label_score']:.6g}"]
+                if rates is not None:
+                    cells += frames_of(row["segment"], rate) if rate else ("", "")
+                table.writerow(cells)
 
         yield write
         file.write('\n}, "external_data": {}}\n')

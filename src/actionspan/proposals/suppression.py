@@ -1,13 +1,16 @@
 """Soft-NMS: proposals that overlap a better one lose score instead of being removed."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from actionspan.arrays import Float64, Int64
-from actionspan.proposals.segments import Row, overlap
+from actionspan.proposals.segments import Row
 from actionspan.proposals.settings import SuppressionSettings
+
+TOGETHER = 16  # videos, whose arrays fit into a core's cache
 
 
 def soft_nms(
@@ -41,8 +44,40 @@ def soft_nms(
         ValueError: A segment is reversed or not finite, or a score negative or not finite; the
             message names the first such row, counted from 0.
     """
-    # check and sort the input
+    return soft_nms_of_many([(segments, scores, duration)], settings)[0]
+
+
+Ranked = tuple[Int64, Float64]
+
+
+def soft_nms_of_many(
+    videos: Iterable[tuple[ArrayLike, ArrayLike, float]],
+    settings: SuppressionSettings | None = None,
+) -> list[Ranked]:
+    """Return what `soft_nms` gives for each of many videos: segments, scores and duration.
+
+    Videos take their steps together, as most of a step's time is not spent on numbers.
+    """
     settings = settings or SuppressionSettings()
+    each = [_sorted(*video, settings) for video in videos]
+    parts = (each[first : first + TOGETHER] for first in range(0, len(each), TOGETHER))
+    return [ranked for part in parts for ranked in _take(part, settings)]
+
+
+class _Sorted(NamedTuple):
+    """One video's proposals, best first."""
+
+    order: Int64
+    start: Float64
+    end: Float64
+    scores: Float64
+    thresholds: Float64
+
+
+def _sorted(
+    segments: ArrayLike, scores: ArrayLike, duration: float, settings: SuppressionSettings
+) -> _Sorted:
+    """Check and sort the input."""
     times, given = np.asarray(segments, np.float64), np.asarray(scores, np.float64)
     if not times.size:
         times = times.reshape(0, 2)
@@ -50,23 +85,49 @@ def soft_nms(
     if not (np.isfinite(duration) and duration > 0):
         raise ValueError(f"duration: {duration!r} is not allowed; use a number above 0")
     order = np.lexsort((times[:, 1], times[:, 0], -given))
-    start, end = times[order, 0], times[order, 1]
-    remaining = given[order]
+    start, end = times[order].T
     full_width = settings.full_width_seconds or duration
     thresholds = settings.low_threshold + settings.slope * ((end - start) / full_width)
-    # take the best and decay its neighbours
-    keep = min(settings.keep, len(order))
-    kept = np.empty(keep, np.int64)
-    kept_scores = np.empty(keep)
-    for place in range(keep):
-        best = int(remaining.argmax())
-        kept[place] = best
-        kept_scores[place] = remaining[best]
-        remaining[best] = -1.0  # taken: below any score
-        iou = overlap(start, end, start[best], end[best])
-        near = ((iou > thresholds[best]) & (remaining >= 0)).nonzero()[0]
-        remaining[near] *= np.exp(-(iou[near] ** 2) / settings.epsilon)
-    return order[kept], kept_scores
+    return _Sorted(order, start, end, given[order], thresholds)
+
+
+def _take(videos: Sequence[_Sorted], settings: SuppressionSettings) -> list[Ranked]:
+    """Take the best of each video and decay its neighbours, until `keep` are taken."""
+    # a row a video; what is not there, or was taken, overlaps nothing and is below any score
+    longest = max(len(video.order) for video in videos)
+    start, end, remaining, thresholds = (
+        np.full((len(videos), longest), value) for value in (np.inf, -np.inf, -1.0, 0.0)
+    )
+    for row, video in enumerate(videos):
+        here = row, slice(len(video.order))
+        start[here], end[here] = video.start, video.end
+        remaining[here], thresholds[here] = video.scores, video.thresholds
+    keep = min(settings.keep, longest)
+    kept, scores = np.empty((len(videos), keep), np.int64), np.empty((len(videos), keep))
+    rows, (shared, hull) = longest * np.arange(len(videos)), np.empty((2, *start.shape))
+    starts, ends, flat, least, flat_iou = (
+        array.reshape(-1) for array in (start, end, remaining, thresholds, shared)
+    )
+    with np.errstate(invalid="ignore", divide="ignore"):
+        for place in range(keep):
+            best = remaining.argmax(axis=1)
+            at = rows + best
+            kept[:, place], scores[:, place] = best, flat.take(at)
+            first, last = starts.take(at)[:, None], ends.take(at)[:, None]
+            starts[at], ends[at], flat[at] = np.inf, -np.inf, -1.0
+            # `segments.overlap` in place; where there is no union nothing is shared
+            np.minimum(end, last, out=shared)
+            shared -= np.maximum(start, first, out=hull)
+            np.maximum(end, last, out=hull)
+            hull -= np.minimum(start, first)
+            iou = np.divide(shared, hull, out=shared)
+            near = np.flatnonzero(iou > least.take(at)[:, None])
+            flat[near] *= np.exp(-(flat_iou[near] ** 2) / settings.epsilon)
+    counts = [min(len(video.order), keep) for video in videos]
+    return [
+        (video.order[kept[row, :count]], scores[row, :count])
+        for row, (video, count) in enumerate(zip(videos, counts, strict=True))
+    ]
 
 
 def suppress_rows(
