@@ -4,10 +4,20 @@ import json
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from actionspan.dataset.tables import Annotation, Instance, write_annotations
 from actionspan.errors import InputError
-from actionspan.evaluation.files import read_frame_rates, read_ground_truth, read_proposals
+from actionspan.evaluation.files import (
+    as_array,
+    read_frame_rates,
+    read_ground_truth,
+    read_proposals,
+)
+from actionspan.proposals import segments
+
+ANY = {"below_zero": True}
 
 OFFICIAL = {
     "version": "VERSION 1.3",
@@ -117,6 +127,39 @@ def test_reads_a_result_file_with_other_keys_and_negative_scores(tmp_path):
     proposals = read_proposals(written(tmp_path, {"version": "", "results": results}))
     np.testing.assert_array_equal(proposals["a"], [[0, 2, -3.5]])
     assert proposals["b"].shape == (0, 3)
+
+
+NUMBERS = st.integers(-3, 10**20) | st.floats(-5, 5) | st.sampled_from([0.1, 1e-310, 1e300])
+SEGMENTS = st.tuples(NUMBERS, NUMBERS).map(sorted)
+PROPOSALS = st.fixed_dictionaries(
+    {"segment": SEGMENTS, "score": NUMBERS}, optional={"label": st.sampled_from(["x", "results"])}
+)
+
+
+@given(st.lists(st.tuples(st.sampled_from('ab"'), st.lists(PROPOSALS, max_size=3)), max_size=4))
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_read_at_once_is_what_is_read_row_by_row(tmp_path, videos):
+    lines = [f"{json.dumps(video)}: {json.dumps(rows)}" for video, rows in videos]
+    path = written(tmp_path, f'{{"version": "", "results": {{{", ".join(lines)}}}}}')
+    expected = {
+        video: as_array(rows) for video, rows in segments.read_proposals(path, **ANY).items()
+    }
+    found = read_proposals(path)
+    assert list(found) == list(expected)
+    assert all(np.array_equal(found[video], expected[video]) for video in expected)
+
+
+def test_a_file_in_order_is_read_at_once(tmp_path, monkeypatch):
+    monkeypatch.setattr(segments, "iterate_proposals", None)
+    path = written(tmp_path, {"results": {"a": [{"score": 1, "segment": [0, 2]}]}})
+    assert read_proposals(path)["a"].tolist() == [[0, 2, 1]]
+
+
+def test_two_objects_of_results_are_named(tmp_path):
+    rows = '{"a": [{"score": 1, "segment": [0, 2]}]}'
+    path = written(tmp_path, f'{{"results": {rows}, "results": {rows}}}')
+    with pytest.raises(InputError, match="two objects 'results'; keep one"):
+        read_proposals(path)
 
 
 @pytest.mark.parametrize(

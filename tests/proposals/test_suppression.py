@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from actionspan.proposals import soft_nms
 from actionspan.proposals.settings import SuppressionSettings
-from actionspan.proposals.suppression import suppress_rows
+from actionspan.proposals.suppression import TOGETHER, soft_nms_of_many, suppress_rows
 from proposals import oracle
 
 EDGES = st.integers(0, 20).map(lambda tick: tick / 20)
@@ -75,6 +75,16 @@ def test_the_width_is_a_share_of_the_duration_or_of_the_full_width():
 def test_equal_to_tiou_at_the_threshold_is_not_above_it():
     setting = SuppressionSettings(low_threshold=0.5, slope=0.0)
     assert run([(0.0, 1.0, 0.9), (0.0, 0.5, 0.8)], setting)[1][2] == 0.8
+
+
+@given(st.lists(st.just([]) | ROWS, max_size=2 * TOGETHER + 1), SETTINGS)
+def test_videos_beside_each_other_change_nothing(videos, settings):
+    tables = [np.array(rows, float).reshape(-1, 3) for rows in videos]
+    many = soft_nms_of_many([(table[:, :2], table[:, 2], 2.0) for table in tables], settings)
+    for table, (kept, scores) in zip(tables, many, strict=True):
+        alone, its_scores = soft_nms(table[:, :2], table[:, 2], settings, duration=2.0)
+        assert kept.tolist() == alone.tolist()
+        assert scores.tolist() == its_scores.tolist()
 
 
 @given(ROWS, SETTINGS)

@@ -96,7 +96,7 @@ def _no_room(error: OSError) -> Exception:
 class VideoTables(Mapping[str, Float64]):
     """The rows (N, C) of each video, in the order of the videos; the last of a repeated id counts.
 
-    They are read-only views of a table, which lies in scratch space where it is large.
+    They are read-only views of a table, `rows`, which lies in scratch space where it is large.
     """
 
     def __init__(self, videos: Iterable[tuple[str, ArrayLike]], columns: int) -> None:
@@ -106,11 +106,11 @@ class VideoTables(Mapping[str, Float64]):
             self._places[video] = place
             rows.append(np.asarray(given, np.float64).reshape(-1, columns))
             ends.append(len(rows))
-        self._ends, self._rows = ends, rows.array()
+        self._ends, self.rows = ends, rows.array()
 
     def __getitem__(self, video: str) -> Float64:
         place = self._places[video]
-        return self._rows[self._ends[place] : self._ends[place + 1]]
+        return self.rows[self._ends[place] : self._ends[place + 1]]
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._places)
