@@ -4,6 +4,7 @@ import tracemalloc
 from pathlib import Path
 from typing import Any
 
+import av
 import h5py
 import numpy as np
 import pytest
@@ -27,14 +28,29 @@ SEED = 11
 SMALL = {"input_size": 32, "device": "cpu"}
 
 
+def mostly_still(path: Path) -> Path:
+    """Write a video that moves in its first second and its last half one."""
+    picture = np.random.default_rng(1).integers(0, 255, (8, 16, 3), np.uint8)
+    picture = picture.repeat(8, axis=0).repeat(8, axis=1)
+    with av.open(str(path), "w") as file:
+        stream = file.add_stream("libx264", rate=25)
+        stream.height, stream.width, stream.pix_fmt = 64, 128, "yuv420p"
+        for number in range(120):
+            shown = np.roll(picture, min(number, 25) + max(number - 107, 0), axis=1)
+            file.mux(stream.encode(av.VideoFrame.from_ndarray(shown, format="rgb24")))
+        file.mux(stream.encode())
+    return path
+
+
 @pytest.fixture(scope="module")
 def shard(tmp_path_factory) -> Path:
-    """Write a table of five videos: four of 2 to 70 frames, and one that is none."""
+    """Write a table of six videos: four of 2 to 70 frames, one mostly still, one that is none."""
     folder = tmp_path_factory.mktemp("videos")
     paths = []
     for number, frames in enumerate((70, 41, 3, 2)):
         path = encode(folder / f"v{number}.mp4", frames)
         paths.append(path)
+    paths.append(mostly_still(folder / "v4.mp4"))
     broken = folder / "broken.mp4"
     broken.write_bytes(paths[0].read_bytes()[:500])
     words = ["dataset", "probe", "--out", str(folder / "shard.txt"), "--videos"]
@@ -97,7 +113,12 @@ def test_features_are_those_of_the_separate_steps(case, processes, shard, weight
     assert main(f"{words} {settings}".split()) == 0
     assert [path.name for path in (tmp_path / "one").iterdir()] == ["pass.h5"]
     with h5py.File(expected) as separate, h5py.File(tmp_path / "one/pass.h5") as one:
-        assert list(one) == list(separate) == ["v0", "v1", "v2", "v3"]
+        assert list(one) == list(separate) == ["v0", "v1", "v2", "v3", "v4"]
+        still = one["v4/still"][:]
+        assert 0.2 < still.mean() < 0.9
+        for key in set(one["v4"]) & {"rgb", "flow", "mover", "flow_magnitude"}:
+            values = one[f"v4/{key}"][:]
+            assert np.array_equal(values[1:][still[1:]], values[:-1][still[1:]])
         assert {**one.attrs, "digest": ""} == {**separate.attrs, "digest": ""}
         for name in one:
             assert dict(one[name].attrs) == dict(separate[name].attrs)
@@ -125,13 +146,13 @@ def test_videos_are_rejected_as_in_the_separate_steps(shard, tmp_path):
         assert list(one) == list(separate) == ["v1", "v2", "v3"]
         rejected = rejected_videos(one)
         assert rejected == rejected_videos(separate)
-        assert sorted(rejected) == ["gone", "small", "v0"]
+        assert sorted(rejected) == ["gone", "small", "v0", "v4"]
 
 
 def test_a_rejected_video_ends_the_job_where_it_shall(shard, tmp_path, capsys):
     words = f"features encode --shard {shard} --out {tmp_path}/out.h5 {flags(SMALL)}"
     assert main(f"{words} --max-frames 50 --on-bad-input fail".split()) == 2
-    assert "out.h5: 1 rejected (above)" in capsys.readouterr().err.splitlines()[-1]
+    assert "out.h5: 2 rejected (above)" in capsys.readouterr().err.splitlines()[-1]
     assert (tmp_path / "out.h5.parts/v1.h5").is_file()
 
 
@@ -184,7 +205,9 @@ def test_encode_video_returns_arrays(tmp_path):
     path = encode(tmp_path / "v.mp4", 40)
     found = encode_video(str(path), VideoSettings(encoders=EncoderSettings(**SMALL)))
     assert found.pop("cuts").shape[1] == 2
-    assert set(found) == {*("rgb", "flow", "mover", "time", "frame_difference", "flow_magnitude")}
+    assert set(found) == {
+        *("rgb", "flow", "mover", "time", "frame_difference", "flow_magnitude", "still")
+    }
     assert {len(values) for values in found.values()} == {5}
     assert found["rgb"].shape == found["flow"].shape == (5, 1280)
     with pytest.raises(InputError, match="no such file"):

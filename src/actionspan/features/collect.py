@@ -29,6 +29,7 @@ from actionspan.features.transform import (
 from actionspan.files.storage import create_h5, digest, open_h5
 from actionspan.running.progress import progress
 from actionspan.video.settings import CUTS
+from actionspan.video.stillness import STILL
 
 STREAMS = ("rgb", "flow", "mover", "clip", "external")
 _SPAN_ONLY = "mover"  # the papers' models have no such stream, and it sees ahead
@@ -106,12 +107,18 @@ def _find_features(
 ) -> tuple[list[Video], dict[str, Path]]:
     """Return the videos that have features, sorted by id, and their shards; report the others."""
     where: dict[str, Path] = {}  # the shard of each video
+    still = np.zeros(2, int)  # snippets, of how many
     for shard in shards:
         with open_h5(shard) as file:
-            for name in file:
+            for name, group in file.items():
                 if name in where:
                     raise InputError(f"{shard}: video {name} is in {where[name]} too")
                 where[name] = shard
+                if STILL in group:
+                    still += [group[STILL][:].sum(), len(group[STILL])]
+    if still[0]:
+        line = "still; they have the features of the last that is not"
+        print(f"{still[0] / still[1]:.1%} of {still[1]} snippets are {line}", file=sys.stderr)
     listed = sorted(read_videos(videos), key=lambda video: video.video_id)
     missing = [video.video_id for video in listed if video.video_id not in where]
     if missing:

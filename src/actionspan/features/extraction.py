@@ -35,8 +35,9 @@ from actionspan.settings import to_json
 from actionspan.video.earlier import FEATURES, Made, read_made
 from actionspan.video.jpegs import JpegPictures, read_pictures
 from actionspan.video.settings import CUTS
+from actionspan.video.stillness import STILL, Mask, own_rows
 
-COPIED = ("time", "frame_difference", "flow_magnitude")
+COPIED = ("time", "frame_difference", "flow_magnitude", STILL)
 # snippets: (B, H, W, 3) centre frames, (B, 2L, h, w) coded flow, (B, side, side, 3) what moves
 Images = tuple[UInt8, UInt8, UInt8 | None]
 _FACTS = ("fps", "frame_count", "stated_frames", "duration_seconds", "snippet_frames")
@@ -100,14 +101,15 @@ class TwoStream:
         return {stream: each.run.made_by for stream, each in encoders.items() if each}
 
     def __call__(self, batches: Iterable[Images], bound: float) -> dict[str, Float32]:
-        """Encode a video's streams but clips, (T, features) each, `batch_size` snippets at a time.
+        """Encode a video's streams but clips, (M, features) each, a batch at a time.
 
+        Batches are of `batch_size` snippets, of which M in all are not still and are given.
         `bound` are the pixels of motion at level 255.
 
         Raises:
             InputError: There is no snippet.
         """
-        encoded = [self.batch(*images, bound) for images in batches]
+        encoded = [self.batch(*images, bound) for images in batches if len(images[0])]
         if not encoded:
             raise InputError("there is no snippet")
         return {key: np.concatenate([each[key] for each in encoded]) for key in encoded[0]}
@@ -133,6 +135,8 @@ class TwoStream:
 def decoded_images(frames: Any, flow: Any, size: int, *, mover: bool) -> Iterator[Images]:
     """Yield `size` snippets at a time of a video's groups of `video frames` and `video flow`.
 
+    Those that are still are left out.
+
     Raises:
         InputError: What moves is wanted, and the frames have no squares around it.
     """
@@ -141,8 +145,14 @@ def decoded_images(frames: Any, flow: Any, size: int, *, mover: bool) -> Iterato
         raise InputError(f"{frames.file.filename}: no squares around what moves; {wanted}")
     for start in range(0, len(flow["flow"]), size):
         rows = slice(start, start + size)
-        movers = frames["mover"][rows] if mover else None
-        yield frames["rgb"][rows], flow["flow"][rows], movers
+        own = ~still_in(flow)[rows]
+        movers = frames["mover"][rows][own] if mover else None
+        yield frames["rgb"][rows][own], flow["flow"][rows][own], movers
+
+
+def still_in(group: Any) -> Mask:
+    """Return which snippets of a video's group are still; none where older steps made it."""
+    return group[STILL][:] if STILL in group else np.zeros(len(group["time"]), bool)
 
 
 def stored_images(pictures: JpegPictures, size: int) -> Iterator[Images]:
@@ -297,13 +307,15 @@ def _work(
         if frame_file is None:
             pictures = _stored(flow_file)[name]
             images, bound = stored_images(pictures, size), pictures.bound
+            still = np.zeros(pictures.count, bool)
             kept = {key: facts[key] for key in _FACTS if key in facts}
             facts = kept | {"sha256": facts[_VIDEO_SHA]}
         else:
             frames = opened.enter_context(open_h5(frame_file))[name]
             images = decoded_images(frames, flow, size, mover=settings.mover)
+            still = still_in(flow)
             bound = float(flow["flow"].attrs["bound"])  # pixels of motion at level 255
-        streams = encode(images, bound)
+        streams = {key: each[own_rows(still)] for key, each in encode(images, bound).items()}
         if encode.clip:
             streams["clip"] = encode.clip(read_clips(frames))
         check_finite(streams)

@@ -36,6 +36,7 @@ from actionspan.video.earlier import earlier_features, recipe_attribute, recipe_
 from actionspan.video.optical_flow import prepare_flow, weights_digest
 from actionspan.video.settings import CUTS
 from actionspan.video.snippets import ClipSampler, snippet_batches
+from actionspan.video.stillness import STILL, own_rows
 
 
 class EncodedVideo(NamedTuple):
@@ -104,6 +105,8 @@ class VideoEncoder:
 
         streams = self.streams(images(), flow.bound)
         known = {key: np.concatenate(parts) for key, parts in facts.items()}
+        rows = own_rows(known[STILL])
+        streams = {key: vectors[rows] for key, vectors in streams.items()}
         if clips and sampler:
             sampler.close()
             streams["clip"] = clips.finish(frames.clip_rate, known["time"])
@@ -127,7 +130,8 @@ def encode_video(
         For the T snippets of the video: `rgb`, `flow` and, where they are asked for, `mover` and
         `clip`, (T, C) float32 features of each stream; `time` (T,) float64, their centres in
         seconds; `frame_difference` (T,) float32 in 0 … 1 and `flow_magnitude` (T,) float32 in
-        pixels; `cuts` (K, 2), see `CutFinder.found`.
+        pixels; `still` (T,), those that have the features of the one before; `cuts` (K, 2), see
+        `CutFinder.found`.
 
     Raises:
         InputError: The file is not a video, or a network cannot be built.

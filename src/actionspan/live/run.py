@@ -13,8 +13,9 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import Any
 
+from actionspan.arrays import UInt8
 from actionspan.errors import InputError
-from actionspan.live.encoding import Message, encoded, message_of
+from actionspan.live.encoding import Encoded, Message, encoded, message_of
 from actionspan.live.outputs import Outputs
 from actionspan.live.progress import Ended, Latency, Place, Progress, Status, write_state
 from actionspan.live.proposing import OnlineProposer, Update
@@ -46,7 +47,9 @@ class Stream:
 
     def __post_init__(self) -> None:
         self._resumed = self.at.snippets > 0
-        self._in_flight: deque[Arrived] = deque()
+        self._in_flight: deque[tuple[Arrived, bool]] = deque()  # and whether it is as the last
+        self._shown: UInt8 | None = None  # the picture that was submitted last
+        self._made: Encoded | None = None  # what the last answer was
         self._submitted = 0
         self._failure: InputError | None = None
         self._began = False
@@ -159,22 +162,30 @@ class Stream:
             start, end = self._missed.end, arrived.snippet.seconds
             gap = arrived.gap or Gap(start=start, end=end, dropped=0, reason="slow")
             arrived, self._missed = replace(arrived, gap=self._missed.joined(gap)), None
-        pipeline.submit(message_of(arrived.snippet))
-        self._in_flight.append(arrived)
+        again = arrived.snippet.rgb is self._shown  # a still snippet has the last one's arrays
+        if not again:
+            pipeline.submit(message_of(arrived.snippet))
+        self._shown = arrived.snippet.rgb
+        self._in_flight.append((arrived, again))
         self._submitted += 1
 
     def _answers(self, pipeline: Any, timeout: float) -> None:
         """Work on all answers that are ready; wait for the first one if there is none."""
         while self._in_flight:
-            answer = pipeline.answer(timeout)
-            if answer is None:
-                return
-            self._answered(self._in_flight.popleft(), answer.output)
+            arrived, again = self._in_flight[0]
+            if again and self._made is not None:
+                self._made = self._made._replace(compute_seconds=0.0)
+            else:
+                answer = pipeline.answer(timeout)
+                if answer is None:
+                    return
+                self._made = encoded(answer.output)
+            self._in_flight.popleft()
+            self._answered(arrived, self._made)
             timeout = 0
 
-    def _answered(self, arrived: Arrived, output: Any) -> None:
+    def _answered(self, arrived: Arrived, made: Encoded) -> None:
         """Give the features of a snippet to the proposer and write down what it finds."""
-        made = encoded(output)
         if arrived.gap is not None:
             self.at.dropped += arrived.gap.dropped
             self._write(self.proposer.gap())

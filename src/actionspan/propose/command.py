@@ -4,10 +4,10 @@ import argparse
 import json
 import signal
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from glob import has_magic, iglob
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from actionspan import __version__
 from actionspan.dataset.settings import add_points
@@ -111,8 +111,7 @@ def run(arguments: argparse.Namespace) -> int:
                 continue
             done, before = done + 1, before + made.before
             empty += not made.summary["events"]
-            if arguments.json:
-                print(json.dumps(made.summary), flush=True)
+            _tell(made.summary, arguments)
     finally:
         in_folder = folder.write_tables(shown) if done else 0
         if done and not arguments.no_page:
@@ -158,6 +157,14 @@ def _least(word: str) -> tuple[str, float]:
 
 def _end(*_: object) -> NoReturn:
     sys.exit(128 + signal.SIGTERM)
+
+
+def _tell(summary: Mapping[str, Any], arguments: argparse.Namespace) -> None:
+    """Say what is known of a video that is done."""
+    if summary["still"] and not arguments.quiet:
+        _say(f"{summary['video']}: still for {summary['still']:.0%} of its time")
+    if arguments.json:
+        print(json.dumps(summary), flush=True)
 
 
 def _say(line: str) -> None:

@@ -47,6 +47,7 @@ class Proposed:
     events: NDArray[Any] | None = None  # (E, 2) in seconds, best first
     chances: NDArray[Any] | None = None  # (E,) 0…1
     event_classes: NDArray[Any] | None = None  # (E, K)
+    still: float = 0.0  # share of snippets that have the features of the one before
 
     def rows(self) -> list[Row]:
         """Return the proposals in ActivityNet result form, with labels where there are classes."""

@@ -21,6 +21,7 @@ from actionspan.propose.proposed import Proposed, read_duration
 from actionspan.temporal.prediction import predict_sequence
 from actionspan.temporal.probabilities import Prediction
 from actionspan.video.settings import CUTS
+from actionspan.video.stillness import STILL
 
 
 class Proposer:
@@ -124,6 +125,7 @@ def _proposed(
         events=chosen.events,
         chances=None if bundle.ranks else chosen.chances,
         event_classes=event_classes,
+        still=float(np.mean(facts.get(STILL, 0))),
     )
 
 

@@ -56,6 +56,7 @@ class Shown:
         return {
             "video": result.path,
             "duration_seconds": result.duration_seconds,
+            "still": result.still,
             "events": self.events(result.events),
         }
 
@@ -80,6 +81,7 @@ class Result:
     thumbnails: Sequence[tuple[float, str]] = ()  # seconds and JPEG in base64, in order of time
     frames_per_second: float | None = None
     unplayable: str = ""  # why a browser may not play the file
+    still: float = 0.0  # share of the video in which nothing changes
     shown: str = ""  # digest of what the picture and the chapters show; empty before they are made
     files: Mapping[str, str] = field(default_factory=dict)  # fingerprints of those, by suffix
 
@@ -120,6 +122,7 @@ def result_of(
         thumbnails=seen,
         frames_per_second=rate,
         unplayable=unplayable,
+        still=round(proposed.still, _MILLISECONDS),
     )
 
 

@@ -78,6 +78,7 @@ def _work(
         stack=settings.stack,
         short_side=settings.height,
         mover_side=0,
+        still=False,
     )
 
     def positions() -> Iterator[Position]:

@@ -25,6 +25,7 @@ from actionspan.running.shards import ShardWork
 from actionspan.settings import to_json
 from actionspan.video.earlier import FEATURES, read_made
 from actionspan.video.settings import CUTS, FlowSettings
+from actionspan.video.stillness import STILL, own_rows
 
 Estimator = Callable[[UInt8], Float32]  # (L + 1, h, w) grey frames → (L, h, w, 2) flow in pixels
 
@@ -118,7 +119,7 @@ def write_flow(source: h5py.Group, group: h5py.Group, settings: FlowSettings) ->
     Args:
         source: The group that `write_frames` filled.
         group: Gets `flow` (T, 2L, h, w) with the attribute `bound`, `flow_magnitude` (T,) in
-            pixels, and copies of `time`, `frame_difference`, `cuts` and the attributes.
+            pixels, and copies of `time`, `frame_difference`, `still`, `cuts` and the attributes.
         settings: The algorithm and the bound.
 
     Raises:
@@ -130,10 +131,17 @@ def write_flow(source: h5py.Group, group: h5py.Group, settings: FlowSettings) ->
     planes = group.create_dataset("flow", shape=(count, *row), dtype=np.uint8, chunks=(1, *row))
     planes.attrs["bound"] = settings.bound
     magnitude = group.create_dataset("flow_magnitude", shape=(count,), dtype=np.float32)
+    still = source[STILL][:] if STILL in source else np.zeros(count, bool)
+    last = np.zeros((1, *row), np.uint8), np.zeros(1, np.float32)  # of the snippet before
     for start in range(0, count, _BLOCK):
         block = slice(start, start + _BLOCK)
-        planes[block], magnitude[block] = compute_flow(gray[block], settings)
-    for name in ("time", "frame_difference", CUTS):
+        made = compute_flow(gray[block][~still[block]], settings)
+        rows = own_rows(still[block]) + 1
+        codes, lengths = (
+            np.concatenate([before[-1:], own])[rows] for before, own in zip(last, made, strict=True)
+        )
+        planes[block], magnitude[block] = last = codes, lengths
+    for name in ("time", "frame_difference", STILL, CUTS):
         if name in source:
             group[name] = source[name][:]
     group.attrs.update(source.attrs)

@@ -43,6 +43,9 @@ class FrameSettings(Checked):
         least=0,
         most=4096,
     )
+    still: bool = option(
+        True, "snippets in which nothing changes keep the features of the last (docs/method.md)"
+    )
     clips: bool = option(False, "keep consecutive frames for a network of clips too")
     clip_rate: float = option(
         25.0,

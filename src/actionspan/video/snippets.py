@@ -34,6 +34,7 @@ from actionspan.video.decode import Frame, fitted_size, read_frames, resized
 from actionspan.video.movers import SMALLEST_SHARE, squares
 from actionspan.video.optical_flow import compute_flow
 from actionspan.video.settings import CUTS, FlowSettings, FrameSettings
+from actionspan.video.stillness import STILL, Mask, StillFinder, own_rows
 
 _BLOCK = 16  # snippets or frames written at once: memory does not grow with the video
 _ROUNDING = 1e-6  # seconds: times this close are the same
@@ -46,6 +47,7 @@ class Snippet(NamedTuple):
     gray: UInt8  # (L + 1, H, W) consecutive frames around it
     seconds: float  # time stamp of the centre frame
     mover: UInt8 | None = None  # (side, side, 3) what moves in the centre frame, if it is wanted
+    still: bool = False  # looks as the last that is not, and has its arrays; see `stillness`
 
 
 def snippets(
@@ -60,7 +62,21 @@ def snippets(
 
 
 def cut_snippets(frames: Iterable[Frame], settings: FrameSettings) -> Iterator[Snippet]:
-    """Yield the snippets of a sequence of frames; only the frames kept are converted."""
+    """Yield the snippets of a sequence of frames; only the frames kept are converted.
+
+    A still one has the arrays of the last that is not.
+    """
+    finder, last = StillFinder(), None
+    for snippet in _with_squares(frames, settings):
+        pictures = [snippet.rgb] if snippet.mover is None else [snippet.rgb, snippet.mover]
+        if settings.still and finder(pictures, snippet.gray) and last is not None:
+            yield last._replace(seconds=snippet.seconds, still=True)
+        else:
+            last = snippet
+            yield snippet
+
+
+def _with_squares(frames: Iterable[Frame], settings: FrameSettings) -> Iterator[Snippet]:
     if settings.mover_side == 0:
         yield from _cut_snippets(frames, settings)
         return
@@ -128,14 +144,15 @@ def frame_differences(gray: UInt8) -> float:
 
 
 class Batch(NamedTuple):
-    """What `video frames` and `video flow` would write of a few snippets."""
+    """What `video frames` and `video flow` would write of B snippets, M of which are not still."""
 
-    pictures: UInt8  # (B, H, W, 3) centre frames
-    flow: UInt8  # (B, 2L, H, W) coded
-    movers: UInt8 | None  # (B, side, side, 3) what moves in them, if it is wanted
+    pictures: UInt8  # (M, H, W, 3) centre frames
+    flow: UInt8  # (M, 2L, H, W) coded
+    movers: UInt8 | None  # (M, side, side, 3) what moves in them, if it is wanted
     time: Float64  # (B,) of the centre frames in seconds
     frame_difference: Float32  # (B,) 0 … 1
     flow_magnitude: Float32  # (B,) pixels
+    still: Mask  # (B,)
 
 
 def snippet_batches(
@@ -146,16 +163,22 @@ def snippet_batches(
     Raises:
         InputError: The flow cannot be computed, or the frames are too small for it.
     """
-    remaining = cut_snippets(frames, settings)
+    remaining, last = cut_snippets(frames, settings), np.float32(0)
     while snippets := list(islice(remaining, size)):
-        planes, magnitude = compute_flow(np.stack([snippet.gray for snippet in snippets]), flow)
+        still = np.array([snippet.still for snippet in snippets])
+        own = [snippet for snippet in snippets if not snippet.still]
+        gray = np.stack([snippet.gray for snippet in own or snippets])[: len(own)]
+        planes, magnitude = compute_flow(gray, flow)
+        magnitude = np.append(last, magnitude)[own_rows(still) + 1]
+        last = magnitude[-1]
         yield Batch(
-            pictures=np.stack([snippet.rgb for snippet in snippets]),
+            pictures=np.stack([snippet.rgb for snippet in own or snippets])[: len(own)],
             flow=planes,
-            movers=_movers(snippets),
+            movers=_movers(own),
             time=np.array([snippet.seconds for snippet in snippets]),
             frame_difference=np.array([frame_differences(s.gray) for s in snippets], np.float32),
             flow_magnitude=magnitude,
+            still=still,
         )
 
 
@@ -169,9 +192,9 @@ def write_frames(
 ) -> None:
     """Decode a probed video and write its snippets, a block at a time.
 
-    The group gets `rgb` (T, H, W, 3), `gray` (T, L + 1, H, W), `time` (T,) in seconds and
-    `frame_difference` (T,) 0 … 1, and `cuts` (K, 2); with `mover_side` also `mover` (T, side, side,
-    3), and with `clips` what `ClipWriter` writes.
+    The group gets `rgb` (T, H, W, 3), `gray` (T, L + 1, H, W), `time` (T,) in seconds, `still` (T,)
+    and `frame_difference` (T,) 0 … 1, and `cuts` (K, 2); with `mover_side` also `mover` (T, side,
+    side, 3), and with `clips` what `ClipWriter` writes.
 
     Raises:
         InputError: The file is not a video, it is beyond the limits, or its decoding breaks off.
@@ -195,6 +218,7 @@ def write_frames(
         if movers is not None:
             append_rows(group, "mover", movers)
         append_rows(group, "time", np.array([snippet.seconds for snippet in block]))
+        append_rows(group, STILL, np.array([snippet.still for snippet in block]))
         differences = [frame_differences(snippet.gray) for snippet in block]
         append_rows(group, "frame_difference", np.array(differences, np.float32))
     if count == 0:
