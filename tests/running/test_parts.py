@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -16,6 +17,7 @@ import pytest
 
 from actionspan.errors import InputError, JobError
 from actionspan.files.storage import create_h5
+from actionspan.running import apart
 from actionspan.running.apart import still_working
 from actionspan.running.parts import map_videos, rejected_videos, take_over
 from actionspan.running.shards import FaultSettings, ShardWork
@@ -494,3 +496,28 @@ def test_a_video_that_was_rejected_is_not_taken_over(other, tmp_path):
     with create_h5(tmp_path / "out.h5", "digest") as file:
         assert not take_over(other, "bad", file, "bad")
         assert list(file) == []
+
+
+def test_two_threads_of_a_worker_do_not_speak_at_once(monkeypatch):
+    """A pipe would mix their messages."""
+    speaking, mixed = threading.Event(), []
+
+    class Pipe:
+        def send(self, _):
+            mixed.append(speaking.is_set())
+            speaking.set()
+            time.sleep(0.01)
+            speaking.clear()
+
+    monkeypatch.setattr(apart, "_pipe", Pipe())
+
+    def speak():
+        for far in range(5):
+            still_working(far)
+
+    threads = [threading.Thread(target=speak) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert mixed == 15 * [False]

@@ -6,6 +6,7 @@ to the bit those of `video frames`, `video flow` and `features extract`.
 """
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
 from dataclasses import replace
 from functools import lru_cache, partial
 from pathlib import Path
@@ -28,6 +29,7 @@ from actionspan.features.settings import VideoSettings
 from actionspan.files.storage import digest
 from actionspan.running.memory import keep_freed_memory
 from actionspan.running.parts import map_videos, take_over
+from actionspan.running.prefetch import prefetched
 from actionspan.running.shards import ShardWork
 from actionspan.settings import to_json
 from actionspan.video.cuts import CutFinder
@@ -69,7 +71,7 @@ class VideoEncoder:
         limits: LimitSettings | None = None,
         on_progress: Callable[[float], None] | None = None,
     ) -> EncodedVideo:
-        """Encode a video file; tell `on_progress` how many seconds of it are done.
+        """Encode a video file; tell `on_progress`, in a thread, how many seconds of it are done.
 
         Raises:
             InputError: It is not a video, it is beyond the limits, its decoding breaks off, or its
@@ -103,7 +105,9 @@ class VideoEncoder:
             if count == 0:
                 raise InputError(f"{path}: no frame can be decoded")
 
-        streams = self.streams(images(), flow.bound)
+        # decoding and flow in a thread beside the networks: both leave Python to others
+        with closing(prefetched(images(), ahead=1)) as batches:
+            streams = self.streams(batches, flow.bound)
         known = {key: np.concatenate(parts) for key, parts in facts.items()}
         rows = own_rows(known[STILL])
         streams = {key: vectors[rows] for key, vectors in streams.items()}

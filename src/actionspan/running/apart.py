@@ -197,6 +197,7 @@ def _uninterrupted() -> Iterator[None]:
 
 _pipe: Connection | None = None  # in a worker: to the process that waits for it
 _told = 0.0
+_telling = threading.Lock()  # threads of a worker share the pipe
 
 
 def still_working(said: Any = None) -> None:
@@ -205,10 +206,11 @@ def still_working(said: Any = None) -> None:
     `said`, if any, is a message to the process that waits.
     """
     global _told
-    now = time.monotonic()
-    if _pipe is not None and (said is not None or now - _told >= _TICK):
-        _told = now
-        _pipe.send(None if said is None else _Told(said))
+    with _telling:
+        now = time.monotonic()
+        if _pipe is not None and (said is not None or now - _told >= _TICK):
+            _told = now
+            _pipe.send(None if said is None else _Told(said))
 
 
 def _serve(pipe: Connection, work: Work, prepare: Prepare | None, place: Path) -> None:
