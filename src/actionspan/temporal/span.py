@@ -72,17 +72,23 @@ class SpanNetwork(TemporalNetwork):
     def logits(self, features: Tensor) -> Tensor:
         """Return (P, M, B, T, 3) of features (B, T, C): of each path of each member."""
         batch, steps, _ = features.shape
-        inside = features[..., :1].transpose(1, 2)  # (B, 1, T)
-        covered = inside.amax(dim=(0, 1)).nonzero()
-        length = int(covered.max()) + 1 if len(covered) else 1
-        inside = inside[..., :length]
-        values = features[:, :length, 1:].transpose(1, 2)  # (B, C - 1, L)
-        whole, centred = self.views(values, inside)
-        maps = torch.cat([self.raw(whole), self.centred(centred)], dim=1)
-        maps = maps.relu() * inside  # (B, P·M·W, L)
+        # videos one behind the other, as half of a batch would be steps beyond their ends
+        inside, places = features[..., :1].transpose(1, 2), torch.arange(1, steps + 1)  # (B, 1, T)
+        lengths = ((inside[:, 0] != 0) * places.to(inside.device)).amax(dim=1).tolist()
+        apart = max(max(reach) for reach in self.reaches)
+
+        def joined(values: Tensor) -> Tensor:  # (B, C, T) to (1, C, N)
+            ended = zip(values, lengths, strict=True)
+            return torch.cat([pad(one[:, :n], (0, apart)) for one, n in ended], dim=1)[None]
+
+        whole, centred = map(joined, self.views(features[..., 1:].transpose(1, 2), inside))
+        maps, inside = torch.cat([self.raw(whole), self.centred(centred)], dim=1), joined(inside)
+        maps = maps.relu() * inside  # (1, P·M·W, N)
         for layer, reach in zip(self.layers, self.reaches, strict=True):
             maps = (maps + layer(pad(self.dropout(maps), reach)).relu()) * inside
-        scores = pad(self.output_scale * self.last(maps), (0, steps - length))  # (B, P·M·3, T)
+        parts = (self.output_scale * self.last(maps))[0].split([n + apart for n in lengths], dim=1)
+        ended = zip(parts, lengths, strict=True)
+        scores = torch.stack([pad(one[:, :n], (0, steps - n)) for one, n in ended])  # (B, P·M·3, T)
         scores = scores.view(batch, PATHS, self.members, KINDS, steps)
         return scores.permute(1, 2, 0, 4, 3)
 
