@@ -9,8 +9,6 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy.sparse import coo_matrix
-from scipy.sparse.csgraph import connected_components
 
 from actionspan.arrays import Float32, Int64
 from actionspan.features.store import UNSHARED
@@ -34,6 +32,9 @@ def shared_footage(sequences: Sequence[Float32], similarity: float) -> list[Int6
     Raises:
         ValueError: The videos have more than `MOST_STEPS` steps together.
     """
+    from scipy.sparse import coo_matrix  # whoever applies a model does not need it
+    from scipy.sparse.csgraph import connected_components
+
     lengths = [len(rows) for rows in sequences]
     steps = sum(lengths)
     if steps > MOST_STEPS:

@@ -11,12 +11,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Any
-
-import h5py
+from typing import TYPE_CHECKING, Any
 
 from actionspan.errors import InputError, JobError, printable
 from actionspan.files.checksums import CheckedFile
+
+if TYPE_CHECKING:
+    import h5py  # a tenth of a second, which those that only write JSON do not wait for
 
 
 class _Bytes(ABC):
@@ -110,12 +111,14 @@ class _NewFile(_Bytes):
 
 
 @contextmanager
-def new_h5(path: Path) -> Iterator[h5py.File]:
+def new_h5(path: Path) -> "Iterator[h5py.File]":
     """Write an HDF5 file.
 
     Raises:
         OSError: There was no room for it, or another error of the system.
     """
+    import h5py
+
     target = _NewFile(path)
     try:
         with h5py.File(target, "w") as file:
@@ -132,7 +135,7 @@ def new_h5(path: Path) -> Iterator[h5py.File]:
 @contextmanager
 def open_h5(
     path: Path, cure: str = "; if a run made it, delete it and run again"
-) -> Iterator[h5py.File]:
+) -> "Iterator[h5py.File]":
     """Open an HDF5 file for reading; blocks that have checksums are compared with them.
 
     `cure` is the end of a message about a damaged file; it is empty for a file of the user.
@@ -142,6 +145,8 @@ def open_h5(
             dataset or an attribute that the block asks of it.
         InputError: The same, without a cure.
     """
+    import h5py
+
     problem = JobError if cure else InputError
     source = None
     try:
@@ -171,8 +176,10 @@ def open_h5(
         source.close()
 
 
-def _is_of(trace: TracebackType | None, file: h5py.File) -> bool:
+def _is_of(trace: TracebackType | None, file: "h5py.File") -> bool:
     """Return whether h5py raised an error on this file."""
+    import h5py
+
     last, name = "", b""
     while trace is not None:
         last = trace.tb_frame.f_globals.get("__name__", "")

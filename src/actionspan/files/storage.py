@@ -15,9 +15,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import h5py
 import numpy as np
 from numpy.typing import NDArray
 
@@ -28,6 +27,9 @@ from actionspan.files.hdf5 import new_h5
 from actionspan.files.hdf5 import open_h5 as open_h5
 from actionspan.files.process import partial_path, sweep
 from actionspan.files.text import NO_ROOM, read_cell, read_utf8, safe_cell
+
+if TYPE_CHECKING:
+    import h5py
 
 _QUOTED = re.compile(r'[\t"\r\n]')
 
@@ -88,7 +90,7 @@ def _sync(path: Path, access: int) -> None:
 
 
 @contextmanager
-def create_h5(path: Path, settings_digest: str) -> Iterator[h5py.File]:
+def create_h5(path: Path, settings_digest: str) -> "Iterator[h5py.File]":
     """Open a new HDF5 file that appears at `path` only when the block ends without an error.
 
     Its bytes have checksums, which `open_h5` compares.
@@ -101,7 +103,7 @@ def create_h5(path: Path, settings_digest: str) -> Iterator[h5py.File]:
         append_checksums(partial)
 
 
-def append_rows(group: h5py.Group, name: str, block: NDArray[np.generic]) -> None:
+def append_rows(group: "h5py.Group", name: str, block: NDArray[np.generic]) -> None:
     """Append rows to a dataset: a chunk holds a row of pictures, or 1,024 numbers."""
     row = block.shape[1:]
     if name not in group:

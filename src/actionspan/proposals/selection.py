@@ -20,8 +20,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize
-from scipy.special import expit
 
 from actionspan.arrays import Float32, Float64, Int64
 from actionspan.proposals.segments import temporal_iou
@@ -121,6 +119,8 @@ class Calibration(NamedTuple):
 
     def chance(self, gains: Float64) -> Float64:
         """Return the chance (N,) to be right of events that add these gains (N,)."""
+        from scipy.special import expit  # no video waits for it
+
         logarithm = np.log(np.maximum(gains, _LEAST))
         chance: Float64 = expit(self.offset + self.slope * logarithm)
         return chance
@@ -183,6 +183,9 @@ def calibrate(gains: Float64, right: Float64, instances: int) -> Calibration:
     where an event is right. As Platt's, the curve is drawn towards the middle by one right and one
     wrong event more.
     """
+    from scipy.optimize import minimize
+    from scipy.special import expit
+
     if not len(gains):
         return Calibration()
     logarithm = np.log(np.maximum(gains, _LEAST))

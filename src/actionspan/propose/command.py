@@ -1,6 +1,7 @@
 """Proposals for videos, without the workflow."""
 
 import argparse
+import hashlib
 import json
 import signal
 import sys
@@ -84,18 +85,18 @@ def run(arguments: argparse.Namespace) -> int:
         raise InputError(_nothing(len(passed)))
     if arguments.model is None and not arguments.quiet:
         _say(_DEMO_NOTE)
-    from actionspan.dataset.completing import Truth
-    from actionspan.dataset.video_facts import file_sha256
     from actionspan.files.storage import digest
     from actionspan.propose.results import ResultFolder, Shown
     from actionspan.propose.working import each_video
 
     truth = None
     if arguments.annotations:
+        from actionspan.dataset.completing import Truth
+
         truth = Truth(arguments.annotations, videos, arguments.points)
     shown = Shown(top=arguments.top, minimum=dict(arguments.min_score))
     labels, named = _labels(arguments)
-    made_by = digest(__version__, file_sha256(model) if model else _UNTRAINED, *named)
+    made_by = digest(__version__, _sha256(model) if model else _UNTRAINED, *named)
     folder = ResultFolder(arguments.out, made_by, overwrite=arguments.overwrite)
     done, before, broken, empty = 0, 0, len(passed), 0
     try:
@@ -144,6 +145,11 @@ def _labels(arguments: argparse.Namespace) -> "tuple[Labels | None, list[str]]":
 
     labels = labels_of(arguments.labels, arguments.labels_by)
     return labels, [*labels.names, WordModel(labels.model).made_by]
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _least(word: str) -> tuple[str, float]:

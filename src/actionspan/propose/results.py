@@ -2,7 +2,8 @@
 
 `videos/{video}.json` holds everything of a video. The tables, chapters and pictures are made from
 it, so that a stopped call continues with the next video, and one that asks for other annotations or
-fewer events runs no network.
+fewer events runs no network. What decodes and draws is imported where it is used: the process that
+waits for another's results needs neither.
 """
 
 import json
@@ -12,19 +13,19 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from actionspan.dataset.tables import Instance
 from actionspan.errors import InputError, counted
 from actionspan.files.checksums import fingerprint
 from actionspan.files.storage import digest, read_json, write_json
 from actionspan.proposals.segments import Row, proposal_files
 from actionspan.proposals.settings import ChapterSettings
-from actionspan.propose.proposed import Proposed, read_frame_rate
-from actionspan.video.playable import why_not_playable, write_playable
-from actionspan.video.thumbnails import thumbnails
+
+if TYPE_CHECKING:
+    from actionspan.dataset.tables import Instance
+    from actionspan.propose.proposed import Proposed
 
 _FOLDER = "videos"
 _THUMBNAILS = 16
@@ -87,7 +88,7 @@ class Result:
 
 
 def result_of(
-    proposed: Proposed,
+    proposed: "Proposed",
     path: Path,
     model: str,
     source: Mapping[str, int],
@@ -95,6 +96,10 @@ def result_of(
 ) -> Result:
     """Return what is stored of a video's proposals; `before` is what is known of the same file."""
     if before is None:
+        from actionspan.propose.proposed import read_frame_rate
+        from actionspan.video.playable import why_not_playable
+        from actionspan.video.thumbnails import thumbnails
+
         pictures = thumbnails(path, _THUMBNAILS)
         seen = [
             (round(seconds, _MILLISECONDS), b64encode(jpeg).decode()) for seconds, jpeg in pictures
@@ -154,6 +159,8 @@ def make_copy(
     folder: Path, path: Path, on_progress: Callable[[float], None] = lambda seconds: None
 ) -> None:
     """Write the copy that `lacks_copy` misses; see `write_playable`."""
+    from actionspan.video.playable import write_playable
+
     copy = copy_path(folder, path.stem)
     copy.parent.mkdir(parents=True, exist_ok=True)
     write_playable(path, copy, on_progress=on_progress)
@@ -216,7 +223,7 @@ class ResultFolder:
                 return result
         return None
 
-    def is_shown(self, result: Result, truth: Sequence[Instance], shown: Shown) -> bool:
+    def is_shown(self, result: Result, truth: "Sequence[Instance]", shown: Shown) -> bool:
         """Return whether a video's chapters and pictures are there, whole, and show just this."""
         prints = {file.suffix: fingerprint(file) for file in self.beside(result.video_id)}
         return result.shown == digest(shown, list(truth)) and result.files == prints
@@ -227,7 +234,7 @@ class ResultFolder:
         sealed = {**content, _SEAL: digest(json.loads(json.dumps(content)))}
         write_json(self._path(result.video_id), sealed, indent=None)
 
-    def show(self, result: Result, truth: Sequence[Instance], shown: Shown) -> None:
+    def show(self, result: Result, truth: "Sequence[Instance]", shown: Shown) -> None:
         """Write a video's chapters and its pictures."""
         from actionspan.evaluation.timeline_figure import draw_timeline
         from actionspan.proposals.chapters import write_chapters

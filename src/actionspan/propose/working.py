@@ -8,8 +8,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from actionspan.dataset.completing import Truth
-from actionspan.dataset.tables import Instance
 from actionspan.errors import printable
 from actionspan.features.settings import Device
 from actionspan.propose.results import (
@@ -26,6 +24,8 @@ from actionspan.running.progress import video_progress
 from actionspan.running.shards import FaultSettings
 
 if TYPE_CHECKING:
+    from actionspan.dataset.completing import Truth
+    from actionspan.dataset.tables import Instance
     from actionspan.propose.labels import Labels
 
 # a model, or none, its cores, its device and an encoder that it does not hold
@@ -45,14 +45,14 @@ class _Task(NamedTuple):
 
     path: Path
     result: Result | None = None
-    truth: Sequence[Instance] = ()
+    truth: "Sequence[Instance]" = ()
     copy: bool = False
 
 
 def each_video(
     folder: ResultFolder,
     videos: Mapping[str, Path],
-    truth: Truth | None,
+    truth: "Truth | None",
     shown: Shown,
     loading: Loading,
     *,

@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterable, Iterator
 
 import cv2
 import numpy as np
-from scipy.ndimage import maximum_filter1d, uniform_filter1d
 
 from actionspan.arrays import Float64, UInt8
 from actionspan.video.decode import Frame
@@ -51,6 +50,8 @@ class CutFinder:
 
         The latter is the distance of the histograms on both sides.
         """
+        from scipy.ndimage import maximum_filter1d, uniform_filter1d  # no frame waits for it
+
         seconds, difference, colours = np.array(self._rows).reshape(-1, 3).T
         width = 2 * _AROUND + 1
         sums = uniform_filter1d(difference, width, mode="nearest") * width
