@@ -8,7 +8,7 @@ the bit.
 import os
 import sys
 import warnings
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from types import ModuleType
 from typing import Any, Literal, Protocol
 
@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from actionspan.arrays import Float32, UInt8
 from actionspan.errors import InputError, counted
 from actionspan.networks.architecture import Inputs
+from actionspan.networks.compiled import Kept, network_digest
 from actionspan.running import launcher
 
 Runtime = Literal["eager", "openvino"]
@@ -100,8 +101,9 @@ class Eager:
 class OpenVino:
     """OpenVINO on the CPU, with as many threads as torch has when it is called.
 
-    The network is one of images, in evaluation mode, on the CPU, its parameters without gradients;
-    it is not needed afterwards. `size` is the side of the images, for which padding is made.
+    The network is one of images, in evaluation mode, on the CPU, its parameters without gradients,
+    and does not change afterwards. `size` is the side of the images, for which padding is made. It
+    is converted only if the user's cache does not hold what is compiled of it.
 
     Raises:
         NotConverted: OpenVINO does not take the network.
@@ -109,17 +111,37 @@ class OpenVino:
 
     def __init__(self, network: nn.Module, inputs: Inputs, size: int) -> None:
         self.made_by = openvino_version()
-        self._model = _converted(network, inputs, (size, size, len(inputs.mean)))
-        self._ready: tuple[int, Any] | None = None  # threads, and the network compiled for them
+        image = size, size, len(inputs.mean)
+        self._digest = network_digest(network, inputs, image)
+        self._model = cache(partial(_converted, network, inputs, image))  # converted once, if ever
+        threads = torch.get_num_threads()
+        self._ready = threads, self._compiled(threads)  # a request for so many threads
 
     def __call__(self, batch: UInt8) -> Float32:
         """Compute the network's vectors of (B, size, size, C) bytes."""
         threads = torch.get_num_threads()
-        if self._ready is None or self._ready[0] != threads:
-            self._ready = threads, _compiled(self._model, threads)
+        if self._ready[0] != threads:
+            self._ready = threads, self._compiled(threads)
         request, size = self._ready[1], _IMAGES * threads
         parts = [batch[start : start + size] for start in range(0, len(batch), size)]
         return np.concatenate([request.infer([part], share_inputs=True)[0] for part in parts])
+
+    def _compiled(self, threads: int) -> Any:
+        """Return a request that computes the network on some threads."""
+        openvino = find_openvino()
+        assert openvino is not None
+        settings = {
+            "INFERENCE_NUM_THREADS": threads,
+            "INFERENCE_PRECISION_HINT": "f32",
+            "NUM_STREAMS": 1,
+            "ENABLE_CPU_PINNING": False,  # jobs side by side would share a core
+        }
+        kept = Kept(openvino, self._digest, settings)
+        compiled = kept.read()
+        if compiled is None:
+            compiled = openvino.Core().compile_model(self._model(), "CPU", settings)
+            kept.write(compiled)
+        return compiled.create_infer_request()
 
 
 def _converted(network: nn.Module, inputs: Inputs, image: tuple[int, int, int]) -> Any:
@@ -144,19 +166,6 @@ def _converted(network: nn.Module, inputs: Inputs, image: tuple[int, int, int]) 
     except Exception as error:  # of many kinds, none of which is the caller's fault
         raise NotConverted(" ".join(str(error).split())) from error
     return model
-
-
-def _compiled(model: Any, threads: int) -> Any:
-    """Return a request that computes a model on some threads."""
-    openvino = find_openvino()
-    assert openvino is not None
-    settings = {
-        "INFERENCE_NUM_THREADS": threads,
-        "INFERENCE_PRECISION_HINT": "f32",
-        "NUM_STREAMS": 1,
-        "ENABLE_CPU_PINNING": False,  # jobs side by side would share a core
-    }
-    return openvino.Core().compile_model(model, "CPU", settings).create_infer_request()
 
 
 # Set where SLURM gives each rank its own GPUs; it then sees no others.
