@@ -30,13 +30,16 @@ _STATED_DURATION = ("matroska,webm", "asf", "mxf")
 _REGULAR = 0.9  # share of the frames of a constant rate that a damaged file still has
 
 
-def probe_video(path: Path, limits: LimitSettings | None = None) -> Video:
-    """Probe a file; if it is bad or beyond the limits, `error` says why and the numbers are 0."""
+def probe_video(path: Path, limits: LimitSettings | None = None, *, checksum: bool = True) -> Video:
+    """Probe a file; if it is bad or beyond the limits, `error` says why and the numbers are 0.
+
+    Without `checksum` it has no `sha256`, for which all bytes are read.
+    """
     try:
         if path.stat().st_size == 0:
             raise InputError("the file is empty")
         found = _read_packets(path, bad_video(path, ""), limits or LimitSettings())
-        return replace(found, sha256=file_sha256(path))
+        return replace(found, sha256=file_sha256(path)) if checksum else found
     except InputError as error:
         return bad_video(path, str(error).removeprefix(f"{path}: "))
     except av.FFmpegError as error:

@@ -5,7 +5,7 @@ grow with the video, unless its colours have more than 8 bits, and no file is ma
 to the bit those of `video frames`, `video flow` and `features extract`.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import replace
 from functools import lru_cache, partial
@@ -70,22 +70,25 @@ class VideoEncoder:
         path: Path,
         limits: LimitSettings | None = None,
         on_progress: Callable[[float], None] | None = None,
+        frames: Iterable[Frame] | None = None,
     ) -> EncodedVideo:
         """Encode a video file; tell `on_progress`, in a thread, how many seconds of it are done.
+
+        `frames` are all that it has, where somebody decodes them already.
 
         Raises:
             InputError: It is not a video, it is beyond the limits, its decoding breaks off, or its
                 flow or features cannot be computed.
         """
-        frames, flow, count = self.settings.frames, self.settings.flow, 0
+        chosen, flow, count = self.settings.frames, self.settings.flow, 0
         cuts = CutFinder()
         clips = ClipStream(self.streams.clip) if self.streams.clip else None
-        sampler = ClipSampler(frames, clips.take) if clips else None
+        sampler = ClipSampler(chosen, clips.take) if clips else None
 
         def counted() -> Iterator[Frame]:
             nonlocal count
             # decord would decode far ahead of the networks and fill the memory
-            decoded = read_frames(path, steady=has_eight_bits(path), limits=limits)
+            decoded = frames or read_frames(path, steady=has_eight_bits(path), limits=limits)
             for frame in cuts.watch(decoded):
                 count += 1
                 if sampler:
@@ -96,7 +99,7 @@ class VideoEncoder:
 
         def images() -> Iterator[extraction.Images]:
             size = self.settings.encoders.batch_size
-            for batch in snippet_batches(counted(), frames, flow, size):
+            for batch in snippet_batches(counted(), chosen, flow, size):
                 yield batch.pictures, batch.flow, batch.movers
                 for key, parts in facts.items():
                     parts.append(getattr(batch, key))
@@ -113,7 +116,7 @@ class VideoEncoder:
         streams = {key: vectors[rows] for key, vectors in streams.items()}
         if clips and sampler:
             sampler.close()
-            streams["clip"] = clips.finish(frames.clip_rate, known["time"])
+            streams["clip"] = clips.finish(chosen.clip_rate, known["time"])
         extraction.check_finite(streams)
         return EncodedVideo(streams, known | {CUTS: cuts.found()}, count)
 

@@ -17,7 +17,7 @@ from actionspan.arrays import Float32, Float64
 from actionspan.errors import InputError
 from actionspan.features.one_pass import VideoEncoder
 from actionspan.features.settings import Device
-from actionspan.propose.proposed import Proposed
+from actionspan.propose.proposed import OpenedVideo, Proposed
 from actionspan.propose.word_model import WordModel, worded
 
 Told = Callable[[float, float], None]
@@ -45,7 +45,9 @@ def labels_of(listed: str | None, model: str | None) -> Labels:
 
 
 class _Proposes(Protocol):
-    def propose(self, video: Path | str, on_progress: Told | None = None) -> Proposed: ...
+    def propose(
+        self, video: Path | str | OpenedVideo, on_progress: Told | None = None
+    ) -> Proposed: ...
 
 
 class Labelling:
@@ -67,13 +69,14 @@ class Labelling:
         self.vectors, self.scale = _unit(each.mean(axis=1)), texts.scale
         self.encode = VideoEncoder(self.words.settings)
 
-    def propose(self, video: Path | str, on_progress: Told | None = None) -> Proposed:
+    def propose(self, video: Path | str | OpenedVideo, on_progress: Told | None = None) -> Proposed:
         """Return the proposals of one video file with labels; it is decoded once more for them."""
         told = on_progress or (lambda done, length: None)
         proposed = self.proposer.propose(video, lambda done, length: told(done / 2, length))
         length = proposed.duration_seconds
         streams, facts, _ = self.encode(
-            Path(video), on_progress=lambda done: told((length + done) / 2, length)
+            video.path if isinstance(video, OpenedVideo) else Path(video),
+            on_progress=lambda done: told((length + done) / 2, length),
         )
         near = _unit(self.words.of(streams)), facts["time"]
         events = proposed.events

@@ -1,9 +1,10 @@
 """The proposals of one video, and those that need no model: motion grouped by watershed."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import chain, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import av
 import numpy as np
@@ -18,7 +19,7 @@ from actionspan.proposals.chapters import choose_chapters
 from actionspan.proposals.grouping import group_proposals
 from actionspan.proposals.segments import Row, label_rows, ranked_rows, result_rows
 from actionspan.proposals.settings import ChapterSettings
-from actionspan.video.decode import has_eight_bits, read_frames
+from actionspan.video.decode import Frame, has_eight_bits, read_frames
 from actionspan.video.settings import FlowSettings, FrameSettings
 from actionspan.video.snippets import snippet_batches
 
@@ -93,10 +94,33 @@ def read_duration(path: Path) -> float:
     Raises:
         InputError: The file is missing or cannot be decoded.
     """
-    video = probe_video(path)
+    video = probe_video(path, checksum=False)
     if video.error:
         raise InputError(f"{path}: {video.error}")
     return video.duration_seconds
+
+
+class OpenedVideo(NamedTuple):
+    """A video whose first frame is decoded, to be gone through once."""
+
+    path: Path
+    duration_seconds: float
+    frames: Iterator[Frame]
+
+
+def open_video(video: Path | str | OpenedVideo) -> OpenedVideo:
+    """Return a video file ready to be gone through, which needs no model.
+
+    Raises:
+        InputError: The file is missing or cannot be decoded.
+    """
+    if isinstance(video, OpenedVideo):
+        return video
+    path = Path(video)
+    duration = read_duration(path)
+    # decord would decode far ahead of the flow and the networks and fill the memory
+    frames = read_frames(path, steady=has_eight_bits(path))
+    return OpenedVideo(path, duration, chain(list(islice(frames, 1)), frames))
 
 
 def read_frame_rate(path: Path) -> float | None:
@@ -116,21 +140,21 @@ class MotionProposer:
     """Groups the magnitude of optical flow by watershed (TAG), without training."""
 
     def propose(
-        self, video: Path | str, on_progress: Callable[[float, float], None] | None = None
+        self,
+        video: Path | str | OpenedVideo,
+        on_progress: Callable[[float, float], None] | None = None,
     ) -> Proposed:
         """Return the proposals of one video file.
 
         Args:
-            video: The file.
+            video: The file, or what `open_video` returned.
             on_progress: Called now and then with how much is done, and the length, in seconds.
 
         Raises:
             InputError: The file is missing or cannot be decoded.
         """
         settings = RescaleSettings()
-        duration = read_duration(Path(video))
-        # decord would decode far ahead of the flow and fill the memory
-        frames = read_frames(Path(video), steady=has_eight_bits(Path(video)))
+        _, duration, frames = open_video(video)
         batches = []
         for batch in snippet_batches(frames, FrameSettings(mover_side=0), FlowSettings(), _BATCH):
             batches.append((batch.flow_magnitude, batch.time))

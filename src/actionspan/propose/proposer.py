@@ -17,7 +17,7 @@ from actionspan.features.settings import Device, VideoSettings
 from actionspan.features.steps import cut_windows, merge_windows
 from actionspan.features.transform import Transform, transform_features
 from actionspan.proposals.model_bundle import Bundle, load_bundle
-from actionspan.propose.proposed import Proposed, read_duration
+from actionspan.propose.proposed import OpenedVideo, Proposed, open_video
 from actionspan.temporal.prediction import predict_sequence
 from actionspan.temporal.probabilities import Prediction
 from actionspan.video.settings import CUTS
@@ -54,26 +54,28 @@ class Proposer:
             self._encode.streams.check(self.bundle.widths)
 
     def propose(
-        self, video: Path | str, on_progress: Callable[[float, float], None] | None = None
+        self,
+        video: Path | str | OpenedVideo,
+        on_progress: Callable[[float, float], None] | None = None,
     ) -> Proposed:
         """Return the proposals of one video file.
 
         Args:
-            video: The file.
+            video: The file, or what `open_video` returned.
             on_progress: Called now and then with how much is done, and the length, in seconds.
 
         Raises:
             InputError: The file is missing or cannot be decoded, or the model gives numbers that
                 are not finite.
         """
-        duration = read_duration(Path(video))
+        path, duration, frames = open_video(video)
 
         def told(done: float) -> None:
             if on_progress:
                 on_progress(done, duration)
 
         try:
-            raw, facts, _ = self._encode(Path(video), on_progress=told)
+            raw, facts, _ = self._encode(path, on_progress=told, frames=frames)
         except NotFiniteError as error:
             raise InputError(f"{self.path}: {error}") from None
         return proposed_of(self.bundle, raw, facts, duration, str(self.path))

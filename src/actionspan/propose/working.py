@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
@@ -9,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from actionspan.errors import printable
-from actionspan.features.settings import Device
 from actionspan.propose.results import (
     Result,
     ResultFolder,
@@ -19,17 +19,18 @@ from actionspan.propose.results import (
     result_of,
     source_of,
 )
-from actionspan.running.apart import still_working, work_apart
+from actionspan.running.apart import still_working, unready, work_apart
 from actionspan.running.progress import video_progress
 from actionspan.running.shards import FaultSettings
 
 if TYPE_CHECKING:
     from actionspan.dataset.completing import Truth
     from actionspan.dataset.tables import Instance
+    from actionspan.features.settings import Device
     from actionspan.propose.labels import Labels
 
 # a model, or none, its cores, its device and an encoder that it does not hold
-Loading = tuple[Path | None, int, Device | None, Sequence[str], "Labels | None"]
+Loading = tuple[Path | None, int, "Device | None", Sequence[str], "Labels | None"]
 
 
 class Made(NamedTuple):
@@ -109,29 +110,38 @@ def each_video(
                 print(f"{why}; the page cannot play it", file=sys.stderr)
 
 
-_proposer: Any = None  # in a process of its own
+_proposer: Future[Any]  # in a process of its own
 
 
-def _load(
-    model: Path | None,
-    threads: int,
-    device: Device | None,
-    encoders: Sequence[str],
-    labels: "Labels | None",
-) -> None:
+def _load(*loading: Any) -> None:
+    """Begin to load the model, as `Loading` says: meanwhile the first video is opened."""
     global _proposer
-    _proposer = _loaded(model, threads, device, encoders)
-    if labels is not None:
-        import torch
+    # First: while decord is imported, torch would not find its libraries (`video.decode`).
+    import actionspan.propose.proposed  # noqa: F401
 
-        from actionspan.propose.labels import Labelling
-
-        torch.set_num_threads(threads)
-        _proposer = Labelling(_proposer, labels, device)
+    _proposer = ThreadPoolExecutor(1).submit(_loaded, *loading)
 
 
 def _loaded(
-    model: Path | None, threads: int, device: Device | None, encoders: Sequence[str]
+    model: Path | None,
+    threads: int,
+    device: "Device | None",
+    encoders: Sequence[str],
+    labels: "Labels | None",
+) -> Any:
+    proposer = _proposing(model, threads, device, encoders)
+    if labels is None:
+        return proposer
+    import torch
+
+    from actionspan.propose.labels import Labelling
+
+    torch.set_num_threads(threads)
+    return Labelling(proposer, labels, device)
+
+
+def _proposing(
+    model: Path | None, threads: int, device: "Device | None", encoders: Sequence[str]
 ) -> Any:
     if model is None:
         from actionspan.propose.proposed import MotionProposer
@@ -156,8 +166,15 @@ def _work(folder: ResultFolder, shown: Shown, task: _Task) -> None:
     if task.result is not None:
         folder.show(_found(task.result, task.path), task.truth, shown)
         return
+    from actionspan.propose.proposed import open_video
+
     source = source_of(task.path)
-    proposed = _proposer.propose(task.path, lambda *far: still_working(far))
+    try:
+        video = open_video(task.path)
+    finally:  # whatever the video is: a model that cannot be loaded ends the job
+        if error := _proposer.exception():
+            raise unready(error) from error
+    proposed = _proposer.result().propose(video, lambda *far: still_working(far))
     folder.put(result_of(proposed, task.path, folder.model, source))
 
 

@@ -224,12 +224,8 @@ def _serve(pipe: Connection, work: Work, prepare: Prepare | None, place: Path) -
     try:
         if prepare:
             prepare()
-    except InputError as error:
-        pipe.send(JobError(str(error)))
-        return
     except Exception as error:
-        memory = lacks_memory(error)
-        pipe.send(JobError("too little memory to start" if memory else described(error)))
+        pipe.send(unready(error))
         return
     pipe.send(None)
     while True:
@@ -238,6 +234,13 @@ def _serve(pipe: Connection, work: Work, prepare: Prepare | None, place: Path) -
         except EOFError:
             return
         pipe.send(_attempt(work, item))
+
+
+def unready(error: BaseException) -> JobError:
+    """Return what ends the job where a process cannot be prepared for it."""
+    if isinstance(error, InputError):
+        return JobError(str(error))
+    return JobError("too little memory to start" if lacks_memory(error) else described(error))
 
 
 def _attempt(work: Work, item: Any) -> Outcome | JobError:
