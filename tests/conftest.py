@@ -137,6 +137,17 @@ def _no_wait_for_the_disk() -> Iterator[None]:
         yield
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _cache_of_the_tests(tmp_path_factory) -> Iterator[None]:
+    """Keep compiled networks among the files of the tests, for all their processes at once."""
+    folder = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        folder = folder.parent
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ACTIONSPAN_CACHE", str(folder / "cache"))
+        yield
+
+
 @pytest.fixture(scope="session")
 def chromium() -> Iterator[Any]:
     """Chromium without a screen; a process can drive one playwright alone."""
