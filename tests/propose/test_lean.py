@@ -48,6 +48,21 @@ def test_the_package_is_imported_without_anything_heavy():
     assert lean(code).stdout.strip() == "[]"
 
 
+@pytest.mark.parametrize(
+    ("module", "heavy"),
+    [
+        # the process that waits for results, and the one that opens the first video
+        ("propose.working", "torch cv2 av decord h5py scipy matplotlib pandas"),
+        ("propose.proposed", "torch scipy matplotlib pandas"),
+        ("propose.proposer", "scipy torchvision matplotlib pandas timm transformers openvino"),
+    ],
+)
+def test_nothing_is_imported_that_no_frame_needs(module, heavy):
+    code = f"import actionspan.{module}; print([n for n in {heavy.split()} if n in sys.modules])"
+    done = lean(code)
+    assert done.stdout.strip() == "[]", done.stderr
+
+
 @pytest.mark.full
 def test_a_trained_model_needs_no_compiler(tmp_path):
     """That of torch takes 145 MB and two seconds, and nothing here calls it."""

@@ -60,7 +60,7 @@ class Kept:
         """Return the compiled network, None if it is not there."""
         kept = read_cached(self._name) if self._name else None
         try:
-            return kept and self._core.import_model(kept, "CPU", self._settings)
+            return None if kept is None else self._core.import_model(kept, "CPU", self._settings)
         except RuntimeError:  # OpenVINO refuses the file, which is whole: it is made again
             return None
 
