@@ -86,6 +86,7 @@ def start(words: list[str], source: Path, folder: Path) -> dict[str, list[float]
 
 
 def main() -> None:
+    """Print a table of both points."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

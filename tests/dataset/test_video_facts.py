@@ -2,6 +2,7 @@ import hashlib
 import re
 import shutil
 import struct
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
@@ -31,6 +32,7 @@ def test_a_plain_file(video_file):
     assert (video.fps, video.frames, video.duration_seconds) == (10.0, 20, 2.0)
     assert (video.width, video.height) == (64, 48)
     assert video.sha256 == hashlib.sha256(video_file.read_bytes()).hexdigest()
+    assert probe_video(video_file, checksum=False) == replace(video, sha256="")
 
 
 @pytest.mark.parametrize(

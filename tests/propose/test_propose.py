@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
@@ -27,7 +28,8 @@ from actionspan.networks.i3d import I3D
 from actionspan.plan.runs import flags as flag_line
 from actionspan.proposals.bundle import bundle_path
 from actionspan.proposals.model_bundle import load_bundle
-from actionspan.propose import MotionProposer, Proposer
+from actionspan.propose import MotionProposer, Proposer, proposed, working
+from actionspan.propose.results import ResultFolder, Shown
 from tiers import first_tier
 from video.numbered import encode
 
@@ -376,6 +378,38 @@ def test_a_model_in_python_gives_what_the_command_gives(trained, tmp_path):
         assert np.array_equal(getattr(first, name), getattr(again, name))
     duration = json.loads(trained.annotations.read_text())["database"][path.stem]["duration"]
     assert first.duration_seconds == pytest.approx(duration)
+
+
+@pytest.mark.parametrize("make", [MotionProposer, lambda: load_model("demo")])
+def test_a_video_that_is_opened_is_not_opened_again(trained, tmp_path, make):
+    path = Path(shutil.copy(trained.videos[0], tmp_path))
+    opened = proposed.open_video(path)
+    path.unlink()
+    found, expected = make().propose(opened), make().propose(trained.videos[0])
+    assert found.duration_seconds == expected.duration_seconds
+    np.testing.assert_array_equal(found.segments, expected.segments)
+    np.testing.assert_array_equal(found.scores, expected.scores)
+
+
+def test_the_first_video_is_opened_while_the_model_is_loaded(trained, tmp_path, monkeypatch):
+    opened = threading.Event()
+    open_video = proposed.open_video
+
+    def told(video):
+        found = open_video(video)
+        opened.set()
+        return found
+
+    def loaded(*_):
+        assert opened.wait(60)
+        return MotionProposer()
+
+    monkeypatch.setattr(proposed, "open_video", told)
+    monkeypatch.setattr(working, "_loaded", loaded)
+    working._load()
+    folder = ResultFolder(tmp_path, "a model")
+    working._work(folder, Shown(), working._Task(trained.videos[0]))
+    assert folder.finished(trained.videos[0])
 
 
 def test_motion_in_python_needs_no_model(trained):
