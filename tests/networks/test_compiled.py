@@ -142,11 +142,11 @@ def test_what_openvino_refuses_is_made_again(content, cache, converted, rng):
     images = rng.integers(0, 256, (2, 32, 32, 3), np.uint8)
     first = OpenVino(*made())(images)
     (path,) = cache.iterdir()
-    compiled = read_cached(path.name)
-    write_cached(path.name, content)
+    compiled = read_cached(path.stem)
+    write_cached(path.stem, content)
     np.testing.assert_array_equal(OpenVino(*made())(images), first)
     assert len(converted) == 2
-    assert len(read_cached(path.name)) == len(compiled)
+    assert len(read_cached(path.stem)) == len(compiled)
 
 
 def test_a_damaged_file_is_made_again(cache, converted, rng):

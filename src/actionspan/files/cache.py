@@ -10,9 +10,11 @@ import hashlib
 import os
 import stat
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 _MOST = 500_000_000  # bytes of all files
+_SUFFIX = ".kept"  # no other file is removed, whatever folder is named
 _SEAL = hashlib.sha256().digest_size  # bytes at the beginning of a file
 
 
@@ -21,15 +23,16 @@ def read_cached(name: str) -> bytes | None:
     folder = _folder()
     if folder is None:
         return None
-    path = folder / name
+    path = folder / (name + _SUFFIX)
     try:
         with path.open("rb") as file:
             if not _is_ours(os.fstat(file.fileno())):
                 return None
             seal, content = file.read(_SEAL), file.read()
-        os.utime(path)  # the files that were not used for the longest time make room
     except OSError:
         return None
+    with suppress(OSError):
+        os.utime(path)  # the files that were not used for the longest time make room
     return content if seal == _seal(name, content) else None
 
 
@@ -40,13 +43,13 @@ def write_cached(name: str, content: bytes) -> None:
         return
     try:
         # readable by its owner alone; other processes see all of the file or nothing
-        with tempfile.NamedTemporaryFile(dir=folder, delete=False) as file:
+        with tempfile.NamedTemporaryFile(dir=folder, suffix=_SUFFIX, delete=False) as file:
             partial = Path(file.name)
             try:
                 file.write(_seal(name, content))
                 file.write(content)
                 file.close()  # Windows renames no open file
-                partial.replace(folder / name)
+                partial.replace(folder / (name + _SUFFIX))
             finally:
                 partial.unlink(missing_ok=True)
         _make_room(folder)
@@ -85,7 +88,7 @@ def _seal(name: str, content: bytes) -> bytes:
 
 
 def _make_room(folder: Path) -> None:
-    used = [(path.stat(), path) for path in folder.iterdir()]
+    used = [(path.stat(), path) for path in folder.glob(f"*{_SUFFIX}")]
     total = 0
     for status, path in sorted(used, key=lambda each: each[0].st_mtime_ns, reverse=True):
         total += status.st_size
