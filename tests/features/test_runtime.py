@@ -30,9 +30,8 @@ def missing(monkeypatch):
     runtime.find_openvino.cache_clear()
 
 
-def test_auto_is_openvino_on_the_cpu_in_float32():
+def test_auto_is_openvino_on_the_cpu():
     assert runtime_of(AUTO) == "openvino"
-    assert runtime_of(replace(AUTO, precision="bfloat16")) == "eager"
     assert runtime_of(EAGER) == "eager"
     assert runtime_of(FAST) == "openvino"
 
@@ -111,7 +110,17 @@ def test_a_run_with_another_runtime_makes_the_features_again(write_images, tmp_p
         np.testing.assert_allclose(fast[stream], eager[stream], rtol=0, atol=1e-4)
 
 
-@pytest.mark.parametrize("options", [{"precision": "bfloat16"}, {"device": "cuda"}])
-def test_openvino_needs_float32_and_the_cpu(options):
-    with pytest.raises(ValueError, match="runtime openvino .* give float32 and cpu"):
+def test_bfloat16_is_openvinos_where_the_cpu_has_it(monkeypatch):
+    half = {"precision": "bfloat16"}
+    for has in (True, False):
+        can = [precision for precision in ("float32", "bfloat16") if has or precision == "float32"]
+        monkeypatch.setattr(runtime, "openvino_computes", can.__contains__)
+        assert runtime_of(replace(AUTO, **half)) == ("openvino" if has else "eager")
+    with pytest.raises(InputError, match="this CPU has no bfloat16; give float32"):
+        runtime_of(replace(FAST, **half))
+
+
+@pytest.mark.parametrize("options", [{"precision": "float16"}, {"device": "cuda"}])
+def test_openvino_needs_the_cpu(options):
+    with pytest.raises(ValueError, match="runtime openvino .* give these, or runtime auto"):
         replace(FAST, **options)

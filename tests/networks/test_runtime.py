@@ -10,7 +10,7 @@ import torch
 from actionspan.features.encoders import build_network
 from actionspan.networks import runtime
 from actionspan.networks.architecture import Inputs, architecture
-from actionspan.networks.runtime import Eager, NotConverted, OpenVino
+from actionspan.networks.runtime import Eager, NotConverted, OpenVino, openvino_computes
 from actionspan.networks.weights import fold_batch_norms
 
 pytest.importorskip("openvino")
@@ -62,6 +62,17 @@ def test_features_are_those_of_eager(name, size, channels, threads, rng, set_thr
     # the same bits again, and of each image alone
     np.testing.assert_array_equal(fast(images.copy()), found)
     np.testing.assert_array_equal(np.concatenate([fast(images[:1]), fast(images[1:])]), found)
+
+
+@pytest.mark.skipif(not openvino_computes("bfloat16"), reason="this CPU has no bfloat16")
+def test_bfloat16_is_near_and_does_not_depend_on_the_batch(rng):
+    network, _ = build_network("efficientnet_lite0", None, 3, "pooled")
+    inputs = Inputs(architecture("efficientnet_lite0"), 3, CPU)
+    images = rng.integers(0, 256, (5, 112, 112, 3), np.uint8)
+    exact, half = (OpenVino(network, inputs, 112, each) for each in ("float32", "bfloat16"))
+    expected, found = exact(images), half(images)
+    assert 0 < np.abs(found - expected).max() < 0.1 * np.abs(expected).max()
+    np.testing.assert_array_equal(np.concatenate([half(images[:1]), half(images[1:])]), found)
 
 
 def test_threads_are_those_of_torch_when_it_is_called(rng, set_threads):

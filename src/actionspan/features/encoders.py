@@ -124,7 +124,7 @@ class Encoder:
         settings = self.settings
         if runtime_of(settings) == "openvino":
             try:
-                return runtime.OpenVino(network, inputs, settings.input_size)
+                return runtime.OpenVino(network, inputs, settings.input_size, settings.precision)
             except runtime.NotConverted as error:
                 if settings.runtime == "openvino":
                     raise InputError(
@@ -146,9 +146,11 @@ def runtime_of(settings: EncoderSettings) -> runtime.Runtime:
             raise InputError("runtime is openvino, and device auto is a GPU here; give device cpu")
         if not runtime.find_openvino():
             raise InputError(f"runtime is openvino, which is not installed; run: {runtime.INSTALL}")
+        if not runtime.openvino_computes(settings.precision):
+            raise InputError("runtime is openvino, and this CPU has no bfloat16; give float32")
         return "openvino"
-    can = settings.runtime == "auto" and on_cpu and settings.precision == "float32"
-    return "openvino" if can and runtime.find_openvino() else "eager"
+    can = settings.runtime == "auto" and on_cpu and runtime.openvino_computes(settings.precision)
+    return "openvino" if can else "eager"
 
 
 def device_of(settings: EncoderSettings) -> torch.device:

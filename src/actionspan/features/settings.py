@@ -106,7 +106,9 @@ class EncoderSettings(Checked):
         224, "side of the square that a network sees", unit="pixels", least=32, most=4_096
     )
     batch_size: int = option(16, "snippets of one video in a batch", least=1, most=4096)
-    precision: Precision = option("float32", "arithmetic of the networks")
+    precision: Precision = option(
+        "float32", "arithmetic of the networks; bfloat16 is twice as fast on CPUs that have it"
+    )
     device: Device = option("auto", "auto, cpu or cuda; auto takes cuda if it is available")
     runtime: Literal["auto", "eager", "openvino"] = option(
         "auto",
@@ -133,10 +135,10 @@ class EncoderSettings(Checked):
         asked = "mover" if self.mover else "clip_encoder" if self.clip_encoder != "none" else ""
         if self.source == "motion" and asked:
             raise ValueError(f"{asked}: source is motion, which has no streams; leave it out")
-        if self.runtime == "openvino" and (self.precision != "float32" or self.device == "cuda"):
+        if self.runtime == "openvino" and (self.precision == "float16" or self.device == "cuda"):
             raise ValueError(
                 f"runtime openvino with precision {self.precision} and device {self.device}: it "
-                "computes in float32 on the CPU; give float32 and cpu, or runtime auto"
+                "computes on the CPU, in float32 or bfloat16; give these, or runtime auto"
             )
 
     def described(self, flow_algorithm: str) -> str:

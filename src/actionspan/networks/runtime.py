@@ -1,8 +1,7 @@
 """What computes a network, and where: PyTorch, or OpenVINO, faster on CPUs and optional.
 
 Both take bytes as `architecture.Inputs` does, whose arithmetic is part of what OpenVINO compiles.
-It computes in float32; its results do not depend on what else is in a batch, nor on its length, to
-the bit.
+Results of OpenVINO do not depend on what else is in a batch, nor on its length, to the bit.
 """
 
 import os
@@ -64,6 +63,18 @@ def find_openvino() -> ModuleType | None:
     return found
 
 
+_HINTS = {"float32": "f32", "bfloat16": "bf16"}
+
+
+def openvino_computes(precision: str) -> bool:
+    """Return whether OpenVINO is here and computes in this precision on this CPU."""
+    found = find_openvino()
+    if found is None or precision not in _HINTS:
+        return False
+    can = found.Core().get_property("CPU", "OPTIMIZATION_CAPABILITIES")
+    return precision == "float32" or "BF16" in can
+
+
 def openvino_version() -> str:
     """Return the name of the runtime with its version, such as `openvino 2026.4.1`."""
     found = find_openvino()
@@ -102,15 +113,19 @@ class OpenVino:
     """OpenVINO on the CPU, with as many threads as torch has when it is called.
 
     The network is one of images, in evaluation mode, on the CPU, its parameters without gradients,
-    and does not change afterwards. `size` is the side of the images, for which padding is made. It
-    is converted only if the user's cache does not hold what is compiled of it.
+    and does not change afterwards. `size` is the side of the images, for which padding is made,
+    `precision` float32 or, where `openvino_computes` it, bfloat16. The network is converted only if
+    the user's cache does not hold what is compiled of it.
 
     Raises:
         NotConverted: OpenVINO does not take the network.
     """
 
-    def __init__(self, network: nn.Module, inputs: Inputs, size: int) -> None:
+    def __init__(
+        self, network: nn.Module, inputs: Inputs, size: int, precision: str = "float32"
+    ) -> None:
         self.made_by = openvino_version()
+        self.precision = precision
         image = size, size, len(inputs.mean)
         self._digest = network_digest(network, inputs, image)
         self._model = cache(partial(_converted, network, inputs, image))  # converted once, if ever
@@ -132,7 +147,7 @@ class OpenVino:
         assert openvino is not None
         settings = {
             "INFERENCE_NUM_THREADS": threads,
-            "INFERENCE_PRECISION_HINT": "f32",
+            "INFERENCE_PRECISION_HINT": _HINTS[self.precision],
             "NUM_STREAMS": 1,
             "ENABLE_CPU_PINNING": False,  # jobs side by side would share a core
         }
