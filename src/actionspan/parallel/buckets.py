@@ -44,11 +44,17 @@ class Bucket:
         return True
 
 
-def plan_buckets(parameters: Iterable[nn.Parameter], bucket_bytes: int) -> list[Bucket]:
+Room = Callable[[int, torch.dtype, torch.device], Tensor]
+
+
+def plan_buckets(
+    parameters: Iterable[nn.Parameter], bucket_bytes: int, room: Room = zeros
+) -> list[Bucket]:
     """Divide parameters among buckets, last parameter first, as backward finishes them.
 
     A bucket holds parameters of one type and device, and at most `bucket_bytes` unless a single
     parameter is larger. The plan depends on the parameters alone, so all ranks have the same.
+    `room` makes the flat tensors, of a length, type and device; they are zeros.
 
     Raises:
         ValueError: No parameter requires a gradient.
@@ -63,12 +69,12 @@ def plan_buckets(parameters: Iterable[nn.Parameter], bucket_bytes: int) -> list[
             groups.append([parameter])
     if not groups:
         raise ValueError("the model has no parameter that requires a gradient")
-    return [_bucket(group) for group in groups]
+    return [_bucket(group, room) for group in groups]
 
 
-def _bucket(group: list[nn.Parameter]) -> Bucket:
+def _bucket(group: list[nn.Parameter], room: Room) -> Bucket:
     sizes = [*(parameter.numel() for parameter in group), len(group)]
-    flat = zeros(sum(sizes), group[0].dtype, group[0].device)
+    flat = room(sum(sizes), group[0].dtype, group[0].device)
     *parts, counts = torch.split(flat, sizes)
     views = [_like(part, parameter) for part, parameter in zip(parts, group, strict=True)]
     return Bucket(group, flat, views, counts)
@@ -90,9 +96,13 @@ class GradientBuckets:
     """
 
     def __init__(
-        self, parameters: Iterable[nn.Parameter], bucket_bytes: int, ready: Callable[[int], None]
+        self,
+        parameters: Iterable[nn.Parameter],
+        bucket_bytes: int,
+        ready: Callable[[int], None],
+        room: Room = zeros,
     ) -> None:
-        self.buckets = plan_buckets(parameters, bucket_bytes)
+        self.buckets = plan_buckets(parameters, bucket_bytes, room)
         self._ready = ready
         self._accumulating = False
         self._hooks = [

@@ -11,7 +11,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from datetime import timedelta
-from typing import Any, NoReturn, Protocol
+from typing import Any, NoReturn, Protocol, cast
 
 import torch
 from torch import Tensor
@@ -20,6 +20,7 @@ from actionspan.errors import InputError
 
 # Each bucket has its own tag for each phase, so that messages cannot be mistaken for one another.
 PHASES = ("scatter", "gather", "push", "pull", "control")
+_NOTHING = bytearray()  # an empty message
 
 
 class Request(Protocol):
@@ -150,18 +151,45 @@ class CountingCommunicator:
 
     def Isend(self, buf: Any, dest: int, tag: int = 0) -> Any:
         """Count a message and send it."""
-        self.sent_messages[dest, phase_of(tag)] += 1
-        self.sent_bytes[dest, phase_of(tag)] += buf.nbytes
+        self.count_sent(buf.nbytes, dest, tag)
         return self.comm.Isend(buf, dest, tag)
 
     def Irecv(self, buf: Any, source: int, tag: int = 0) -> Any:
         """Count a message and receive it."""
-        self.received_messages[source, phase_of(tag)] += 1
-        self.received_bytes[source, phase_of(tag)] += buf.nbytes
+        self.count_received(buf.nbytes, source, tag)
         return self.comm.Irecv(buf, source, tag)
+
+    def count_sent(self, length: int, dest: int, tag: int) -> None:
+        """Count a message of so many bytes to another rank."""
+        self.sent_messages[dest, phase_of(tag)] += 1
+        self.sent_bytes[dest, phase_of(tag)] += length
+
+    def count_received(self, length: int, source: int, tag: int) -> None:
+        """Count a message of so many bytes from another rank."""
+        self.received_messages[source, phase_of(tag)] += 1
+        self.received_bytes[source, phase_of(tag)] += length
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.comm, name)
+
+
+def lend(comm: PointToPoint, block: Tensor, dest: int, tag: int) -> Request:
+    """Tell a rank of the same machine that a block is complete and it may read it in place.
+
+    The message is empty; the block counts as sent.
+    """
+    if isinstance(comm, CountingCommunicator):
+        comm.count_sent(block.nbytes, dest, tag)
+        comm = comm.comm
+    return cast(Request, comm.Isend(_NOTHING, dest, tag))
+
+
+def borrow(comm: PointToPoint, block: Tensor, source: int, tag: int) -> Request:
+    """Return the request that is complete when a rank has lent a block; it counts as received."""
+    if isinstance(comm, CountingCommunicator):
+        comm.count_received(block.nbytes, source, tag)
+        comm = comm.comm
+    return cast(Request, comm.Irecv(_NOTHING, source, tag))
 
 
 # Longer than any exchange may take: the watchdog ends a job that stalls, torchrun one that fails.

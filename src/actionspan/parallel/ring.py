@@ -15,13 +15,13 @@ A schedule is arithmetic on the rank alone. MPI runs it with one rank a process 
 simulator runs it for all ranks at once, with an array in place of the rank.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
-from actionspan.parallel.communicator import PointToPoint
+from actionspan.parallel.communicator import PointToPoint, borrow, lend, tag_of, wait
 from actionspan.parallel.transfer import PIECE_BYTES, Transfer, workspace
 
 
@@ -69,6 +69,7 @@ def ring_allreduce(
     bucket: int = 0,
     piece_bytes: int = PIECE_BYTES,
     cuda_aware: bool = False,
+    left: Tensor | None = None,
 ) -> None:
     """Sum a tensor in place over all ranks; every rank ends with the same bits.
 
@@ -85,6 +86,9 @@ def ring_allreduce(
         bucket: Chooses the message tags; all-reduces that run at the same time need different ones.
         piece_bytes: Longer blocks travel in pieces of this many bytes.
         cuda_aware: Hand GPU memory to MPI as it is, without staging it in host memory.
+        left: The left neighbour's tensor, where this process can read its memory
+            (`neighbours.shared_zeros`). Blocks are then read in place, and `wire` and
+            `piece_bytes` do not count. All ranks give it, or none.
 
     Raises:
         ValueError: The tensor is not contiguous or not of a floating type.
@@ -94,6 +98,9 @@ def ring_allreduce(
         if size == 1:
             return
         bounds, wire = block_bounds(len(flat), size), wire or tensor.dtype
+        if left is not None:
+            _read_around(flat, left, bounds, comm, bucket)
+            return
         blocks = Transfer(flat, bounds, comm, bucket, wire, piece_bytes)
         block = blocks.block
         for send, to, receive, source in scatter_rounds(rank, size):
@@ -101,3 +108,29 @@ def ring_allreduce(
         blocks.round_to_wire(block((rank + 1) % size))
         for send, to, receive, source in gather_rounds(rank, size):
             blocks.exchange("gather", block(send), to, block(receive), source, add=False)
+
+
+def _read_around(
+    own: Tensor, left: Tensor, bounds: Sequence[int], comm: PointToPoint, bucket: int
+) -> None:
+    """Run the ring's rounds, reading each block in the left neighbour's memory.
+
+    Nobody changes a block that its right neighbour still reads: in the gather a block comes around
+    to its owner only after that neighbour has added its part, and so has read it.
+    """
+    rank, size = comm.Get_rank(), comm.Get_size()
+    phases = ("scatter", scatter_rounds), ("gather", gather_rounds)
+    for phase, rounds in phases:
+        tag = tag_of(bucket, phase)
+        for send, to, receive, source in rounds(rank, size):
+            block = slice(bounds[receive], bounds[receive + 1])
+            lent = lend(comm, own[bounds[send] : bounds[send + 1]], to, tag)
+            wait(borrow(comm, own[block], source, tag))
+            if phase == "scatter":
+                own[block].add_(left[block])
+            else:
+                own[block].copy_(left[block])
+            wait(lent)
+    # the caller may change the values when the right neighbour has read the last of them
+    done = lend(comm, own[:0], (rank - 1) % size, tag)
+    wait(borrow(comm, own[:0], (rank + 1) % size, tag), done)
