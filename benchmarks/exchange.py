@@ -30,7 +30,7 @@ from actionspan.running.memory import keep_freed_memory
 
 NAMES = ("ring", "mpi", "gloo", "ps_worker", "ps_sharded", "auto")
 MTN_BYTES = 6578552
-SIZES = (1 << 10, 1 << 14, 1 << 16, 1 << 18, 1 << 20, MTN_BYTES, 64 << 20)
+SIZES = (1 << 10, 1 << 14, 1 << 16, 1 << 18, 1 << 20, 4 << 20, MTN_BYTES, 16 << 20, 64 << 20)
 
 
 def measure(keep: bool, device: str) -> None:
@@ -42,19 +42,22 @@ def measure(keep: bool, device: str) -> None:
     place = choose_device(device)
     exchanges = {name: make_exchange(name, comm.Dup(), ParallelSettings()) for name in NAMES}
     for size in SIZES:
-        values = zeros(size // 4, torch.float32, place)  # as buckets are
+        tensors = {  # as buckets are
+            name: getattr(exchange, "room", zeros)(size // 4, torch.float32, place)
+            for name, exchange in exchanges.items()
+        }
         turns = 9 if size > 1 << 21 else 101
         seconds: dict[str, list[float]] = {name: [] for name in NAMES}
         for _ in range(turns):
             for name, exchange in exchanges.items():
-                values.fill_(1.0)
+                values = tensors[name].fill_(1.0)
                 settle(place)
                 comm.Barrier()
                 begun = time.perf_counter()
                 exchange.allreduce(values)
                 settle(place)
                 seconds[name].append(time.perf_counter() - begun)
-        assert float(values[-1]) == comm.Get_size()
+        assert all(float(each[-1]) == comm.Get_size() for each in tensors.values())
         for name, taken in seconds.items():
             slowest = [max(turn) for turn in zip(*comm.allgather(taken), strict=True)]
             if comm.Get_rank() == 0:

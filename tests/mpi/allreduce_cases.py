@@ -136,7 +136,8 @@ def run_exchange(comm, exchange):
     for wire in ("float32", "float16", "bfloat16"):
         if wire == "float32" or exchange in POINT_TO_POINT:
             counting = CountingCommunicator(comm)
-            made = make_exchange(exchange, counting, ParallelSettings(wire=wire))
+            settings = ParallelSettings(wire=wire, auto_kib=64)
+            made = make_exchange(exchange, counting, settings)
             exchanges[wire] = counting, made
     plain = exchanges["float32"][1]
     todo = list(cases(workers, exchange))

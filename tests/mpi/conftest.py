@@ -18,7 +18,7 @@ Mpirun = Callable[..., subprocess.CompletedProcess[str]]
 
 
 @pytest.fixture(scope="session")
-def mpirun() -> Mpirun:
+def mpirun(tmp_path_factory: pytest.TempPathFactory) -> Mpirun:
     """Run `mpirun -n N python -m mpi4py …`, with more ranks than cores where need be.
 
     The call is `mpirun(n, script_or_words, *args, timeout=60, check=True, env=None)`. A path is a
@@ -28,6 +28,7 @@ def mpirun() -> Mpirun:
     processes of the job are ended before the call returns.
     """
     program = Path(sys.executable).with_name("mpirun")
+    cache = str(tmp_path_factory.mktemp("cache"))  # not the user's
     if not program.exists():
         pytest.skip(f"no mpirun beside {sys.executable}; pip install mpich")
 
@@ -44,7 +45,8 @@ def mpirun() -> Mpirun:
         command = [program, "-n", n, sys.executable, "-m", "mpi4py", *words, *args]
         job = uuid.uuid4().hex
         path = os.pathsep.join(filter(None, (str(TESTS), os.environ.get("PYTHONPATH"))))
-        own = {"OMP_NUM_THREADS": "1", "PYTHONPATH": path, **(env or {}), MARK: job}
+        own = {"OMP_NUM_THREADS": "1", "PYTHONPATH": path, "XDG_CACHE_HOME": cache}
+        own |= {**(env or {}), MARK: job}
         process = subprocess.Popen(
             [str(word) for word in command],
             env={**os.environ, **own},

@@ -13,10 +13,12 @@ from torch import Tensor
 
 from actionspan.errors import JobError
 from actionspan.parallel.communicator import Communicator, settle
+from actionspan.parallel.fastest import BySize, fastest
+from actionspan.parallel.neighbours import Shared, shared_zeros
 from actionspan.parallel.parameter_server import ParameterServer, Placement
 from actionspan.parallel.ring import ring_allreduce
 from actionspan.parallel.settings import ExchangeName, ParallelSettings
-from actionspan.parallel.transfer import check, workspace
+from actionspan.parallel.transfer import check, workspace, zeros
 from actionspan.parallel.watchdog import GRACE_SECONDS
 
 _PLACEMENTS: dict[str, Placement] = {
@@ -34,23 +36,28 @@ class Exchange(Protocol):
 
 
 class RingExchange:
-    """The ring, or MPI_Allreduce for tensors of fewer than `least_bytes`, where latency counts.
+    """The ring; tensors that `room` has made are read in place by ranks of the same machine."""
 
-    The choice depends on the size alone, never on a measurement, so that runs repeat to the bit.
-    """
-
-    def __init__(
-        self, comm: Communicator, wire: torch.dtype | None, cuda_aware: bool, least_bytes: int = 0
-    ) -> None:
+    def __init__(self, comm: Communicator, wire: torch.dtype | None, cuda_aware: bool) -> None:
         self.comm, self.wire, self.cuda_aware = comm, wire, cuda_aware
-        self.least_bytes, self._mpi = least_bytes, MpiAllreduce(comm, cuda_aware)
+        self._rooms: dict[int, Shared] = {}  # by address
+
+    def room(self, length: int, dtype: torch.dtype, device: torch.device) -> Tensor:
+        """Return (length,) zeros; all ranks call it, in the same order and with the same values."""
+        summed_as_it_is = device.type == "cpu" and dtype in (torch.float32, torch.float64)
+        if summed_as_it_is and self.wire is None and length and self.comm.Get_size() > 1:
+            shared = shared_zeros(length, dtype, self.comm)
+            if shared is not None:
+                self._rooms[shared.own.data_ptr()] = shared
+                return shared.own
+        return zeros(length, dtype, device)
 
     def allreduce(self, tensor: Tensor, bucket: int = 0) -> None:
-        """Sum a tensor in place over the ranks."""
-        if tensor.nbytes < self.least_bytes:
-            self._mpi.allreduce(tensor)
-            return
-        ring_allreduce(tensor, self.comm, wire=self.wire, bucket=bucket, cuda_aware=self.cuda_aware)
+        """Sum a tensor in place over the ranks: of `room`, the start of one, or any other."""
+        shared = self._rooms.get(tensor.data_ptr())
+        left = shared.left[: tensor.numel()] if shared is not None else None
+        wire, aware = self.wire, self.cuda_aware
+        ring_allreduce(tensor, self.comm, wire=wire, bucket=bucket, cuda_aware=aware, left=left)
 
 
 def make_exchange(name: ExchangeName, comm: Communicator, settings: ParallelSettings) -> Exchange:
@@ -70,7 +77,17 @@ def make_exchange(name: ExchangeName, comm: Communicator, settings: ParallelSett
         case "ring":
             return RingExchange(comm, wire, aware)
         case "auto":
-            return RingExchange(comm, wire, aware, 0 if wire else settings.auto_kib * 1024)
+            ring = RingExchange(comm, wire, aware)
+            if wire is not None:
+                return ring  # the others cannot, or are no faster
+            sharded = ParameterServer(comm, "sharded", cuda_aware=aware)
+            exchanges: dict[str, Exchange]
+            exchanges = {"ring": ring, "mpi": MpiAllreduce(comm, aware), "ps_sharded": sharded}
+            if settings.auto_kib >= 0:
+                table = [(0, "mpi"), (settings.auto_kib * 1024, "ring")]
+            else:
+                table = fastest(exchanges, comm, ring.room)
+            return BySize(exchanges, table, ring.room)
         case "mpi":
             return MpiAllreduce(comm, aware)
         case "gloo" | "nccl":

@@ -32,6 +32,7 @@ from actionspan.parallel.member import Member, Replica, broadcast, timed
 from actionspan.parallel.model_averaging import ModelAveraging, PeriodicAveraging
 from actionspan.parallel.parameter_server import AsyncReplica
 from actionspan.parallel.settings import ExchangeName, ParallelSettings
+from actionspan.parallel.transfer import zeros
 
 
 class SynchronousReplica(Member):
@@ -45,11 +46,15 @@ class SynchronousReplica(Member):
         # the exchange, over a communicator that counts what it sends
         self._counting = CountingCommunicator(self.comm.Dup())
         comm = cast(Communicator, self._counting)  # it passes all other calls on
-        self.exchange = make_exchange(self.name, comm, self.settings)
-        # the gradients
-        self._gradients = GradientBuckets(
-            self.model.parameters(), self.settings.bucket_kib * 1024, self._bucket_ready
-        )
+        with self.watchdog.waiting("the place of the buckets"):
+            self.exchange = make_exchange(self.name, comm, self.settings)
+            # the gradients
+            self._gradients = GradientBuckets(
+                self.model.parameters(),
+                self.settings.bucket_kib * 1024,
+                self._bucket_ready,
+                getattr(self.exchange, "room", zeros),
+            )
         check_tags(self.comm, len(self._gradients.buckets))
         # the thread that exchanges finished buckets while backward runs
         self._error: BaseException | None = None

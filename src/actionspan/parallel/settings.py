@@ -35,7 +35,11 @@ class ParallelSettings(Checked):
         "float32", "type in which gradients travel; sums are float32"
     )
     auto_kib: int = option(
-        64, "auto: smaller buckets go by MPI_Allreduce, others by the ring", unit="KiB", least=0
+        -1,
+        "auto: smaller buckets go by MPI_Allreduce, others by the ring; -1: as measured",
+        unit="KiB",
+        least=0,
+        also=-1,
     )
     staleness: int = option(
         4, "ps_async: most updates that a gradient may lag behind; 0: none", least=0

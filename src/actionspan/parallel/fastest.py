@@ -1,0 +1,118 @@
+"""The exchange for each size of tensor: measured once on a machine, and kept for later runs."""
+
+import os
+import platform
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from actionspan import __version__
+from actionspan.errors import InputError, JobError
+from actionspan.files.storage import digest, read_json, write_json
+from actionspan.parallel.buckets import Room
+from actionspan.parallel.communicator import Communicator
+
+if TYPE_CHECKING:
+    from actionspan.parallel.exchange import Exchange
+
+Table = list[tuple[int, str]]  # least bytes and the exchange from there on; ascending, first is 0
+SIZES = (4 << 20, 512 << 10, 64 << 10, 8 << 10)  # bytes
+TURNS = 15  # most at a size; the first does not count
+SECONDS = 0.4  # for all sizes
+
+
+class BySize:
+    """Sums a tensor by the exchange that a table names for its bytes.
+
+    `room` makes tensors for all of them, as in `buckets.plan_buckets`.
+    """
+
+    def __init__(self, exchanges: Mapping[str, "Exchange"], table: Table, room: Room) -> None:
+        self.exchanges, self.table, self.room = exchanges, table, room
+
+    def allreduce(self, tensor: Tensor, bucket: int = 0) -> None:
+        """Sum a tensor in place over the ranks."""
+        name = [name for least, name in self.table if least <= tensor.nbytes][-1]
+        self.exchanges[name].allreduce(tensor, bucket)
+
+
+def fastest(exchanges: Mapping[str, "Exchange"], comm: Communicator, room: Room) -> Table:
+    """Return which exchange is the fastest from how many bytes on; all ranks call it.
+
+    It is measured, in about half a second (longer on slow networks), the first time that this
+    version runs on these hosts, with these ranks and this MPI. Rank 0 keeps the answer in the
+    user's cache, so that later runs choose alike, and tells the others. A cache that cannot be read
+    or written does not matter.
+    """
+    from mpi4py import MPI
+
+    made_by = digest(__version__, MPI.Get_library_version(), comm.allgather(platform.node()))
+    first = comm.Get_rank() == 0
+    table: Table | None = comm.bcast(kept(made_by, exchanges) if first else None, root=0)
+    if table is None:
+        table = measure(exchanges, comm, room)
+        if first:
+            # another job may have been faster; its choice stands
+            table = kept(made_by, exchanges) or table
+            keep(made_by, table)
+        table = comm.bcast(table, root=0)
+    assert table is not None
+    return table
+
+
+def kept(made_by: str, exchanges: Mapping[str, "Exchange"]) -> Table | None:
+    """Return the table of a digest; None where there is none, or something else in its place."""
+    try:
+        table = [(least, name) for least, name in read_json(_file(made_by))["table"]]
+        right = table[0][0] == 0 and table == sorted(table)
+        return table if right and {name for _, name in table} <= exchanges.keys() else None
+    except (InputError, OSError, RuntimeError, LookupError, TypeError, ValueError):
+        return None
+
+
+def keep(made_by: str, table: Table) -> None:
+    """Keep a table for later runs, where that is possible."""
+    with suppress(OSError, RuntimeError, JobError):
+        write_json(_file(made_by), {"table": table})
+
+
+def _file(made_by: str) -> Path:
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser()
+    return cache / "actionspan" / "exchanges" / f"{made_by}.json"
+
+
+def measure(exchanges: Mapping[str, "Exchange"], comm: Communicator, room: Room) -> Table:
+    """Return the fastest exchange of each size, by the median of the slowest rank's seconds.
+
+    A size stands for those down to a third of it. The largest comes first, as it counts most; what
+    there is no time for takes the choice of the last.
+    """
+    whole = room(SIZES[0] // 4, torch.float32, torch.device("cpu"))
+    table: Table = []
+    begun = time.perf_counter()
+    for number, size in enumerate(SIZES, start=1):
+        values, turns, more = whole[: size // 4], list[list[float]](), True
+        while more:
+            turns.append([_seconds(each, values, comm) for each in exchanges.values()])
+            late = time.perf_counter() - begun > SECONDS * number / len(SIZES)
+            more = comm.bcast(len(turns) < (3 if late else TURNS), root=0)
+        slowest = torch.tensor(comm.allgather(turns)).amax(0)[1:]  # (turns, exchanges)
+        name = list(exchanges)[int(slowest.median(0).values.argmin())]
+        table.append((size // 3, name))
+        if comm.bcast(time.perf_counter() - begun > SECONDS, root=0):
+            break
+    return [(0, name), *reversed(table[:-1])]
+
+
+def _seconds(exchange: "Exchange", values: Tensor, comm: Communicator) -> float:
+    """Return the seconds of one all-reduce; all ranks begin together."""
+    values.fill_(1.0)
+    comm.allgather(None)
+    begun = time.perf_counter()
+    exchange.allreduce(values)
+    return time.perf_counter() - begun

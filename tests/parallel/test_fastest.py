@@ -1,0 +1,165 @@
+"""Which exchange `auto` takes: by the bytes, as measured once and kept."""
+
+import json
+
+import pytest
+import torch
+
+from actionspan.parallel import fastest
+from actionspan.parallel.fastest import SIZES, BySize, keep, kept, measure
+from actionspan.parallel.transfer import zeros
+
+NAMES = dict.fromkeys(("ring", "mpi", "ps_sharded"))
+TABLE = [(0, "mpi"), (1000, "ring")]
+
+
+class Clock:
+    """A clock that stands still but for what exchanges take."""
+
+    def __init__(self):
+        self.now = 0.0
+
+    def perf_counter(self):
+        return self.now
+
+
+class Taking:
+    """An exchange that takes so many seconds and so many more a byte."""
+
+    def __init__(self, clock, seconds, per_byte):
+        self.clock, self.seconds, self.per_byte, self.calls = clock, seconds, per_byte, []
+
+    def allreduce(self, tensor, bucket=0):
+        self.calls.append((tensor.nbytes, bucket))
+        self.clock.now += self.seconds + self.per_byte * tensor.nbytes
+
+
+class Alone:
+    """A communicator that tells of a second rank, for which exchanges take some seconds longer."""
+
+    def __init__(self, *longer):
+        self.longer = longer
+
+    def bcast(self, value, root):
+        return value
+
+    def allgather(self, value):
+        if value is None:
+            return [None, None]
+        other = [
+            [one + more for one, more in zip(turn, self.longer, strict=True)] for turn in value
+        ]
+        return [value, other]
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    monkeypatch.setattr(fastest, "time", clock := Clock())
+    return clock
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    return tmp_path / "actionspan" / "exchanges"
+
+
+def test_small_tensors_go_by_latency_and_large_ones_by_bandwidth(clock):
+    exchanges = {"ring": Taking(clock, 1e-4, 1e-10), "mpi": Taking(clock, 1e-5, 1e-9)}
+    # alike at 100,000 bytes
+    largest, *_ = SIZES
+    expected = [(0, "mpi"), (SIZES[2] // 3, "mpi"), (SIZES[1] // 3, "ring"), (largest // 3, "ring")]
+    assert measure(exchanges, Alone(0, 0), zeros) == expected
+
+
+def test_the_slowest_rank_counts(clock):
+    exchanges = {"ring": Taking(clock, 1e-4, 0), "mpi": Taking(clock, 1e-5, 0)}
+    assert {name for _, name in measure(exchanges, Alone(0, 0), zeros)} == {"mpi"}
+    assert {name for _, name in measure(exchanges, Alone(0, 1e-3), zeros)} == {"ring"}
+
+
+def test_the_first_turn_does_not_count(clock):
+    class Warming(Taking):
+        def allreduce(self, tensor, bucket=0):
+            super().allreduce(tensor)
+            self.clock.now += 1e-2 * (self.calls.count((tensor.nbytes, 0)) == 1)
+
+    exchanges = {"ring": Warming(clock, 1e-5, 0), "mpi": Taking(clock, 1e-4, 0)}
+    assert {name for _, name in measure(exchanges, Alone(0, 0), zeros)} == {"ring"}
+
+
+@pytest.mark.parametrize(("seconds", "sizes"), [(1e-4, 4), (0.01, 4), (0.05, 2), (10.0, 1)])
+def test_time_is_limited_and_the_largest_size_is_measured_first(clock, seconds, sizes):
+    exchanges = {"ring": Taking(clock, seconds, 0), "mpi": Taking(clock, seconds / 2, 0)}
+    table = measure(exchanges, Alone(0, 0), zeros)
+    assert [least for least, _ in table] == [0, *(size // 3 for size in SIZES[: sizes - 1][::-1])]
+    assert {nbytes for nbytes, _ in exchanges["ring"].calls} == set(SIZES[:sizes])
+    assert clock.now <= max(0.4 + 3 * 1.5 * seconds, sizes * 3 * 1.5 * seconds)
+
+
+def test_a_tensor_goes_by_the_exchange_of_its_bytes(clock):
+    exchanges = {"mpi": Taking(clock, 0, 0), "ring": Taking(clock, 0, 0)}
+    by_size = BySize(exchanges, TABLE, zeros)
+    for values in (0, 1, 249, 250, 10_000):
+        by_size.allreduce(torch.zeros(values), 7)
+    assert exchanges["mpi"].calls == [(0, 7), (4, 7), (996, 7)]
+    assert exchanges["ring"].calls == [(1000, 7), (40_000, 7)]
+
+
+def test_a_table_is_kept_for_its_digest_alone(cache):
+    assert kept("0123", NAMES) is None
+    keep("0123", TABLE)
+    assert kept("0123", NAMES) == TABLE
+    assert kept("4567", NAMES) is None
+    assert [path.name for path in cache.iterdir()] == ["0123.json"]
+
+
+DAMAGED = (
+    *(b"", b"{", b"[]", b"{}", b"\xff\xfe", b"null", b"[" * 100_000),
+    *(
+        json.dumps({"table": table}).encode()
+        for table in (
+            *(None, 7, [], [[]], [[0]], [0], "ab", [[0, "mpi", 1]], [[0, "carrier pigeon"]]),
+            *([[5, "mpi"]], [[0, "mpi"], [9, "ring"], [5, "mpi"]], [[0, "mpi"], ["9", "ring"]]),
+            *([[0, None]], [[0, ["mpi"]]], [[0, {}]], {"0": "mpi"}),
+        )
+    ),
+)
+
+
+@pytest.mark.parametrize("content", DAMAGED, ids=range(len(DAMAGED)))
+def test_a_damaged_file_counts_as_none_and_is_replaced(cache, content):
+    cache.mkdir(parents=True)
+    (cache / "0123.json").write_bytes(content)
+    assert kept("0123", NAMES) is None
+    keep("0123", TABLE)
+    assert kept("0123", NAMES) == TABLE
+
+
+def test_a_cache_that_cannot_be_written_does_not_matter(cache):
+    cache.parent.write_text("a file in its place")
+    keep("0123", TABLE)
+    assert kept("0123", NAMES) is None
+
+
+def test_a_folder_in_place_of_the_file_does_not_matter(cache):
+    (cache / "0123.json").mkdir(parents=True)
+    keep("0123", TABLE)
+    assert kept("0123", NAMES) is None
+
+
+def test_a_user_without_a_home_does_not_matter(monkeypatch):
+    def none(_):
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.setattr("pathlib.Path.expanduser", none)
+    keep("0123", TABLE)
+    assert kept("0123", NAMES) is None
+
+
+def test_without_the_variable_the_cache_is_in_the_home(monkeypatch, tmp_path):
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    keep("0123", TABLE)
+    assert (tmp_path / ".cache" / "actionspan" / "exchanges" / "0123.json").exists()
