@@ -6,9 +6,10 @@ Starts `mpiexec` several times for each number of ranks. In a launch all exchang
 tensors of each size (1 KiB to 64 MiB, and MTN's whole gradient for 256 channels), so that whatever
 else the machine does meets them alike; a launch's figure is the median over its turns of the
 slowest rank's seconds, a row the median over launches. `ratio` is how many times the ring is as
-fast, with the range over launches. With `--keep` the C library keeps freed memory, as it does in
-`actionspan temporal train`: MPI_Allreduce takes and frees a buffer in every call. With `--device
-cuda` the tensors lie on GPUs, over which ranks are spread.
+fast, with the range over launches. Each exchange sums tensors that lie where its buckets do in
+training. With `--keep` the C library keeps freed memory, as it does in `actionspan temporal train`:
+MPI_Allreduce takes and frees a buffer in every call. With `--device cuda` the tensors lie on GPUs,
+over which ranks are spread.
 """
 
 import argparse

@@ -55,7 +55,9 @@ class RingExchange:
     def allreduce(self, tensor: Tensor, bucket: int = 0) -> None:
         """Sum a tensor in place over the ranks: of `room`, the start of one, or any other."""
         shared = self._rooms.get(tensor.data_ptr())
-        left = shared.left[: tensor.numel()] if shared is not None else None
+        left = None
+        if shared is not None and shared.own.dtype == tensor.dtype:
+            left = shared.left[: tensor.numel()]
         wire, aware = self.wire, self.cuda_aware
         ring_allreduce(tensor, self.comm, wire=wire, bucket=bucket, cuda_aware=aware, left=left)
 
