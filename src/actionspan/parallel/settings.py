@@ -38,8 +38,7 @@ class ParallelSettings(Checked):
         -1,
         "auto: smaller buckets go by MPI_Allreduce, others by the ring; -1: as measured",
         unit="KiB",
-        least=0,
-        also=-1,
+        least=-1,
     )
     staleness: int = option(
         4, "ps_async: most updates that a gradient may lag behind; 0: none", least=0
