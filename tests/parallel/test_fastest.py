@@ -78,7 +78,7 @@ def test_the_slowest_rank_counts(clock):
     assert {name for _, name in measure(exchanges, Alone(0, 1e-3), zeros)} == {"ring"}
 
 
-def test_the_median_turn_counts(clock):
+def test_the_best_turn_counts(clock):
     class Warming(Taking):
         def allreduce(self, tensor, bucket=0):
             super().allreduce(tensor)
@@ -94,7 +94,7 @@ def test_time_is_limited_and_the_largest_size_is_measured_first(clock, seconds, 
     table = measure(exchanges, Alone(0, 0), zeros)
     assert [least for least, _ in table] == [0, *(size // 3 for size in SIZES[: sizes - 1][::-1])]
     assert {nbytes for nbytes, _ in exchanges["ring"].calls} == set(SIZES[:sizes])
-    assert clock.now <= max(0.4 + 3 * 1.5 * seconds, sizes * 3 * 1.5 * seconds)
+    assert clock.now <= max(0.4 + 5 * 1.5 * seconds, sizes * 5 * 1.5 * seconds)
 
 
 def test_a_tensor_goes_by_the_exchange_of_its_bytes(clock):
