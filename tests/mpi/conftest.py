@@ -45,7 +45,7 @@ def mpirun(tmp_path_factory: pytest.TempPathFactory) -> Mpirun:
         command = [program, "-n", n, sys.executable, "-m", "mpi4py", *words, *args]
         job = uuid.uuid4().hex
         path = os.pathsep.join(filter(None, (str(TESTS), os.environ.get("PYTHONPATH"))))
-        own = {"OMP_NUM_THREADS": "1", "PYTHONPATH": path, "XDG_CACHE_HOME": cache}
+        own = {"OMP_NUM_THREADS": "1", "PYTHONPATH": path, "ACTIONSPAN_CACHE": cache}
         own |= {**(env or {}), MARK: job}
         process = subprocess.Popen(
             [str(word) for word in command],

@@ -140,7 +140,7 @@ from actionspan.parallel.launch import world
 
 comm = world()
 if comm.Get_rank():
-    os.environ["XDG_CACHE_HOME"] = sys.argv[2]
+    os.environ["ACTIONSPAN_CACHE"] = sys.argv[2]
 if sys.argv[1] == "again":
     fastest.measure = None
 made = make_exchange("auto", comm.Dup(), ParallelSettings())
@@ -163,14 +163,14 @@ assert made.table == [(0, "ps_sharded")], made.table
 
 
 def test_auto_measures_once_and_rank_0s_choice_is_everybodys(mpirun, tmp_path):
-    cache = {"XDG_CACHE_HOME": str(tmp_path / "first")}
+    cache = {"ACTIONSPAN_CACHE": str(tmp_path / "first")}
     first = mpirun(2, ["-c", AUTO], "first", tmp_path / "other", env=cache).stdout
     again = mpirun(2, ["-c", AUTO], "again", tmp_path / "other", env=cache).stdout
     assert first == again
     assert first.startswith("[(0, '")
     assert not (tmp_path / "other").exists()
     # two ranks, and one
-    assert len(list((tmp_path / "first/actionspan/exchanges").iterdir())) == 2
+    assert len(list((tmp_path / "first").iterdir())) == 2
 
 
 MISSING = """

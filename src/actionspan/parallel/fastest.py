@@ -1,19 +1,17 @@
 """The exchange for each size of tensor: measured once on a machine, and kept for later runs."""
 
-import os
+import json
 import platform
 import time
 from collections.abc import Mapping
-from contextlib import suppress
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
 from actionspan import __version__
-from actionspan.errors import InputError, JobError
-from actionspan.files.storage import digest, read_json, write_json
+from actionspan.files.cache import read_cached, write_cached
+from actionspan.files.storage import digest
 from actionspan.parallel.buckets import Room
 from actionspan.parallel.communicator import Communicator
 
@@ -24,6 +22,7 @@ Table = list[tuple[int, str]]  # least bytes and the exchange from there on; asc
 SIZES = (4 << 20, 512 << 10, 64 << 10, 8 << 10)  # bytes
 FEWEST_TURNS, TURNS = 5, 15  # at a size
 SECONDS = 0.4  # for all sizes
+_FOR = "exchanges-"
 
 
 class BySize:
@@ -66,24 +65,17 @@ def fastest(exchanges: Mapping[str, "Exchange"], comm: Communicator, room: Room)
 
 
 def kept(made_by: str, exchanges: Mapping[str, "Exchange"]) -> Table | None:
-    """Return the table of a digest; None where there is none, or something else in its place."""
-    try:
-        table = [(least, name) for least, name in read_json(_file(made_by))["table"]]
-        right = table[0][0] == 0 and table == sorted(table)
-        return table if right and {name for _, name in table} <= exchanges.keys() else None
-    except (InputError, OSError, RuntimeError, LookupError, TypeError, ValueError):
+    """Return the table of a digest; None where there is none, or other exchanges are in it."""
+    content = read_cached(_FOR + made_by)
+    if content is None:
         return None
+    table = [(least, name) for least, name in json.loads(content)]
+    return table if {name for _, name in table} <= exchanges.keys() else None
 
 
 def keep(made_by: str, table: Table) -> None:
     """Keep a table for later runs, where that is possible."""
-    with suppress(OSError, RuntimeError, JobError):
-        write_json(_file(made_by), {"table": table})
-
-
-def _file(made_by: str) -> Path:
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser()
-    return cache / "actionspan" / "exchanges" / f"{made_by}.json"
+    write_cached(_FOR + made_by, json.dumps(table).encode())
 
 
 def measure(exchanges: Mapping[str, "Exchange"], comm: Communicator, room: Room) -> Table:
