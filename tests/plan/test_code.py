@@ -74,14 +74,59 @@ def test_modules_that_are_imported_by_their_names_count(package):
     assert "unused.py" in found("actionspan.lazy")
 
 
-def test_each_file_is_parsed_once(package, monkeypatch):
-    parsed = []
-    parse = ast.parse
-    monkeypatch.setattr(ast, "parse", lambda text: parsed.append(text) or parse(text))
+def test_each_file_is_read_once(package, monkeypatch):
+    read = []
+    text_of = Path.read_text
+    monkeypatch.setattr(Path, "read_text", lambda *a, **k: read.append(a[0]) or text_of(*a, **k))
     steps._imported.cache_clear()
     for module in ("actionspan.top", "actionspan.near", "actionspan.top"):
         source_files(module)
-    assert len(parsed) == len(found("actionspan.top"))
+    assert sorted(set(read)) == sorted(read)
+    assert len(read) == len(found("actionspan.top"))
+
+
+# Statements of an importing module, and the modules of `package` that they bring.
+STATEMENTS = {
+    "from actionspan.stage import (\n    far as f,  # a note, or two\n    deep,\n)": {
+        "far",
+        "deep",
+    },
+    "from actionspan.stage import far; import actionspan.unused": {"far", "unused"},
+    "if True: import actionspan.unused as other": {"unused"},
+    "try:\n\timport actionspan.unused\nexcept ImportError:\n\timport actionspan.other": {
+        "unused",
+        "other",
+    },
+    "import json  # actionspan.unused": set(),
+    "# import actionspan.unused": set(),
+    "important = actionspan.unused": set(),
+    "from json import loads, actionspan": set(),
+}
+
+
+@pytest.mark.parametrize("statement", STATEMENTS)
+def test_imports_are_found_however_they_are_written(package, statement):
+    (package / "src/actionspan/user.py").write_text(f"x = 1\n{statement}\n")
+    named = {
+        name.rpartition(".")[2] for name in steps._imported(package / "src/actionspan/user.py")
+    }
+    assert named == STATEMENTS[statement]
+
+
+def test_imports_are_those_of_the_syntax_tree():
+    """In all our files: none is missed, and no text is taken for one."""
+    for path in ROOT.glob("src/actionspan/**/*.py"):
+        text, expected = path.read_text(), set()
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.Import):
+                expected |= {name.name for name in node.names}
+            elif isinstance(node, ast.ImportFrom) and node.module:
+                inner = {f"{node.module}.{name.name}" for name in node.names}
+                modules = {name for name in inner if steps.file_of(name).is_file()}
+                expected |= modules | ({node.module} if inner - modules else set())
+        expected |= set(steps._QUOTED_MODULE.findall(text))
+        ours = {name for name in expected if name.split(".")[0].startswith("actionspan")}
+        assert set(steps._imported(path)) == ours, path
 
 
 def test_paths_are_relative_to_the_working_directory(package, monkeypatch):
@@ -104,6 +149,14 @@ def test_nothing_is_imported():
         "sys.exit(bool({'torch', 'cv2', 'numpy', 'actionspan.propose.command'} & set(sys.modules)))"
     )
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+
+
+def test_a_plan_is_read_without_what_only_jobs_need():
+    code = (
+        "import sys, actionspan.plan.workflow; print({'torch', 'cv2', 'scipy'} & set(sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "set()"
 
 
 def test_the_real_package_is_covered(monkeypatch):
