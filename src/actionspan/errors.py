@@ -59,6 +59,8 @@ def brief(value: Any) -> str:
 
 def printable(text: str) -> str:
     """Return `text` on one line: control characters and bytes that were not UTF-8 are escaped."""
+    if text.isprintable():  # nearly all, of the names of many thousand files
+        return text
 
     def escaped(character: str) -> str:
         if "\udc80" <= character <= "\udcff":  # a byte, as `surrogateescape` decodes it
