@@ -39,10 +39,12 @@ from actionspan.running.takeover import begin_run
 from actionspan.temporal.settings import MODELS as KNOWN_MODELS
 from actionspan.temporal.settings import ON_SEQUENCES
 
-files = Storage(storage, local)
+# Only storage and the prefix of a module read the mark, which takes 2 kB a file.
+is_main = workflow.modifier.is_main_snakefile()
+files = Storage(storage, None if is_main and not storage.default_storage_provider else local)
 begin_run(main=workflow.is_main_process)
 start_this_python()
-if workflow.is_main_process and workflow.modifier.is_main_snakefile():
+if workflow.is_main_process and is_main:
     print_briefly(logger, workflow.output_settings)
 fill_in(config)  # a workflow that takes this one as a module gives what it changes
 
@@ -69,7 +71,7 @@ os.environ.update(
 
 def step(words):
     """Return the source files of a step; they are no results, wherever these lie."""
-    return local(step_files(words))
+    return files.local(step_files(words))
 
 
 def decoding_mb(wildcards, threads):

@@ -33,11 +33,11 @@ class Storage:
 
     Args:
         registry: Snakemake's `storage`; without one nothing can lie in S3.
-        local: Snakemake's `local`.
+        local: Marks a file as one of this disk: Snakemake's `local`, where anything reads the mark.
     """
 
     def __init__(self, registry: Any = None, local: Any = None) -> None:
-        self._registry, self._local = registry, local or (lambda path: path)
+        self._registry, self.local = registry, local or (lambda path: path)
 
     @property
     def holds_results(self) -> bool:
@@ -51,7 +51,7 @@ class Storage:
     def _given(self, path: str) -> Any:
         if is_uri(path):
             return self._registry.s3(path)
-        return path if path.startswith("results/") else self._local(path)
+        return path if path.startswith("results/") else self.local(path)
 
     def names(self, folder: str, key: str) -> list[str]:
         """Return the names of the files of a folder in S3; sub-folders are not searched.
