@@ -62,6 +62,38 @@ def test_all_of_it_is_planned(folder):
     assert "actionspan_video_frames" in done.stdout
 
 
+def test_a_prefix_moves_results_and_not_the_files_that_people_give(folder):
+    moved = SNAKEFILE.replace("    config:", '    prefix: "there"\n    config:').replace(
+        "results/dataset", "there/results/dataset"
+    )
+    (folder / "Snakefile").write_text(moved)
+    (folder / "mine.yaml").write_text("actionspan: {dataset: {videos: ., annotations: a.csv}}\n")
+    (folder / "a.csv").write_text("video,start,end,label\na,0,1,jump\n")
+    (folder / "a.mp4").write_text("stub")
+    done = snakemake(folder, "--dry-run", "count.txt")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "actionspan_dataset_subset" in done.stdout
+
+
+COLLECTED = f"""
+include: "{ROOT}/Snakefile"
+
+import gc
+print("planning:", gc.isenabled(), file=sys.stderr)
+
+onsuccess:
+    print("running:", gc.isenabled(), file=sys.stderr)
+"""
+
+
+def test_memory_is_collected_from_the_first_job_on(tmp_path):
+    (tmp_path / "Snakefile").write_text(COLLECTED)
+    done = snakemake(tmp_path, "results/code/dataset_probe.txt")
+    assert done.returncode == 0, done.stderr
+    assert "planning: False\n" in done.stderr
+    assert "running: True\n" in done.stderr
+
+
 def test_the_snippet_of_the_docs_makes_everything(tmp_path):
     page = (ROOT / "config/README.md").read_text()
     (snippet,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)

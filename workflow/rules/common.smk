@@ -1,5 +1,6 @@
 # What the rules share: the plan of the run, which answers for the checked configuration.
 
+import gc
 import os
 import sys
 from importlib.util import find_spec
@@ -45,6 +46,7 @@ files = Storage(storage, None if is_main and not storage.default_storage_provide
 begin_run(main=workflow.is_main_process)
 start_this_python()
 if workflow.is_main_process and is_main:
+    gc.disable()  # until jobs start: a sixth of the time to plan many, for a megabyte
     print_briefly(logger, workflow.output_settings)
 fill_in(config)  # a workflow that takes this one as a module gives what it changes
 
@@ -104,6 +106,7 @@ messages = Messages()
 
 
 onstart:
+    gc.enable()
     logger.addHandler(messages)
     try:
         check_jobs(workflow)
