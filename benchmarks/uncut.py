@@ -90,12 +90,14 @@ def prepare(
 ) -> list[Footage]:
     """Make the features of a set by the workflow, if they are not there, and read them.
 
-    `changed` are features.encoders, of sets with videos.
+    `changed` are settings, of which video and features.encoders count, of sets with videos.
     """
     one, folder, data = SETS[name], work / name, data.resolve()
     dataset = {"annotations": str(data / name / "annotations.json")}
     config: dict[str, Any] = {"dataset": {**dataset, "videos": str(data / name / one.videos)}}
-    config["features"] = {"encoders": dict(changed or {})}
+    if changed:
+        config["video"] = changed["video"]
+    config["features"] = {"encoders": changed["features"]["encoders"] if changed else {}}
     if not one.videos:
         info = str(data / name / "video_info.csv")
         external = {"source": "external", "external": {"folder": str(data / name / "features")}}
@@ -267,8 +269,7 @@ def learning_curve(
 def run_set(name: str, arguments: argparse.Namespace, pool: Executor) -> None:
     """Print the table of one set."""
     config = changed_config([], ["evaluation.subset=testing", *arguments.set])
-    encoders = config["features"]["encoders"]
-    footage = prepare(name, arguments.data, arguments.work, encoders)
+    footage = prepare(name, arguments.data, arguments.work, config)
     place = arguments.work / name / "folds"
     shutil.rmtree(place, ignore_errors=True)
     folds = hashed_folds(footage, arguments.folds, SETS[name].who)
