@@ -4,7 +4,6 @@ import tracemalloc
 from pathlib import Path
 from typing import Any
 
-import av
 import h5py
 import numpy as np
 import pytest
@@ -22,24 +21,10 @@ from actionspan.running.parts import rejected_videos
 from actionspan.video.decode import decord
 from actionspan.video.settings import FlowSettings, FrameSettings
 from tiers import first_tier
-from video.numbered import encode
+from video.numbered import encode, mostly_still
 
 SEED = 11
 SMALL = {"input_size": 32, "device": "cpu"}
-
-
-def mostly_still(path: Path) -> Path:
-    """Write a video that moves in its first second and its last half one."""
-    picture = np.random.default_rng(1).integers(0, 255, (8, 16, 3), np.uint8)
-    picture = picture.repeat(8, axis=0).repeat(8, axis=1)
-    with av.open(str(path), "w") as file:
-        stream = file.add_stream("libx264", rate=25)
-        stream.height, stream.width, stream.pix_fmt = 64, 128, "yuv420p"
-        for number in range(120):
-            shown = np.roll(picture, min(number, 25) + max(number - 107, 0), axis=1)
-            file.mux(stream.encode(av.VideoFrame.from_ndarray(shown, format="rgb24")))
-        file.mux(stream.encode())
-    return path
 
 
 @pytest.fixture(scope="module")

@@ -4,9 +4,11 @@ import io
 import json
 import threading
 import time
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
+from torch import nn
 
 from actionspan.errors import InputError
 from actionspan.files.checksums import fingerprint
@@ -15,9 +17,9 @@ from actionspan.live.outputs import ACTIONNESS, EVENTS, PROPOSALS
 from actionspan.live.progress import STATE_FILE
 from actionspan.video.decode import read_frames
 from actionspan.video.snippets import snippets
-from live.fakes import CUTTING, EVERY, FakeProposer, player, run_stream
+from live.fakes import CUTTING, EVERY, Brightness, FakeProposer, Passing, player, run_stream
 from live.vtt import cues
-from video.numbered import encode
+from video.numbered import encode, mostly_still
 
 FILES = (ACTIONNESS, *PROPOSALS, "live.vtt")
 
@@ -94,6 +96,57 @@ def test_an_interrupted_stream_has_valid_files_and_goes_on_to_the_same_bytes(
         rounds += 1
     assert rounds > 2
     assert_same(tmp_path, whole)
+
+
+class Counting(Brightness):
+    """Counts what it is given."""
+
+    count = 0
+
+    def forward(self, message):
+        self.count += 1
+        return super().forward(message)
+
+
+def test_a_still_snippet_is_not_computed_again(tmp_path):
+    path = mostly_still(tmp_path / "v.mp4")
+    flags = [snippet.still for snippet in snippets(path, replace(CUTTING, mover_side=0))]
+    assert 0.2 < sum(flags) / len(flags) < 0.9
+    counting = Counting()
+    made = replace(player(), chain=nn.Sequential(counting, Passing()))
+    run_stream(path, tmp_path / "out", made=made)
+    assert counting.count == flags.count(False)
+    seen = [event["action"] for event in events(tmp_path / "out", "actionness")]
+    assert len(seen) == len(flags)
+    assert all(
+        own == before
+        for before, own, still in zip(seen, seen[1:], flags[1:], strict=False)
+        if still
+    )
+
+
+class Stopper(io.StringIO):
+    """Stops a stream at its first event after a time."""
+
+    def __init__(self, stopping, seconds):
+        super().__init__()
+        self.stopping, self.seconds = stopping, seconds
+
+    def write(self, line):
+        if line.startswith("{") and json.loads(line).get("seconds", 0) > self.seconds:
+            self.stopping.set()
+        return super().write(line)
+
+
+def test_a_stream_that_stops_in_still_footage_goes_on_to_the_same_bytes(tmp_path):
+    path = mostly_still(tmp_path / "v.mp4")
+    run_stream(path, tmp_path / "whole")
+    for number, limit in enumerate((1.6, 2.4, 3.2)):
+        stopping = threading.Event()
+        given = {"stopping": stopping, "echo": Stopper(stopping, limit), "resume": number > 0}
+        assert run_stream(path, tmp_path / "out", **given).reason == "interrupted"
+    assert run_stream(path, tmp_path / "out", resume=True).reason == "finished"
+    assert_same(tmp_path / "out", tmp_path / "whole")
 
 
 def test_going_on_after_the_end_does_nothing(video, tmp_path):

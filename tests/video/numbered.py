@@ -115,3 +115,17 @@ def copy_packets(source: Path, target: Path, keep: range) -> Path:
                 packet.stream = copy
                 new.mux(packet)
     return target
+
+
+def mostly_still(path: Path) -> Path:
+    """Write a video that moves in its first second and its last half one."""
+    picture = np.random.default_rng(1).integers(0, 255, (8, 16, 3), np.uint8)
+    picture = picture.repeat(8, axis=0).repeat(8, axis=1)
+    with av.open(str(path), "w") as file:
+        stream = file.add_stream("libx264", rate=25)
+        stream.height, stream.width, stream.pix_fmt = 64, 128, "yuv420p"
+        for number in range(120):
+            shown = np.roll(picture, min(number, 25) + max(number - 107, 0), axis=1)
+            file.mux(stream.encode(av.VideoFrame.from_ndarray(shown, format="rgb24")))
+        file.mux(stream.encode())
+    return path
