@@ -84,7 +84,9 @@ def main() -> None:
         failed |= bool(error)
         print(f"{part.title}: {time.monotonic() - begun:.0f} s{error and '; '}{error}", flush=True)
         command = " ".join(("python", f"benchmarks/{part.command[0]}", *part.command[1:]))
-        text = "\n".join([*markdown(output.splitlines()), *[f"\nNot to its end: {error}"] * failed])
+        text = "\n".join(
+            [*markdown(output.splitlines()), *[f"\nNot to its end: {error}"] * bool(error)]
+        )
         page.append(f"\n## {part.title}\n\n    {command}\n\n{part.says}\n\n{text}\n")
         arguments.out.write_text("".join(page), encoding="utf-8")
     sys.exit(failed)

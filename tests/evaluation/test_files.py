@@ -155,6 +155,17 @@ def test_a_file_in_order_is_read_at_once(tmp_path, monkeypatch):
     assert read_proposals(path)["a"].tolist() == [[0, 2, 1]]
 
 
+@pytest.mark.parametrize(
+    ("version", "more", "message"),
+    [(b"\xff", b"", "not UTF-8"), (b"", b'"\\u0072esults": {}, ', "two objects 'results'")],
+)
+def test_what_is_passed_over_is_checked_too(tmp_path, version, more, message):
+    path = tmp_path / "file.json"
+    path.write_bytes(b'{"version": "' + version + b'", ' + more + b'"results": {"a": []}}')
+    with pytest.raises(InputError, match=message):
+        read_proposals(path)
+
+
 def test_two_objects_of_results_are_named(tmp_path):
     rows = '{"a": [{"score": 1, "segment": [0, 2]}]}'
     path = written(tmp_path, f'{{"results": {rows}, "results": {rows}}}')

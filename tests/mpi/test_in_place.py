@@ -102,7 +102,9 @@ def test_bits_are_the_rings_and_mpi_carries_nothing(mpirun, ranks):
 @pytest.mark.parametrize(("blind", "wire"), [(1, "none"), (-1, "bfloat16")])
 def test_messages_carry_what_cannot_be_read_in_place(mpirun, blind, wire):
     """A rank without anonymous files, or values that travel in another type."""
-    for (n, kind), rows in sums(mpirun, 3, blind, wire).items():
+    found = sums(mpirun, 3, blind, wire)
+    assert len(found) == 6
+    for (n, kind), rows in found.items():
         itemsize = {"torch.float32": 4, "torch.float64": 8}[kind] if wire == "none" else 2
         carried = formula(n, 5003, itemsize)
         if not (wire == "none" and n == 1):

@@ -91,6 +91,9 @@ STATEMENTS = {
         "far",
         "deep",
     },
+    "from actionspan.stage import (\n    far,  # one (old)\n    deep,\n)": {"far", "deep"},
+    "from actionspan.stage \\\n    import far, \\\n    deep": {"far", "deep"},
+    "import json, \\\n    actionspan.unused": {"unused"},
     "from actionspan.stage import far; import actionspan.unused": {"far", "unused"},
     "if True: import actionspan.unused as other": {"unused"},
     "try:\n\timport actionspan.unused\nexcept ImportError:\n\timport actionspan.other": {

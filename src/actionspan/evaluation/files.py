@@ -146,6 +146,7 @@ def _read_at_once(path: Path) -> VideoTables | None:
     """Read a file four times as fast; None where that might hide what is wrong with it."""
     try:
         data = path.read_bytes() if path.stat().st_size <= _AT_ONCE else b""
+        data.decode()  # of what is passed over only this is checked
         rows = msgspec.json.Decoder(list[_Proposal]).decode
         videos = msgspec.json.decode(data, type=_Results).results
         tables = VideoTables(
@@ -159,7 +160,8 @@ def _read_at_once(path: Path) -> VideoTables | None:
         return None
     whole = tables.rows
     ordered = (whole[:, 0] <= whole[:, 1]).all() and np.isfinite(whole).all()
-    return tables if ordered and data.count(b'"results"') == 1 else None
+    once = data.count(b'"results"') == 1 and b"\\u" not in data
+    return tables if ordered and once else None
 
 
 def as_array(rows: Sequence[Row]) -> Float64:

@@ -88,7 +88,9 @@ class VideoEncoder:
         def counted() -> Iterator[Frame]:
             nonlocal count
             # decord would decode far ahead of the networks and fill the memory
-            decoded = frames or read_frames(path, steady=has_eight_bits(path), limits=limits)
+            decoded = frames
+            if decoded is None:
+                decoded = read_frames(path, steady=has_eight_bits(path), limits=limits)
             for frame in cuts.watch(decoded):
                 count += 1
                 if sampler:

@@ -39,7 +39,7 @@ def read_cached(name: str) -> bytes | None:
 def write_cached(name: str, content: bytes) -> None:
     """Keep bytes under a name, if that can be done here; the least used make room for them."""
     folder = _folder()
-    if folder is None:
+    if folder is None or len(content) > _MOST // 2:
         return
     try:
         # readable by its owner alone; other processes see all of the file or nothing

@@ -162,12 +162,13 @@ class Stream:
             start, end = self._missed.end, arrived.snippet.seconds
             gap = arrived.gap or Gap(start=start, end=end, dropped=0, reason="slow")
             arrived, self._missed = replace(arrived, gap=self._missed.joined(gap)), None
-        again = arrived.snippet.rgb is self._shown  # a still snippet has the last one's arrays
+        snippet = arrived.snippet
+        again = snippet.still and snippet.rgb is self._shown  # it has the last one's arrays
         if not again:
-            pipeline.submit(message_of(arrived.snippet))
-        self._shown = arrived.snippet.rgb
+            pipeline.submit(message_of(snippet))
+            self._submitted += 1
+        self._shown = snippet.rgb
         self._in_flight.append((arrived, again))
-        self._submitted += 1
 
     def _answers(self, pipeline: Any, timeout: float) -> None:
         """Work on all answers that are ready; wait for the first one if there is none."""

@@ -33,7 +33,8 @@ def network_digest(network: nn.Module, inputs: Inputs, image: tuple[int, int, in
         plain = sorted(each for each in vars(module).items() if isinstance(each[1], _PLAIN))
         found.update(repr((name, kind.__module__, kind.__qualname__, plain)).encode())
     given = {"mean": inputs.mean, "std": inputs.std}
-    for name, values in (given | network.state_dict()).items():
+    held = network.state_dict() | dict(network.named_buffers())
+    for name, values in (given | held).items():
         found.update(repr((name, values.dtype, values.shape)).encode())
         found.update(values.numpy().tobytes())
     for path in sorted(Path(__file__).parent.glob("*.py")):

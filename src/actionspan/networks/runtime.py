@@ -69,10 +69,9 @@ _HINTS = {"float32": "f32", "bfloat16": "bf16"}
 def openvino_computes(precision: str) -> bool:
     """Return whether OpenVINO is here and computes in this precision on this CPU."""
     found = find_openvino()
-    if found is None or precision not in _HINTS:
-        return False
-    can = found.Core().get_property("CPU", "OPTIMIZATION_CAPABILITIES")
-    return precision == "float32" or "BF16" in can
+    if found is None or precision != "bfloat16":
+        return found is not None and precision == "float32"
+    return "BF16" in found.Core().get_property("CPU", "OPTIMIZATION_CAPABILITIES")
 
 
 def openvino_version() -> str:

@@ -175,11 +175,12 @@ def _imported(path: Path) -> tuple[str, ...]:
 
     Statements are found by a pattern: to parse three hundred files takes half a second.
     """
-    text = path.read_text(encoding="utf-8")
+    # lines that go on are joined, and comments left out
+    text = re.sub(r"\\\n|#.*", " ", path.read_text(encoding="utf-8"))
     # modules imported by name: `import_module("actionspan.…")`
     names = _QUOTED_MODULE.findall(text)
     for module, listed in _IMPORT.findall(text):
-        words = [each.split() for each in re.sub(r"#.*|[()]", "", listed).split(",")]
+        words = [each.split() for each in listed.strip("()").split(",")]
         inner = [".".join(filter(None, (module, word[0]))) for word in words if word]
         # in `from package import name` the name may itself be a module
         names += [name if not module or file_of(name).is_file() else module for name in inner]

@@ -167,7 +167,7 @@ def _end(*_: object) -> NoReturn:
 
 def _tell(summary: Mapping[str, Any], arguments: argparse.Namespace) -> None:
     """Say what is known of a video that is done."""
-    if summary["still"] and not arguments.quiet:
+    if round(summary["still"], 2) and not arguments.quiet:
         _say(f"{summary['video']}: still for {summary['still']:.0%} of its time")
     if arguments.json:
         print(json.dumps(summary), flush=True)

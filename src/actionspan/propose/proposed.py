@@ -48,7 +48,7 @@ class Proposed:
     events: NDArray[Any] | None = None  # (E, 2) in seconds, best first
     chances: NDArray[Any] | None = None  # (E,) 0…1
     event_classes: NDArray[Any] | None = None  # (E, K)
-    still: float = 0.0  # share of snippets that have the features of the one before
+    still: float = 0.0  # share of snippets that are copies of the one before
 
     def rows(self) -> list[Row]:
         """Return the proposals in ActivityNet result form, with labels where there are classes."""
@@ -157,10 +157,16 @@ class MotionProposer:
         _, duration, frames = open_video(video)
         batches = []
         for batch in snippet_batches(frames, FrameSettings(mover_side=0), FlowSettings(), _BATCH):
-            batches.append((batch.flow_magnitude, batch.time))
+            batches.append((batch.flow_magnitude, batch.time, batch.still))
             if on_progress:
                 on_progress(float(batch.time[-1]), duration)
-        magnitude, times = (np.concatenate(parts) for parts in zip(*batches, strict=True))
+        magnitude, times, still = (np.concatenate(parts) for parts in zip(*batches, strict=True))
         motion = rescale(magnitude, times, duration, settings.steps, settings.method, motion=True)
         segments, scores = group_proposals(motion, duration)
-        return Proposed(duration_seconds=duration, segments=segments, scores=scores, motion=motion)
+        return Proposed(
+            duration_seconds=duration,
+            segments=segments,
+            scores=scores,
+            motion=motion,
+            still=float(still.mean()),
+        )

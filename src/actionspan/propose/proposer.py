@@ -62,7 +62,8 @@ class Proposer:
 
         Args:
             video: The file, or what `open_video` returned.
-            on_progress: Called now and then with how much is done, and the length, in seconds.
+            on_progress: Called now and then, in a thread, with how much is done, and the length,
+                in seconds.
 
         Raises:
             InputError: The file is missing or cannot be decoded, or the model gives numbers that

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from actionspan.errors import printable
+from actionspan.errors import JobError, printable
 from actionspan.propose.results import (
     Result,
     ResultFolder,
@@ -48,6 +48,10 @@ class _Task(NamedTuple):
     result: Result | None = None
     truth: "Sequence[Instance]" = ()
     copy: bool = False
+    model_first: bool = False  # the video is opened when the model is there
+
+
+_LOADED = "loaded"  # what a process says of the model
 
 
 def each_video(
@@ -73,19 +77,34 @@ def each_video(
     unplayed: list[_Task] = []
     told: list[Callable[[float, float], None]] = []
     given: list[_Task] = []
+    loaded = not needed
+
+    def tell(said: Any) -> None:
+        nonlocal loaded
+        if said == _LOADED:
+            loaded = True
+        else:
+            told[-1](*said)
+
     outcomes = work_apart(
         partial(_work, folder, shown),
         iter(given.pop, None),
         prepare=partial(_load, *loading) if needed else None,
         stall_seconds=FaultSettings().stall_seconds,
-        tell=lambda said: told[-1](*said),
+        tell=tell,
     )
 
     def failed(task: _Task, title: str = "") -> str:
         with video_progress(title, quiet=quiet or not title) as on_progress:
             told.append(on_progress)
             given.append(task)
-            reason = printable(next(outcomes)[1].reason)
+            outcome = next(outcomes)[1]
+            if outcome.passing and not loaded:  # the process died: of the video or the model?
+                given.append(task._replace(model_first=True))
+                outcome = next(outcomes)[1]
+                if outcome.passing and not loaded:
+                    raise JobError(f"the model cannot be loaded: {outcome.reason}")
+            reason = printable(outcome.reason)
         return reason if not reason or str(task.path) in reason else f"{task.path}: {reason}"
 
     with closing(outcomes):
@@ -170,10 +189,11 @@ def _work(folder: ResultFolder, shown: Shown, task: _Task) -> None:
 
     source = source_of(task.path)
     try:
-        video = open_video(task.path)
+        video = task.path if task.model_first else open_video(task.path)
     finally:  # whatever the video is: a model that cannot be loaded ends the job
         if error := _proposer.exception():
             raise unready(error) from error
+        still_working(_LOADED)
     proposed = _proposer.result().propose(video, lambda *far: still_working(far))
     folder.put(result_of(proposed, task.path, folder.model, source))
 
