@@ -45,7 +45,7 @@ class EncodedVideo(NamedTuple):
     """What feature shards have of a video, and how many frames were decoded."""
 
     streams: dict[str, Float32]  # (T, C) each
-    facts: dict[str, NDArray[Any]]  # (T,) each: time and motion; and cuts (K, 2)
+    facts: dict[str, NDArray[Any]]  # (T,) each: time, motion and stillness; and cuts (K, 2)
     frame_count: int
 
 

@@ -107,13 +107,14 @@ class EncoderSettings(Checked):
     )
     batch_size: int = option(16, "snippets of one video in a batch", least=1, most=4096)
     precision: Precision = option(
-        "float32", "arithmetic of the networks; bfloat16 is twice as fast on CPUs that have it"
+        "float32",
+        "arithmetic of the networks; bfloat16: faster on CPUs that have it (docs/method.md)",
     )
     device: Device = option("auto", "auto, cpu or cuda; auto takes cuda if it is available")
     runtime: Literal["auto", "eager", "openvino"] = option(
         "auto",
-        "what computes the networks: eager (PyTorch), or openvino, faster on CPUs and in float32 "
-        "alone; auto takes openvino where it is installed and can",
+        "what computes the networks: eager (PyTorch), or openvino, faster on CPUs; auto takes "
+        "openvino where it is installed and can",
     )
 
     def __post_init__(self) -> None:

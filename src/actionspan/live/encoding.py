@@ -3,7 +3,7 @@
 The functions are those of the workflow: `compute_flow`, then the encoders of `TwoStream`. A message
 is four tensors: seconds of work so far, facts of motion, and the two streams, each first pixels and
 then features. A snippet is a message, and eager PyTorch computes it layer by layer: features differ
-from the workflow's by rounding.
+from the workflow's by rounding, and where only one of both takes a snippet for still.
 """
 
 import time
