@@ -5,7 +5,7 @@
 runs the three video stages with `features.encoders.runtime` eager and openvino in turn, with
 start-up, and prints wall and CPU seconds of each stage, medians over the repeats, how many times as
 fast the second is, paired, and the largest difference of features. `--old SRC` takes the sources of
-another version in place of eager. A process has one thread and, in turn, a core of its own.
+another version in place of eager, `--precision` changes the second. A process has one thread and, in turn, a core of its own.
 """
 
 import argparse
@@ -73,11 +73,13 @@ def main() -> None:
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--old", type=Path, help="src of another version, in place of eager")
+    parser.add_argument("--precision", default="float32", help="of the second")
     arguments = parser.parse_args()
     videos = [probe_video(path.resolve()) for path in sorted(arguments.videos)]
     seconds = sum(video.duration_seconds for video in videos)
     eager = [] if arguments.old else ["--runtime", "eager"]
-    ways = [(eager, arguments.old), (["--runtime", "auto"], None)]
+    new = ["--runtime", "auto", "--precision", arguments.precision]
+    ways = [(eager, arguments.old), (new, None)]
     made: list[dict[str, np.ndarray]] = [{}, {}]
     times: list[list[np.ndarray]] = [[], []]
     with tempfile.TemporaryDirectory() as name:
