@@ -5,7 +5,8 @@
 runs the three video stages with `features.encoders.runtime` eager and openvino in turn, with
 start-up, and prints wall and CPU seconds of each stage, medians over the repeats, how many times as
 fast the second is, paired, and the largest difference of features. `--old SRC` takes the sources of
-another version in place of eager, `--precision` changes the second. A process has one thread and, in turn, a core of its own.
+another version in place of eager, `--precision` changes the second. A process has one thread and,
+in turn, a core of its own.
 """
 
 import argparse
