@@ -5,7 +5,6 @@ import os
 import re
 from argparse import ArgumentParser
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
@@ -14,6 +13,7 @@ from actionspan.errors import InputError
 from actionspan.propose.command import add_arguments
 from actionspan.propose.page import write_result_page
 from actionspan.propose.results import Result, ResultFolder, Shown
+from actionspan.running.apart import Outcome
 from actionspan.video.playable import why_not_playable
 from video.numbered import encode
 
@@ -128,9 +128,9 @@ def here(work, items, **_: object):
     for number, item in enumerate(items):
         try:
             work(item)
-            yield number, SimpleNamespace(reason="")
+            yield number, Outcome(None)
         except InputError as error:
-            yield number, SimpleNamespace(reason=str(error))
+            yield number, Outcome(None, str(error))
 
 
 def test_a_video_that_browsers_do_not_play_is_copied(tmp_path, monkeypatch, capsys):
