@@ -70,7 +70,7 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any], dict[str, Any]]] = {
         {**SMALL, "batch_size": 4},
     ),
     "stacked flow with a histogram, other networks": (
-        {"stack": 2, "snippet_frames": 4, "short_side": 40},
+        {"stack": 2, "snippet_frames": 4, "short_side": 40, "mover_side": 0},
         {"algorithm": "farneback", "bound": 10.0},
         {**SMALL, "batch_size": 3, "flow_encoder": "bn_inception", "flow_weights": "bn"}
         | {"flow_histogram": True, "crop": "centre", "mover": False},

@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 from actionspan.arrays import Float32, Int64, UInt8
 
 _BLOCK = 8  # pixels a side
-_DEVIATIONS = 8.0  # of noise, that a block may change by
-_LEAST, _MOST = 2.0, 4.0  # levels of 255, between which the bar lies
+_DEVIATIONS = 12.0  # of noise, that a block may change by: that of coded pictures has outliers
+_LEAST, _MOST = 2.0, 6.0  # levels of 255, between which the bar lies
 _LIGHT = 2.0  # levels that all blocks may change by
 _REMEMBERED = 64  # snippets
 _QUIETER = 0.25
