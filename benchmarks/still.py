@@ -3,7 +3,7 @@ r"""What still footage costs, and how far its features are from those that would
     python benchmarks/still.py rooms/videos/*.mp4
     python benchmarks/still.py --hour rooms/videos/20200629_140714.mp4
 
-Each video is encoded in one pass on one thread, as `propose` does it, with `video.still` and
+Each video is encoded in one pass on one thread, as `propose` does it, with `video.frames.still` and
 without, in turns. A row has how much of it is still, the seconds of the clock and of the CPU both
 ways, the speed with it as a multiple of real time, and, for each stream, the root mean square
 difference of features that stand for others: the median and the largest, in units of the median

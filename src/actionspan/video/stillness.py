@@ -2,9 +2,11 @@
 
 Pictures are compared by the means of blocks, of which a movement changes a few much and noise each
 a little: a mean over the picture would hide someone who is far away. What a block may change by
-follows the noise of the video, which the median block tells wherever less than half of the picture
-moves; the quieter quarter of the last snippets counts, so that a moving camera is not taken for
-noise. Slow light and flicker change all blocks alike and are allowed within bounds.
+follows the noise of the video. That is what all but a hundredth of the blocks change by from one
+snippet to the next (in coded pictures most blocks may not change at all, and a few do), where it
+changes little: the quieter quarter of the last snippets counts, and a camera that moves is not
+taken for noise beyond a bound. Slow light and flicker change all blocks alike and are allowed
+within bounds.
 
 A snippet is still if its frames do not differ, nor did those of the last that was not still, and
 its pictures do not differ from that one's. So changes that are too slow to be seen from one snippet
@@ -23,12 +25,12 @@ from numpy.typing import NDArray
 from actionspan.arrays import Float32, Int64, UInt8
 
 _BLOCK = 8  # pixels a side
-_DEVIATIONS = 12.0  # of noise, that a block may change by: that of coded pictures has outliers
+_TIMES = 3.0  # the noise, that a block may change by
+_NOISE = 0.99  # quantile of what blocks change by
 _LEAST, _MOST = 2.0, 6.0  # levels of 255, between which the bar lies
 _LIGHT = 2.0  # levels that all blocks may change by
 _REMEMBERED = 64  # snippets
 _QUIETER = 0.25
-_NORMAL = 1.4826  # deviations of a normal distribution, a median of absolute differences
 
 
 STILL = "still"
@@ -56,10 +58,10 @@ class StillFinder:
         if self._before is not None:
             difference = views[0] - self._before
             away = np.abs(difference - np.median(difference))
-            self._noise.append(_NORMAL * float(np.median(away)))
+            self._noise.append(float(np.quantile(away, _NOISE)))
         self._before = views[0]
         noise = float(np.quantile(self._noise, _QUIETER)) if self._noise else 0.0
-        bar = min(max(_DEVIATIONS * noise, _LEAST), _MOST)
+        bar = min(max(_TIMES * noise, _LEAST), _MOST)
         calm = all(_same(*pair, bar) for pair in pairwise(map(_means, gray)))
         if calm and self._calm and all(map(_same, self._reference, views, [bar] * len(views))):
             return True
