@@ -6,8 +6,8 @@ r"""What still footage costs, and how far its features are from those that would
 Each video is encoded in one pass on one thread, as `propose` does it, with `video.frames.still` and
 without, in turns. A row has how much of it is still, the seconds of the clock and of the CPU both
 ways, the speed with it as a multiple of real time, and, for each stream, the root mean square
-difference of features that stand for others: the median and the largest, in units of the median
-difference of neighbouring snippets.
+difference of features that stand for others, in percent of their size: the median, the largest,
+and for comparison the median difference of neighbouring snippets.
 
 With `--hour` the video is its longest still stretch, forwards and backwards, for an hour: the
 pictures have the real noise of their sensor.
@@ -74,9 +74,10 @@ def measured(path: Path, encoders: dict[str, VideoEncoder], repeats: int) -> lis
     cells += [f"{cpu[0] / cpu[1]:.2f}", f"{length / wall[1]:.1f}"]
     for stream in STREAMS:
         own, stands = made["whole"].streams[stream], made["still"].streams[stream]
-        neighbours = median(rms(own[1:] - own[:-1]))
-        away = rms((own - stands)[still]) / neighbours if still.any() else np.zeros(1)
-        cells.append(f"{np.median(away):.2f}, {away.max():.2f}")
+        size = median(rms(own)) / 100
+        away = rms((own - stands)[still]) / size if still.any() else np.zeros(1)
+        beside = median(rms(own[1:] - own[:-1])) / size
+        cells.append(f"{np.median(away):.1f}, {away.max():.1f}, {beside:.1f}")
     return cells
 
 
