@@ -178,6 +178,8 @@ def test_two_objects_of_results_are_named(tmp_path):
     [
         ('{"score": 1, "segment": [NaN, 2]}', "video 'v', proposal 2: .*not finite"),
         ('{"score": NaN, "segment": [1, 2]}', "video 'v', proposal 2: .*not finite"),
+        ('{"score": 1e999, "segment": [1, 2]}', "video 'v', proposal 2: .*not finite"),
+        ('{"score": 1, "segment": [-1e999, 2]}', "video 'v', proposal 2: .*not finite"),
         ('{"score": null, "segment": [1, 2]}', "video 'v', proposal 2: not of the form"),
         ('{"score": 1, "segment": [3, 2]}', "video 'v', proposal 2: .*start is after end"),
         ('{"segment": [1, 2]}', "video 'v', proposal 2: not of the form"),

@@ -182,3 +182,11 @@ def test_processes_that_write_at_once_leave_a_whole_file(folder):
         assert read_cached("a") is not None
     assert [writer.returncode for writer in writers] == [0, 0]
     assert [path.name for path in folder.iterdir()] == ["a.kept"]
+
+
+def test_what_is_larger_than_half_of_all_is_not_kept_and_moves_nothing_out(folder, monkeypatch):
+    monkeypatch.setattr(cache, "_MOST", 4 * (len(CONTENT) + 32))
+    write_cached("a", CONTENT)
+    write_cached("b", 5 * CONTENT)
+    assert read_cached("b") is None
+    assert read_cached("a") == CONTENT

@@ -4,9 +4,12 @@ import io
 import json
 import threading
 import time
+from collections import deque
 from dataclasses import replace
 from fractions import Fraction
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 from torch import nn
 
@@ -15,8 +18,10 @@ from actionspan.files.checksums import fingerprint
 from actionspan.live import frames, play
 from actionspan.live.outputs import ACTIONNESS, EVENTS, PROPOSALS
 from actionspan.live.progress import STATE_FILE
+from actionspan.live.reading import Arrived
+from actionspan.live.run import Stream
 from actionspan.video.decode import read_frames
-from actionspan.video.snippets import snippets
+from actionspan.video.snippets import Snippet, snippets
 from live.fakes import CUTTING, EVERY, Brightness, FakeProposer, Passing, player, run_stream
 from live.vtt import cues
 from video.numbered import encode, mostly_still
@@ -123,6 +128,24 @@ def test_a_still_snippet_is_not_computed_again(tmp_path):
         for before, own, still in zip(seen, seen[1:], flags[1:], strict=False)
         if still
     )
+
+
+def test_a_still_snippet_is_computed_where_its_like_was_dropped():
+    """As a camera's are that is too fast: then the last that was computed shows something else."""
+    first, dropped, last = (np.full((8, 8, 3), value, np.uint8) for value in (0, 100, 200))
+    given = [(first, False), (first, True), (dropped, True), (dropped, True), (last, False)]
+    submitted = []
+    stream = SimpleNamespace(_missed=None, _shown=None, _in_flight=deque(), _submitted=0)
+    for number, (rgb, still) in enumerate(given):
+        snippet = Snippet(rgb, np.zeros((2, 8, 8), np.uint8), number / 5, still=still)
+        arrived = Arrived(
+            number=number, snippet=snippet, after=None, centre_arrived=0.0, arrived=0.0
+        )
+        pipeline = SimpleNamespace(submit=lambda _, number=number: submitted.append(number))
+        Stream._submit(stream, pipeline, arrived)
+    assert submitted == [0, 2, 4]
+    assert [again for _, again in stream._in_flight] == [False, True, False, True, False]
+    assert stream._submitted == 3
 
 
 class Stopper(io.StringIO):
