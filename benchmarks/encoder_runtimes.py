@@ -111,6 +111,11 @@ def main() -> None:
     difference = max(np.abs(made[0][key] - made[1][key]).max() for key in made[0])
     largest = max(np.abs(each).max() for each in made[0].values())
     print(f"largest difference of features {difference:.1e}, largest feature {largest:.1f}")
+    for stream in ("rgb", "flow"):
+        keys = [key for key in made[0] if key.endswith(f"/{stream}")]
+        away = sum(((made[0][key] - made[1][key]) ** 2).sum() for key in keys)
+        size = sum((made[0][key] ** 2).sum() for key in keys)
+        print(f"{stream}: {100 * np.sqrt(away / size):.1f} % off (root mean square)")
 
 
 if __name__ == "__main__":

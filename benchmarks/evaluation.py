@@ -1,10 +1,12 @@
 """How long scoring takes: reading and scoring a proposals file as large as ActivityNet's.
 
-    python benchmarks/evaluation.py [--videos 4728] [--proposals 100]
+    python benchmarks/evaluation.py [--videos 4728] [--proposals 100] [--inputs FOLDER]
 
 Writes random ground truth and proposals to a temporary folder, scores them by the commands that
 users call, each in a process of its own, and prints one line a command: `actionspan score` by each
-protocol, and `actionspan evaluation evaluate`, which does all three and bootstraps AUC.
+protocol, and `actionspan evaluation evaluate`, which does all three and bootstraps AUC; then what
+reading the proposals takes in this process, and `json.load` of the same file. With `--inputs` the
+files are written there, and nothing is measured.
 """
 
 import argparse
@@ -18,6 +20,7 @@ from pathlib import Path
 
 import numpy as np
 
+from actionspan.evaluation.files import read_proposals
 from actionspan.proposals.segments import result_rows, write_proposals
 
 
@@ -63,12 +66,23 @@ def measure(folder: Path, words: str) -> tuple[float, float]:
     return time.perf_counter() - started, usage.ru_maxrss / 1024
 
 
+def load(path: Path) -> object:
+    """Read a file as the standard library does."""
+    with path.open(encoding="utf-8") as file:
+        return json.load(file)
+
+
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--videos", type=int, default=4728)
     parser.add_argument("--proposals", type=int, default=100, help="a video")
+    parser.add_argument("--inputs", type=Path, help="a folder for what commands read")
     arguments = parser.parse_args()
+    if arguments.inputs:
+        arguments.inputs.mkdir(parents=True, exist_ok=True)
+        write_input(arguments.inputs, arguments.videos, arguments.proposals)
+        return
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         write_input(folder, arguments.videos, arguments.proposals)
@@ -80,6 +94,10 @@ def main() -> None:
             print(
                 f"{title}\t{arguments.videos}\t{total}\t{size:.0f}\t{seconds:.2f}\t{megabytes:.0f}"
             )
+        for name, read in (("json.load", load), ("reading", read_proposals)):
+            begun = time.process_time()
+            read(folder / "proposals.json")
+            print(f"{name}: {time.process_time() - begun:.2f} CPU seconds")
 
 
 if __name__ == "__main__":

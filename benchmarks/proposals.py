@@ -1,10 +1,12 @@
 """How long proposals take: PGM → BSP → PEM → Soft-NMS on as many videos as ActivityNet validates.
 
-    python benchmarks/proposals.py [--videos 4728]
+    python benchmarks/proposals.py [--videos 4728] [--inputs FOLDER]
 
 Writes random probabilities to a temporary folder and prints two tables: the seconds of each part,
-called on arrays one video at a time, and the seconds and peak memory of the two commands users
-call, each in a process of its own, with reading, writing and start-up. Everything runs on one core.
+called on arrays one video at a time (Soft-NMS: on sixteen), and the seconds and peak memory of the
+two commands users call, each in a process of its own, with reading, writing and start-up.
+Everything runs on one core. With `--inputs` the probabilities and an evaluator are written there,
+and nothing is measured.
 """
 
 import argparse
@@ -21,8 +23,9 @@ import numpy as np
 import torch
 
 from actionspan.files.storage import create_h5
-from actionspan.proposals import bsp_features, generate_candidates, soft_nms
+from actionspan.proposals import bsp_features, generate_candidates
 from actionspan.proposals.evaluator import ProposalEvaluator, save_evaluator
+from actionspan.proposals.suppression import TOGETHER, soft_nms_of_many
 
 PARTS = ("PGM", "BSP", "PEM", "Soft-NMS")
 
@@ -53,7 +56,8 @@ def time_parts(videos: int) -> tuple[dict[str, float], int]:
         yield
         seconds[part] += time.perf_counter() - started
 
-    for _ in range(videos):
+    scored: list[tuple[np.ndarray, np.ndarray, float]] = []
+    for number in range(1, videos + 1):
         probabilities = generator.random((100, 3), dtype=np.float32)
         with clock("PGM"):
             segments, scores = generate_candidates(probabilities)
@@ -61,9 +65,12 @@ def time_parts(videos: int) -> tuple[dict[str, float], int]:
             features = bsp_features(probabilities[:, 1], segments)
         with clock("PEM"):
             iou = evaluator.evaluate(features)
-        with clock("Soft-NMS"):
-            soft_nms(segments, scores[:, 0] * scores[:, 1] * iou)
         candidates += len(segments)
+        scored.append((segments, scores[:, 0] * scores[:, 1] * iou, 1.0))
+        if len(scored) == TOGETHER or number == videos:
+            with clock("Soft-NMS"):
+                soft_nms_of_many(scored)
+            scored = []
     return seconds, candidates
 
 
@@ -87,7 +94,13 @@ def main() -> None:
     """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--videos", type=int, default=4728)
-    videos = parser.parse_args().videos
+    parser.add_argument("--inputs", type=Path, help="a folder for what commands read")
+    arguments = parser.parse_args()
+    videos = arguments.videos
+    if arguments.inputs:
+        arguments.inputs.mkdir(parents=True, exist_ok=True)
+        write_input(arguments.inputs, videos)
+        return
     torch.set_num_threads(1)
     seconds, candidates = time_parts(videos)
     seconds["all"] = sum(seconds.values())
