@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from actionspan.arrays import Float32, UInt8
+from actionspan.arrays import Float32, Mask, UInt8
 from actionspan.errors import InputError
 from actionspan.features.clips import ClipEncoder, read_clips
 from actionspan.features.encoders import (
@@ -35,7 +35,7 @@ from actionspan.settings import to_json
 from actionspan.video.earlier import FEATURES, Made, read_made
 from actionspan.video.jpegs import JpegPictures, read_pictures
 from actionspan.video.settings import CUTS
-from actionspan.video.stillness import STILL, Mask, own_rows
+from actionspan.video.stillness import STILL, own_rows
 
 COPIED = ("time", "frame_difference", "flow_magnitude", STILL)
 # snippets: (B, H, W, 3) centre frames, (B, 2L, h, w) coded flow, (B, side, side, 3) what moves

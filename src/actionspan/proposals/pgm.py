@@ -17,9 +17,9 @@ with bins of zero, so that it falls linearly to zero over the bin beyond each en
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from actionspan.arrays import Float32, Float64, Int64
+from actionspan.arrays import Float32, Float64, Int64, Mask
 from actionspan.proposals.settings import CandidateSettings
 from actionspan.temporal.labels import ACTIONNESS, END, START
 from actionspan.temporal.probabilities import Prediction
@@ -55,9 +55,6 @@ def bsp_features(actionness: ArrayLike, segments: ArrayLike) -> Float32:
         position += padded.take(before)
         total += position
     return (total / len(PLACES)).astype(np.float32)
-
-
-Mask = NDArray[np.bool_]
 
 
 def boundary_bins(probability: ArrayLike, peak_ratio: float) -> Mask:

@@ -20,7 +20,7 @@ import cv2
 import h5py
 import numpy as np
 
-from actionspan.arrays import Float32, Float64, UInt8
+from actionspan.arrays import Float32, Float64, Mask, UInt8
 from actionspan.dataset.settings import LimitSettings
 from actionspan.dataset.tables import Video
 from actionspan.errors import InputError
@@ -34,7 +34,7 @@ from actionspan.video.decode import Frame, fitted_size, read_frames, resized
 from actionspan.video.movers import SMALLEST_SHARE, squares
 from actionspan.video.optical_flow import compute_flow
 from actionspan.video.settings import CUTS, FlowSettings, FrameSettings
-from actionspan.video.stillness import STILL, Mask, StillFinder, own_rows
+from actionspan.video.stillness import STILL, StillFinder, own_rows
 
 _BLOCK = 16  # snippets or frames written at once: memory does not grow with the video
 _ROUNDING = 1e-6  # seconds: times this close are the same

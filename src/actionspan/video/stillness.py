@@ -20,9 +20,8 @@ from typing import Any
 
 import cv2
 import numpy as np
-from numpy.typing import NDArray
 
-from actionspan.arrays import Float32, Int64, UInt8
+from actionspan.arrays import Float32, Int64, Mask, UInt8
 
 _BLOCK = 8  # pixels a side
 _TIMES = 3.0  # the noise, that a block may change by
@@ -35,7 +34,6 @@ _QUIETER = 0.25
 
 STILL = "still"
 """The name of which snippets are still, in files and among a video's facts."""
-Mask = NDArray[np.bool_]
 
 
 class StillFinder:
