@@ -42,9 +42,8 @@ from actionspan.temporal.settings import ON_SEQUENCES
 
 # Only storage and the prefix of a module read the mark, which takes 2 kB a file.
 is_main = workflow.modifier.is_main_snakefile()
-files = Storage(
-    storage, None if is_main and not storage.default_storage_provider else local
-)
+unmarked = is_main and not storage.default_storage_provider
+files = Storage(storage, None if unmarked else local)
 begin_run(main=workflow.is_main_process)
 start_this_python()
 if workflow.is_main_process and is_main:
