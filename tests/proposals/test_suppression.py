@@ -105,6 +105,34 @@ def test_videos_beside_each_other_change_nothing(videos, settings):
         assert scores.tolist() == its_scores
 
 
+@given(
+    st.randoms(use_true_random=False),
+    st.sampled_from([0.1, 1.0, 2.0]),
+    st.sampled_from([0.1, 1.0]),
+    st.sampled_from([1, 2, 7, 45]),
+    SETTINGS,
+)
+def test_long_lists_are_taken_as_short_ones(random, width, spread, keep, setting):
+    """45 are more steps than arrays stay as they are."""
+    tables = []
+    for count in (0, 3, 30, 80):
+        start = np.array([random.uniform(0, 2 - width) for _ in range(count)]).round(1)
+        scores = np.array([1 - spread * random.random() for _ in range(count)]).round(2)
+        tables.append((np.stack([start, start + width], axis=1), scores))
+    settings = replace(setting, keep=keep)
+    many = soft_nms_of_many([(*table, 2.0) for table in tables], settings)
+    for table, (kept, scores) in zip(tables, many, strict=True):
+        assert (kept.tolist(), scores.tolist()) == one_by_one(*table, settings, 2.0)
+
+
+@pytest.mark.parametrize("keep", [2, 40])
+def test_what_was_given_up_as_too_low_is_taken_after_all(keep):
+    crowd = [(0.0, 1.0, 0.9 - 1e-5 * place) for place in range(12 * keep)]
+    far = [(1 + place / 50, 1 + (place + 1) / 50, 0.5) for place in range(keep - 1)]
+    found = run(crowd + far, SuppressionSettings(keep=keep), duration=2.0)
+    assert found == [crowd[0], *far]
+
+
 @given(ROWS, SETTINGS)
 def test_equal_to_the_slow_one(rows, setting):
     slow = oracle.suppress(
