@@ -75,6 +75,21 @@ def test_equal_to_the_slow_one(actionness, segments):
     np.testing.assert_allclose(bsp_features(actionness, segments), slow, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize(("bins", "count"), [(1, 3), (2, 20), (100, 1001)])
+def test_equal_to_the_bit_to_each_finer_point_by_itself(bins, count):
+    rng = np.random.default_rng(bins)
+    actionness, segments = rng.random(bins), np.sort(rng.random((count, 2)), axis=1)
+    segments[:3] = [[0, 1], [0, 0.5 / bins], [1 - 0.5 / bins, 1]]
+    padded = np.concatenate([[0.0], actionness, [0.0, 0.0]])
+    start, end = (segments * bins + 0.5)[..., None].swapaxes(0, 1)
+    total = np.zeros((count, 32))
+    for places in PLACES:
+        place = np.clip(start + (end - start) * places, 0, bins + 1)
+        before = place.astype(int)
+        total += (place - before) * np.diff(padded)[before] + padded[before]
+    assert (bsp_features(actionness, segments) == (total / 4).astype(np.float32)).all()
+
+
 def test_a_candidate_does_not_depend_on_the_others():
     rng = np.random.default_rng(0)
     actionness = rng.random(100)

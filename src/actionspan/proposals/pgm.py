@@ -34,27 +34,38 @@ PLACES = np.concatenate(  # (4, 32): the finer samples, as a multiple of the len
     axis=1,
 )
 FEATURES = PLACES.shape[1]
+# Neighbouring grid points share the outer of their finer points, so that 99 of 128 are distinct.
+_OUTER, _ENDS = np.unique(PLACES[[0, 3]], return_inverse=True)  # (35,), and (2, 32) rows of it
+_POINTS = np.concatenate([_OUTER, PLACES[1], PLACES[2]])
+_BLOCK = 500  # segments at once, as their samples take the memory of 1,600 values each
 
 
 def bsp_features(actionness: ArrayLike, segments: ArrayLike) -> Float32:
     """Return (M, 32) samples of a video's actionness (T,) in and round segments (M, 2) in 0…1."""
     bins = np.asarray(actionness, np.float64)
-    padded = np.concatenate([[0.0], bins, [0.0, 0.0]])  # the last for the point on the right end
+    # zeros for what lies beyond the right end, and from the last on for what lies before the left
+    padded = np.concatenate([[0.0], bins, np.zeros(len(bins) + 4)])
     rise = np.diff(padded)
     within = np.asarray(segments, np.float64).reshape(-1, 2) * len(bins) + 0.5  # in padded bins
-    start = within[:, :1]
-    length = within[:, 1:] - start
-    total = np.zeros((len(within), FEATURES))
-    for places in PLACES:
+    start = within[:, 0]
+    length = within[:, 1] - start
+    features = np.empty((len(within), FEATURES), np.float32)
+    for first in range(0, len(within), _BLOCK):
+        block = slice(first, first + _BLOCK)
         # interpolate between the bins before and after, in place
-        position = start + length * places  # (M, 32)
-        np.clip(position, 0, len(bins) + 1, out=position)
-        before = position.astype(np.intp)
-        position -= before
+        position = length[block] * _POINTS[:, None]  # (99, block)
+        position += start[block]
+        whole = np.floor(position)
+        before = whole.astype(np.intp)
+        position -= whole
         position *= rise.take(before)
         position += padded.take(before)
-        total += position
-    return (total / len(PLACES)).astype(np.float32)
+        outer, *inner = np.split(position, [len(_OUTER), len(_OUTER) + FEATURES])
+        total = outer[_ENDS[0]]
+        for each in (*inner, outer[_ENDS[1]]):
+            total += each
+        features[block] = (total / len(PLACES)).T
+    return features
 
 
 def boundary_bins(probability: ArrayLike, peak_ratio: float) -> Mask:
@@ -128,12 +139,13 @@ def generate_candidates(
     if settings.longest:
         allowed &= length <= settings.longest
     first, last = allowed.nonzero()  # in order of start, then end
-    pairs = np.stack([starts[first], ends[last]], axis=1)  # (pairs, 2)
     # keep the best
-    scores = np.stack([values[pairs[:, 0], START], values[pairs[:, 1], END]], axis=1)
+    p_start, p_end = values[starts, START], values[ends, END]
     # The float64 product of two float32 values is exact, so that ties are real ties.
-    best = np.argsort(-scores[:, 0] * scores[:, 1], kind="stable")[: settings.candidates]
-    return (pairs[best] + 0.5) / len(values), scores[best]
+    best = np.argsort(-p_start[first] * p_end[last], kind="stable")[: settings.candidates]
+    first, last = first[best], last[best]
+    segments = (np.stack([starts[first], ends[last]], axis=1) + 0.5) / len(values)
+    return segments, np.stack([p_start[first], p_end[last]], axis=1)
 
 
 @dataclass(frozen=True, kw_only=True)
