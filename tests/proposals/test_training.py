@@ -13,8 +13,14 @@ from actionspan.errors import InputError
 from actionspan.files import scratch as scratch_module
 from actionspan.proposals import ProposalEvaluator
 from actionspan.proposals import examples as sampling_module
-from actionspan.proposals.evaluator import load_evaluator, save_evaluator
+from actionspan.proposals.evaluator import (
+    load_evaluator,
+    rank_all,
+    rank_candidates,
+    save_evaluator,
+)
 from actionspan.proposals.examples import Examples, balanced_sample, best_overlap, sampling_rates
+from actionspan.proposals.pgm import Candidates
 from actionspan.proposals.settings import EvaluatorSettings
 from actionspan.proposals.training import train_evaluator, weighted_loss
 
@@ -299,3 +305,29 @@ def test_settings_say_what_is_wrong(name, value):
         ValueError, match=f"(^{name} {value}|low_threshold 0.2): .*(from|at least|above|at most) "
     ):
         EvaluatorSettings(**{name: value})
+
+
+def test_many_videos_are_ranked_on_one_thread_as_each_alone():
+    evaluator, seen, rng = ProposalEvaluator(hidden=5), [], np.random.default_rng(0)
+    evaluator.register_forward_pre_hook(
+        lambda *_: seen.append((torch.get_num_threads(), torch.is_inference_mode_enabled()))
+    )
+    videos = [
+        Candidates(
+            segments=np.sort(rng.random((count, 2), dtype=np.float32), axis=1),
+            scores=rng.random((count, 2), dtype=np.float32),
+            features=rng.random((count, 32), dtype=np.float32),
+        )
+        for count in (3, 0, 40)
+    ]
+    threads = torch.get_num_threads()
+    torch.set_num_threads(2)
+    ranked = rank_all([(video, 9.0) for video in videos], evaluator)
+    assert torch.get_num_threads() == 2
+    torch.set_num_threads(threads)
+    assert seen == [(1, True)] * 3
+    for video, (segments, scores) in zip(videos, ranked, strict=True):
+        alone, its_scores = rank_candidates(video, 9.0, evaluator)
+        assert (segments == alone).all()
+        assert (scores == its_scores).all()
+        assert (scores <= evaluator.evaluate_candidates(video).max(initial=0)).all()
