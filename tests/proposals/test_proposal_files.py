@@ -3,6 +3,8 @@
 import csv
 import json
 import tracemalloc
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import pytest
@@ -236,3 +238,19 @@ def test_an_event_of_unknown_chance_has_a_rank_and_no_score(tmp_path):
     table = list(csv.DictReader((tmp_path / "p.csv").open()))
     assert [(row["rank"], row["score"]) for row in table] == [("1", ""), ("2", "")]
     assert read_proposals(tmp_path / "p.json") == {"a": rows}
+
+
+@given(
+    st.lists(
+        st.integers(0, 9)
+        | st.sampled_from([8.0, -0.0, 0.0005, 1.0005, 2.5, 1e15, 1e16 + 2, 1e23])
+        | st.floats(-99, 9e15)
+    )
+)
+def test_times_are_written_as_they_are_rounded(times):
+    given_rows = [{"score": 0.5, "segment": [time, time]} for time in times]
+    with TemporaryDirectory() as folder:
+        write_proposals([("a", given_rows)], Path(folder, "p.json"), Path(folder, "p.csv"))
+        found = Path(folder, "p.csv").read_text().splitlines()[1:]
+    cells = [str(round(time, 3)) for time in times]
+    assert found == [f"a,{rank},{cell},{cell},0.5" for rank, cell in enumerate(cells, start=1)]

@@ -122,18 +122,27 @@ def proposal_files(
             if table is None:
                 return
             name, rate = safe_cell(video_id), None if rates is None else rates.get(video_id)
+            lines = []
             for rank, row in enumerate(rows, start=1):
                 score = "" if "rank" in row else f"{row['score']:.6g}"
-                times = [round(seconds, 3) for seconds in row["segment"]]
-                cells: list[object] = [name, rank, *times, score]
+                cells: list[object] = [name, rank, *map(_milliseconds, row["segment"]), score]
                 if labelled:
                     cells += [safe_cell(row["label"]), f"{row['label_score']:.6g}"]
                 if rates is not None:
                     cells += frames_of(row["segment"], rate) if rate else ("", "")
-                table.writerow(cells)
+                lines.append(cells)
+            table.writerows(lines)
 
         yield write
         file.write('\n}, "external_data": {}}\n')
+
+
+def _milliseconds(seconds: float) -> str:
+    """Return `str(round(seconds, 3))`, which converts a float three times."""
+    if not isinstance(seconds, float) or abs(seconds) >= 1e12:  # more digits than it holds
+        return str(round(seconds, 3))
+    text = f"{seconds:.3f}".rstrip("0")
+    return f"{text}0" if text.endswith(".") else text
 
 
 def frames_of(segment: Sequence[float], rate: float) -> tuple[int, int]:
