@@ -142,7 +142,12 @@ def generate_candidates(
     # keep the best
     p_start, p_end = values[starts, START], values[ends, END]
     # The float64 product of two float32 values is exact, so that ties are real ties.
-    best = np.argsort(-p_start[first] * p_end[last], kind="stable")[: settings.candidates]
+    product = p_start[first] * p_end[last]
+    if settings.candidates < len(product):  # choosing the values is faster than sorting all
+        least = np.partition(product, -settings.candidates)[-settings.candidates]
+        likely = product >= least
+        first, last, product = first[likely], last[likely], product[likely]
+    best = np.argsort(-product, kind="stable")[: settings.candidates]
     first, last = first[best], last[best]
     segments = (np.stack([starts[first], ends[last]], axis=1) + 0.5) / len(values)
     return segments, np.stack([p_start[first], p_end[last]], axis=1)
