@@ -3,7 +3,7 @@
     python benchmarks/proposals.py [--videos 4728] [--inputs FOLDER]
 
 Writes random probabilities to a temporary folder and prints two tables: the seconds of each part,
-called on arrays one video at a time (Soft-NMS: on sixteen), and the seconds and peak memory of the
+called on arrays one video at a time (Soft-NMS: on many), and the seconds and peak memory of the
 two commands users call, each in a process of its own, with reading, writing and start-up.
 Everything runs on one core. With `--inputs` the probabilities and an evaluator are written there,
 and nothing is measured.
