@@ -3,6 +3,7 @@
 import csv
 import json
 import math
+import os
 import platform
 import subprocess
 import sys
@@ -383,6 +384,34 @@ def test_killed_at_random_moments_it_ends_with_the_same_bits(toy, tmp_path):
     assert int(done.stdout) >= 4
     assert same_files(whole, killed)
     assert len(read_log(killed)) == 120
+
+
+LENGTHS = """
+import resource
+import sys
+from pathlib import Path
+import torch
+from actionspan.temporal.settings import TemporalSettings
+from actionspan.temporal.training import train
+
+features, annotations, out = map(Path, sys.argv[1:])
+train(features, annotations, "mtn", TemporalSettings(hidden=8, epochs=1), out)
+torch.set_num_threads(1)
+layer = torch.nn.Conv1d(640, 640, 3, dilation=4, groups=10)
+for number in range(80):
+    if number == 20:
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    layer(torch.ones(1, 640, 2000 + number, requires_grad=True)).sum().backward()
+print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024)
+"""
+
+
+@pytest.mark.full
+def test_each_length_of_a_batch_does_not_cost_memory_for_ever(toy, tmp_path):
+    command = [sys.executable, "-c", LENGTHS, toy.features, toy.annotations, tmp_path]
+    environment = {name: value for name, value in os.environ.items() if "ONEDNN" not in name}
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+    assert int(done.stdout.splitlines()[-1]) < 240  # MiB; 500 where all kernels are kept
 
 
 def test_a_loss_that_is_no_number_is_one_line(toy, tmp_path):
