@@ -61,7 +61,8 @@ def test_what_comes_before_the_networks_are_ready_is_a_gap(video, tmp_path):
     assert gap["from"] < 1.0
     assert gap["to"] == first["seconds"]
     assert gap["dropped"] == first["snippet"] > 1
-    assert gap["reason"] in ("slow", "lost")  # a busy camera may hang up meanwhile
+    # on a busy machine it may have to be called again before
+    assert gap["reason"] == ("slow" if camera.connections == 1 else "lost")
 
 
 def test_networks_do_their_first_work_before_a_camera_is_called(video, tmp_path):
