@@ -33,7 +33,8 @@ from actionspan.temporal.settings import ON_SEQUENCES, SEQUENCES
 ROOT = Path(__file__).parents[1]
 COLUMNS = ("AR@1", "AR@10", "AR@100")
 BASELINES = ("random", "sliding", "difference", "cuts")
-READER = ("events a video", "precision", "recall", "found in the first five", "calibration error")
+SHARES = ("events a video", "precision", "recall", "found in the first five")
+READER = (*SHARES, "calibration error", "ranking")
 
 
 def flags(section: dict[str, Any], *keys: str) -> list[str]:
@@ -95,7 +96,7 @@ def read(out: Path, annotations: Path, config: dict[str, Any]) -> dict[str, floa
     events = json.loads((out / "reader.json").read_text())["lists"]["events"]
     shares = events["precision"], events["recall"], events["first"]["5"]["recall"]
     percent = [None if share is None else 100 * share for share in shares]
-    values = events["per_video"], *percent, events["calibration_error"]
+    values = events["per_video"], *percent, events["calibration_error"], events["ranking"]
     return dict(zip(READER, values, strict=True))
 
 

@@ -16,9 +16,11 @@ smaller.
 
 Prints a Markdown table a set: mean ± deviation over seeds, the bootstrap interval over videos of
 the seeds' mean recall, and the paired difference in AUC to the default model, with its interval.
+Ranking is the area under the ROC curve of the chances, right or wrong, the mean over folds.
 """
 
 import argparse
+import json
 import shutil
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
@@ -196,8 +198,19 @@ def run(
         settings=EvaluationSettings(resamples=RESAMPLES),
     )
     reader = read(out, truth, config) if "events" in kinds else {}
+    if reader:  # the chances of two folds are by two models
+        order = [ranking(place) for place in places]
+        known = [share for share in order if share is not None]
+        reader["ranking"] = float(np.mean(known)) if known else None
     videos = {row[0]: (row[1], row[VIDEO_COLUMNS.index("AUC")]) for row in rows}
     return {**record, "reader": reader, "videos": [videos[name] for name in sorted(videos)]}
+
+
+def ranking(place: Path) -> float | None:
+    """Return the area under the ROC curve of a fold's chances, see `evaluation reader`."""
+    record = json.loads((place / "reader.json").read_text())
+    share: float | None = record["lists"]["events"]["ranking"]
+    return share
 
 
 def difference(records: Sequence[dict], reference: Sequence[dict]) -> str:
@@ -228,8 +241,8 @@ def row(name: str, records: Sequence[dict], reference: Sequence[dict] | None) ->
     low, high = np.mean([one["AUC_interval"] for one in records], axis=0)
     cells += [spread([one["AUC"] for one in records]), f"{low:.1f}–{high:.1f}"]
     cells.append(difference(records, reference) if reference else "")
-    *shares, error = ([one["reader"].get(key) for one in records] for key in READER)
-    cells += [*map(spread, shares), spread(error, 2)]
+    *shares, error, order = ([one["reader"].get(key) for one in records] for key in READER)
+    cells += [*map(spread, shares), spread(error, 2), spread(order, 2)]
     return f"| {name} | " + " | ".join(cells) + " |"
 
 

@@ -47,6 +47,8 @@ def test_figures_by_hand():
     # five bins of an event: (score, right) = (.4, 1) (.5, 0) (.6, 0) (.8, 0) (.9, 1)
     assert [row["right"] for row in judged["reliability"]] == [1, 0, 0, 0, 1]
     assert judged["calibration_error"] == pytest.approx((0.6 + 0.5 + 0.6 + 0.8 + 0.1) / 5)
+    # of six pairs of a right and a wrong one, .9 has the higher score in three, .4 in none
+    assert judged["ranking"] == pytest.approx(3 / 6)
 
 
 def test_nothing_shown_has_no_precision_and_finds_nothing():
@@ -54,14 +56,19 @@ def test_nothing_shown_has_no_precision_and_finds_nothing():
     assert (judged["videos_without"], judged["per_video"]) == (3, 0)
     assert judged["precision"] is None
     assert judged["first"]["5"]["recall"] == 0
-    assert (judged["repeats"], judged["calibration_error"]) == (None, None)
+    assert [judged[key] for key in ("repeats", "calibration_error", "ranking")] == [None] * 3
     assert judged["reliability"] == []
 
 
 def test_scores_beyond_1_are_no_chance_but_rank():
     judged = judge_list(ANNOTATIONS, {"a": [(0, 10, 7.0), (12, 14, 3.0)]})
-    assert judged["calibration_error"] is None
+    assert (judged["calibration_error"], judged["ranking"]) == (None, 1)
     assert judged["first"]["1"]["precision"] == 1
+
+
+def test_only_right_events_or_only_equal_scores_cannot_be_ranked():
+    assert judge_list(ANNOTATIONS, {"a": [(0, 10, 0.7)]})["ranking"] is None
+    assert judge_list(ANNOTATIONS, {"a": [(0, 10, 0.7), (12, 14, 0.7)]})["ranking"] == 0.5
 
 
 def test_a_repeat_shares_more_than_half_of_the_shorter_with_any_better_event():
@@ -195,6 +202,7 @@ def test_events_come_first_and_chapters_are_made_of_them(judge, tmp_path):
     page = (tmp_path / "out.md").read_text()
     assert "off by **0.500**" in page
     assert "so few events would be off by 0.4" in page
+    assert "higher score than a wrong one in **50.0 %** of their pairs" in page
     assert "| 0.75 – 0.75 | 1 | 0.75 | 100.0 % |" in page
 
 

@@ -88,6 +88,7 @@ def judge_list(annotations: Sequence[Annotation], lists: Mapping[str, ArrayLike]
         events of ranks 2 to 5 that repeat a better one, None where there is none.
         `calibration_error` is that of the score as the chance to be right, None where a score lies
         outside 0…1 or there is no event; the next is its mean if each score were that chance.
+        `ranking` is the area under the ROC curve of the scores, see `reliability.ranking`.
 
     Raises:
         ValueError: A row is reversed or not finite, there is no instance at all, or two ids of
@@ -117,6 +118,7 @@ def judge_list(annotations: Sequence[Annotation], lists: Mapping[str, ArrayLike]
         "repeats": float(repeated.mean()) if len(repeated) else None,
         "calibration_error": reliability.calibration_error(scored, bins, lambda row: row.first[0]),
         "calibration_error_of_exact_scores": reliability.error_by_luck(scored, bins),
+        "ranking": reliability.ranking(scored),
         "reliability": [
             {
                 "lowest": row.lowest,
@@ -188,6 +190,10 @@ def reader_markdown(record: Mapping[str, Any]) -> str:
             "error). If it were exactly that chance, so few events would be off by "
             f"{shown['calibration_error_of_exact_scores']:.3f}."
         )
+    if shown["ranking"] is not None:
+        higher = f"a higher score than a wrong one in **{percent(shown['ranking'])} %**"
+        curve = "of their pairs (the area under the ROC curve; 50 %: by luck)"
+        lines += ["", f"A right one has {higher} {curve}."]
     table = []
     for row in reversed(shown["reliability"]):
         scores = f"{row['lowest']:.3g} – {row['highest']:.3g}", f"{row['mean_score']:.3g}"

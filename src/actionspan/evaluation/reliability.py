@@ -188,6 +188,20 @@ def error_by_luck(scored: ScoredProposals, bins: Sequence[ScoreBin]) -> float | 
     return float(total / _DRAWS / len(scores))
 
 
+def ranking(scored: ScoredProposals) -> float | None:
+    """Return the area under the ROC curve of the scores: right, the first at 0.5, or wrong.
+
+    That is in how many pairs of both the right one has the higher score; equal ones count half.
+    None where all are right, or none is.
+    """
+    right = scored.first[:, 0]
+    pairs = int(right.sum()) * int((~right).sum())
+    if not pairs:
+        return None
+    lowest = right.sum() * (right.sum() + 1) / 2  # of the sum of ranks
+    return float((rankdata(scored.scores)[right].sum() - lowest) / pairs)
+
+
 def rank_correlation(one: ArrayLike, other: ArrayLike) -> float | None:
     """Return Spearman's rank correlation of two lists, equal values sharing their mean rank.
 
