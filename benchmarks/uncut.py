@@ -16,7 +16,8 @@ smaller.
 
 Prints a Markdown table a set: mean ± deviation over seeds, the bootstrap interval over videos of
 the seeds' mean recall, and the paired difference in AUC to the default model, with its interval.
-Ranking is the area under the ROC curve of the chances, right or wrong, the mean over folds.
+Ranking is in how many pairs of a right and a wrong event, of one fold, the right one has the higher
+chance (the area under the ROC curve).
 """
 
 import argparse
@@ -198,19 +199,26 @@ def run(
         settings=EvaluationSettings(resamples=RESAMPLES),
     )
     reader = read(out, truth, config) if "events" in kinds else {}
-    if reader:  # the chances of two folds are by two models
-        order = [ranking(place) for place in places]
-        known = [share for share in order if share is not None]
-        reader["ranking"] = float(np.mean(known)) if known else None
+    if reader:
+        reader["ranking"] = ranking([place / "reader.json" for place in places])
     videos = {row[0]: (row[1], row[VIDEO_COLUMNS.index("AUC")]) for row in rows}
     return {**record, "reader": reader, "videos": [videos[name] for name in sorted(videos)]}
 
 
-def ranking(place: Path) -> float | None:
-    """Return the area under the ROC curve of a fold's chances, see `evaluation reader`."""
-    record = json.loads((place / "reader.json").read_text())
-    share: float | None = record["lists"]["events"]["ranking"]
-    return share
+def ranking(readers: Sequence[Path]) -> float | None:
+    """Return how many pairs of a right and a wrong event of one fold the chances rank rightly.
+
+    Pairs of two folds do not count: their chances are by two models.
+    """
+    found, pairs = 0.0, 0.0
+    for path in readers:
+        record = json.loads(path.read_text())
+        events = record["lists"]["events"]
+        if events["ranking"] is not None:
+            share = events["precision"] * (1 - events["precision"])
+            own = share * (events["per_video"] * record["videos"]) ** 2
+            found, pairs = found + own * events["ranking"], pairs + own
+    return found / pairs if pairs else None
 
 
 def difference(records: Sequence[dict], reference: Sequence[dict]) -> str:
