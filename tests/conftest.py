@@ -18,6 +18,7 @@ from hypothesis import settings
 
 # A busy machine is no failure; a failing example can be repeated from what is printed.
 settings.register_profile("actionspan", deadline=None, print_blob=True)
+settings.register_profile("first tier", settings.get_profile("actionspan"), max_examples=40)
 settings.load_profile("actionspan")
 
 TESTS = Path(__file__).parent
@@ -119,6 +120,8 @@ def pytest_configure(config: pytest.Config) -> None:
     # A shell that starts the tests in the background has them ignore Ctrl-C, and all they start.
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    if is_first_tier(config):
+        settings.load_profile("first tier")
     if config.getoption("--write-durations") and not hasattr(config, "workerinput"):
         config.pluginmanager.register(Durations())
 

@@ -83,6 +83,7 @@ def test_flow_is_a_network_a_histogram_or_both(write_images, settings, tmp_path,
     }
 
 
+@pytest.mark.full
 def test_scores_are_one_value_a_class(write_images, settings, tmp_path):
     torch.save(BNInception(channels=4, classes=9).state_dict(), tmp_path / "flow.pth")
     frames, flow = write_images({"a": 2})
@@ -167,6 +168,7 @@ def test_the_command_runs_and_reports_a_mistake_in_one_line(write_images, tmp_pa
     assert "rgb_weights must name the checkpoint" in capsys.readouterr().err
 
 
+@pytest.mark.full
 def test_frames_without_squares_say_what_to_run(write_images, settings, tmp_path):
     frames, flow = write_images({"a": 2})
     with h5py.File(frames, "a") as file:

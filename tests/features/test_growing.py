@@ -96,6 +96,7 @@ def test_damaged_features_are_made_again(videos, tmp_path):
     assert in_one_pass(table, folder).read_bytes() == whole
 
 
+@pytest.mark.full
 def test_what_another_recipe_made_is_made_again(videos, tmp_path, capsys):
     folder = begin(tmp_path / "it")
     copy = tmp_path / "a.mp4"

@@ -84,6 +84,7 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any], dict[str, Any]]] = {
 }
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("case", "processes"),
     first_tier([(case, 1) for case in CASES] + [(next(iter(CASES)), 2)], ("clips", 1)),

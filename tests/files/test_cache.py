@@ -174,6 +174,7 @@ for _ in range(100):
 """
 
 
+@pytest.mark.full
 def test_processes_that_write_at_once_leave_a_whole_file(folder):
     write_cached("a", b"x")
     commands = [[sys.executable, "-c", WRITER, word] for word in "xy"]

@@ -97,6 +97,7 @@ def _by_definition(head, seen):
     return head.dense(head.norm(steps))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", HEADS)
 def test_a_head_learns_what_only_the_past_can_tell(name):
     torch.manual_seed(1)

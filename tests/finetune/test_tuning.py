@@ -47,6 +47,7 @@ def _weight(network: torch.nn.Module, layer: str) -> torch.Tensor:
     return network.state_dict()[f"{layer}.weight"]
 
 
+@pytest.mark.full
 def test_it_learns_what_untuned_features_do_not_show(toy, tmp_path):
     tuned = toy.with_settings(epochs=30, way="full", keep="last")
     frozen = tuned.with_settings(way="frozen")

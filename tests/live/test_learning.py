@@ -16,6 +16,7 @@ from actionspan.temporal.labels import boundary_overlaps
 from actionspan.temporal.networks import build_model
 from actionspan.temporal.settings import TemporalSettings
 from live.bundles import STEP, add, make_video, streaming_bundle
+from tiers import first_tier
 
 SETTINGS = LearningSettings(label_seconds=1.0, learning_window=24, learning_rate=0.003)
 
@@ -43,6 +44,7 @@ def learned(instances, video, first=0, last=None, state=None, settings=SETTINGS)
     return proposer, [each for update in updates for each in update.actionness]
 
 
+@pytest.mark.full
 def test_learning_finds_what_the_first_weights_do_not():
     video, instances = acted(500)
     proposer, _ = learned(instances, video)
@@ -105,7 +107,7 @@ def test_labels_follow_the_snippets_where_their_rate_changes():
     assert labels[outside, 1].max() == 0
 
 
-@pytest.mark.parametrize("late", [0.0, 1.0, 8.0, 20.0])
+@pytest.mark.parametrize("late", first_tier([0.0, 1.0, 8.0, 20.0], 1.0))
 def test_late_labels_are_learned_too(late):
     video, instances = acted(300)
     settings = LearningSettings(label_seconds=late, learning_window=24, learning_rate=0.003)
@@ -141,6 +143,7 @@ def test_nothing_before_a_short_stream_is_as_nothing_at_all():
     assert all(torch.allclose(one, other, atol=1e-5) for one, other in zip(*found, strict=True))
 
 
+@pytest.mark.full
 def test_a_long_instance_is_learned_as_a_whole():
     video, _ = acted(300)
     instances = np.array([[20.0, 70.0]])  # six windows

@@ -152,6 +152,7 @@ def test_a_state_goes_on_bitwise(bundle, video, at):
     assert proposer.finish(70 * STEP) == other.finish(70 * STEP)
 
 
+@pytest.mark.full
 def test_memory_does_not_grow(bundle):
     proposer, video, sizes = OnlineProposer(bundle), make_video(400), []
     for k in range(400):

@@ -16,6 +16,7 @@ pytestmark = pytest.mark.skipif(
 )
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("budget_mb", "ratio", "execution", "keep"),
     first_tier([(330, None, "split", False), SAMPLED], SAMPLED),

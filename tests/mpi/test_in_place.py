@@ -99,7 +99,9 @@ def test_bits_are_the_rings_and_mpi_carries_nothing(mpirun, ranks):
         assert {carried for _, carried in rows} == {0}
 
 
-@pytest.mark.parametrize(("blind", "wire"), [(1, "none"), (-1, "bfloat16")])
+@pytest.mark.parametrize(
+    ("blind", "wire"), first_tier([(1, "none"), (-1, "bfloat16")], (1, "none"))
+)
 def test_messages_carry_what_cannot_be_read_in_place(mpirun, blind, wire):
     """A rank without anonymous files, or values that travel in another type."""
     found = sums(mpirun, 3, blind, wire)
@@ -190,6 +192,7 @@ make_replica("ring", model, optimiser, ParallelSettings(stall_seconds=1.0), comm
 """
 
 
+@pytest.mark.full
 def test_a_rank_that_does_not_come_to_place_its_buckets_is_named(mpirun):
     ended = mpirun(3, ["-c", MISSING], check=False, timeout=60)
     assert ended.returncode in (STALLED, 9)

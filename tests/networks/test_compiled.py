@@ -13,6 +13,7 @@ from actionspan.networks import runtime
 from actionspan.networks.architecture import Inputs, architecture
 from actionspan.networks.compiled import network_digest
 from actionspan.networks.runtime import OpenVino
+from tiers import first_tier
 
 pytest.importorskip("openvino")
 CPU = torch.device("cpu")
@@ -45,7 +46,7 @@ def made(name="resnet18", channels=3, size=32, seed=0, gain=1.0):
     return network, Inputs(parts, channels, CPU, gain), size
 
 
-@pytest.mark.parametrize("channels", [3, 10])
+@pytest.mark.parametrize("channels", first_tier([3, 10], 3))
 def test_kept_networks_compute_the_same_bits(channels, cache, converted, rng, monkeypatch):
     network, _ = build_network("efficientnet_lite0", None, channels, "pooled")
     given = network, Inputs(architecture("efficientnet_lite0"), channels, CPU), 64

@@ -29,6 +29,7 @@ def outcomes(folder, videos, labels: Any = None):
     return list(each_video(results, videos, None, Shown(), loading, copies=False, quiet=True))
 
 
+@pytest.mark.full
 def test_a_process_that_dies_while_it_loads_ends_the_job(tmp_path):
     videos = {name: encode(tmp_path / f"{name}.mp4", 30) for name in ("a", "b")}
     with pytest.raises(JobError, match=r"the model cannot be loaded: .*killed by SIGKILL"):

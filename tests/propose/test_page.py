@@ -153,6 +153,7 @@ def test_a_video_that_browsers_do_not_play_is_copied(tmp_path, monkeypatch, caps
     assert "old.avi: no encoder; the page cannot play it" in capsys.readouterr().err
 
 
+@pytest.mark.full
 def test_a_file_that_is_where_a_copy_belongs_is_never_overwritten(tmp_path):
     (tmp_path / "videos").mkdir()
     own = encode(tmp_path / "videos" / "old.mp4", 60, codec="mpeg4")
@@ -175,6 +176,7 @@ def test_a_camera_whose_clock_is_ahead_gets_its_copy_once(tmp_path):
     assert (entry["file"], entry["note"]) == ("videos/old.mp4", "")
 
 
+@pytest.mark.full
 def test_files_that_were_damaged_later_are_made_again(tmp_path, videos, capsys):
     """Each is cut in its turn; nothing is decoded while the video's own file is whole."""
     out, words = tmp_path / "found", (videos[0], "--model", "none", "--out", tmp_path / "found")

@@ -203,6 +203,7 @@ def test_a_model_with_clips_gives_the_bits_of_the_workflow(tmp_path):
     assert list(bundle.transform.streams) == ["rgb", "flow", "clip"]
 
 
+@pytest.mark.full
 def test_a_network_that_finds_segments_gives_the_bits_of_the_workflow(trained, tmp_path):
     made = trained.folder
     known = ["--annotations", made / "dataset/annotations.json"]
@@ -299,6 +300,7 @@ def test_span_in_python_has_events_with_chances(trained):
     assert len(proposed.probabilities) != 100, "a step for each snippet"
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("model", first_tier(MODELS, "span"))
 def test_top_is_the_most_events_and_chapters_of_a_video(trained, tmp_path, model):
     (path, *_) = trained.validation()
@@ -325,6 +327,7 @@ def test_no_events_at_all_cannot_be_asked_for(trained, tmp_path, capsys):
     assert line == "actionspan propose: --top 0: at least 1"
 
 
+@pytest.mark.full
 def test_all_videos_at_once_give_the_workflows_files(trained, tmp_path):
     assert propose(tmp_path, *trained.videos, "--model", trained.model / "model.pt") == 0
     assert results(tmp_path) == trained.proposals()

@@ -147,6 +147,7 @@ def test_a_checkpoint_of_other_settings_is_not_used(learn, monkeypatch, capsys):
     assert (changed / "model.pt").read_bytes() == (learn("fresh", seed=2) / "model.pt").read_bytes()
 
 
+@pytest.mark.full
 def test_flow_starts_from_the_rgb_network(learn):
     """With a learning rate of almost nothing the flow network is what it started from."""
     rgb = learn("rgb", network="resnet18", epochs=1) / "model.pt"

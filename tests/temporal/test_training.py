@@ -51,7 +51,10 @@ def validation_losses(folder, samples, settings):
     return train_module.validate(model, replica, samples, settings)
 
 
-@pytest.mark.parametrize("name", [name for name in MODELS if not network_class(name).cross_fitted])
+WHOLE = [name for name in MODELS if not network_class(name).cross_fitted]
+
+
+@pytest.mark.parametrize("name", first_tier(WHOLE, "origin", "mtn", "attention"))
 def test_it_learns_a_toy_problem(toy, tmp_path, name):
     settings = replace(
         SMALL, epochs=40, learning_rate=0.01, dropout=0.0, decay_epochs=(30,), fusion_weight=0.8

@@ -72,6 +72,7 @@ def test_frames_smaller_than_its_grid_are_padded(weights):
     assert abs(np.median(dequantise(coded[0, 0], 20.0)) - 2) < 0.5
 
 
+@pytest.mark.full
 def test_it_explains_real_motion(weights, shared_data):
     from actionspan.video.settings import FrameSettings
     from actionspan.video.snippets import snippets
