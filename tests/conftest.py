@@ -16,7 +16,8 @@ import pytest
 import torch
 from hypothesis import settings
 
-# A busy machine is no failure; a failing example can be repeated from what is printed.
+# A busy machine is no failure; a failing example can be repeated from what is printed. `make test`
+# tries a property on fewer examples, to stay short.
 settings.register_profile("actionspan", deadline=None, print_blob=True)
 settings.register_profile("first tier", settings.get_profile("actionspan"), max_examples=40)
 settings.load_profile("actionspan")
