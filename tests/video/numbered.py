@@ -92,7 +92,7 @@ def encode(
         stream.height, stream.width = size
         stream.pix_fmt = pixels
         stream.codec_context.time_base = unit
-        stream.bit_rate = 4_000_000
+        stream.bit_rate = 0 if "crf" in (options or {}) else 4_000_000
         if b_frames is not None:
             stream.codec_context.max_b_frames = b_frames
         if key_every is not None:

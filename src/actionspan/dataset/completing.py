@@ -12,6 +12,7 @@ from actionspan.dataset.formats.times import unknown_time
 from actionspan.dataset.matching import Names, check_instance
 from actionspan.dataset.sharding import find_videos
 from actionspan.dataset.tables import Instance, instances_of
+from actionspan.dataset.timeline import count_own_frames
 from actionspan.dataset.video_facts import has_sound, probe_video
 
 
@@ -36,7 +37,8 @@ def complete(reading: Reading, folder: Path) -> list[str]:
             what = f"no video of {folder} has the id {quoted(record.video_id, 100)}: not completed"
             unknown.append(Rejection(record.file, record.row, what).line())
             continue
-        record.media, record.has_sound = paths[video_id].name, has_sound(paths[video_id])
+        record.path, record.media = paths[video_id], paths[video_id].name
+        record.has_sound = has_sound(record.path)
         if record.seconds and record.frames and record.fps:
             continue
         if problem := _complete(record, paths[video_id]):
@@ -92,6 +94,7 @@ def _complete(record: Record, path: Path) -> str:
     """Give a record what it lacks; return why the video file cannot be read, or nothing."""
     video = probe_video(path)
     if not video.error:
+        count_own_frames(record, video)
         record.seconds = record.seconds or video.duration_seconds
         record.frames = record.frames or video.frames
         record.fps = record.fps or video.fps

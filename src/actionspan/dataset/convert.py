@@ -26,7 +26,7 @@ from actionspan.files.storage import atomic_path, write_text
 _BY_SUFFIX = {
     **{".boris": "boris_project", ".csv": "table", ".eaf": "elan", ".json": "activitynet"}
 }
-COARSEST = 0.5 / 12  # seconds: half a frame; a time that is further off is another time
+COARSEST = 1 / 12  # seconds: a frame; a time that is further off is another time
 Segment = tuple[float, float, str]
 
 

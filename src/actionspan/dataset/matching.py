@@ -188,6 +188,8 @@ def _index(
     settings: IndexSettings,
 ) -> Index:
     """Check the instances of each video; reject `files`, and `rows` and instances by place."""
+    from actionspan.dataset.timeline import count_own_frames  # opens video files
+
     instances: dict[str, list[Instance]] = {video_id: [] for video_id in videos}
     subsets: dict[str, str] = {}
     bad = []
@@ -198,6 +200,7 @@ def _index(
             subsets[video_id] = "testing"
             continue
         # a tool may count frames at a rate of its own
+        count_own_frames(record, video)
         times = video.duration_seconds, settings.overshoot_seconds, record.fps or video.fps
         for raw in record.instances:
             instance, reason = check_instance(raw, *times)

@@ -22,7 +22,8 @@ class Video:
 
     `duration_seconds` is frames / fps at a constant frame rate and the span of the time stamps at a
     variable one; `width` and `height` are in pixels as displayed (rotation applied);
-    `stated_frames` is how many the container says it has, 0 where it does not say.
+    `stated_frames` is how many the container says it has, 0 where it does not say; `variable` is 1
+    where frames do not follow each other at `fps`, else 0.
     """
 
     video_id: str
@@ -34,6 +35,7 @@ class Video:
     height: int
     sha256: str
     stated_frames: int = 0
+    variable: int = 0
     subset: str = ""
     error: str = ""
 

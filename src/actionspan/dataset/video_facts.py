@@ -15,12 +15,14 @@ from itertools import pairwise
 from pathlib import Path
 
 import av
+import numpy as np
 from av.container import InputContainer
 
 from actionspan.dataset import containers
 from actionspan.dataset.containers import open_container, opened
 from actionspan.dataset.settings import LimitSettings
 from actionspan.dataset.tables import Video
+from actionspan.dataset.timeline import uneven
 from actionspan.errors import InputError, lacks_memory
 from actionspan.running.apart import described, still_working
 
@@ -122,10 +124,13 @@ def _read_packets(path: Path, video: Video, limits: LimitSettings) -> Video:
             container, containers.stated_seconds(path), times, rate, tick
         )
     fps, duration = timing(times, frames, rate, tick, last_duration)
+    seconds = np.sort(times) - min(times, default=0)
+    stamped = len(times) == frames and bool((np.diff(seconds) > 0).all())
     return replace(
         video,
         fps=fps,
         frames=frames,
+        variable=int(stamped and len(uneven(seconds, fps)) > 0),
         duration_seconds=duration,
         width=width,
         height=height,

@@ -1,24 +1,27 @@
 """Clips of a video file: copied from key frame on, or encoded again from frame to frame."""
 
+import math
 import os
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from fractions import Fraction
-from functools import lru_cache
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import av
-import numpy as np
 from av.video.frame import VideoFrame
 
 from actionspan.arrays import UInt8
 from actionspan.dataset.containers import open_container, opened
+from actionspan.dataset.timeline import Timeline, read_timeline, readable
 from actionspan.errors import InputError
 from actionspan.events.clips import Clip
 from actionspan.files.storage import atomic_path
-from actionspan.video.decode import pyav_picture, read_timeline, readable, resized
+from actionspan.video.decode import Frame, pyav_picture, read_frames, resized
 
 _TICK = Fraction(1, 90_000)
+_EARLIER = (0, 2, 8, 32, 128, math.inf)  # seconds: a seek may end behind the place, or find nothing
 _SAME = 1e-6  # seconds: a time stamp as a float may be above itself as a fraction
 _FORMS = {".mp4": "mp4", ".mov": "mov", ".webm": "webm", ".mkv": "matroska"}  # as they were
 _ENCODER = "libx264"
@@ -29,7 +32,7 @@ class NotCopiedError(InputError):
 
 
 def copy_clip(clip: Clip, folder: Path) -> Path:
-    """Copy a clip's pictures and sound without encoding; it begins at the key frame before.
+    """Copy a clip's pictures and sound without encoding, from a key frame at or before its start.
 
     Returns:
         The file: in the container of the video where that is common, else Matroska.
@@ -40,7 +43,10 @@ def copy_clip(clip: Clip, folder: Path) -> Path:
     """
     suffix = clip.video.suffix.lower()
     out = folder / f"{clip.name}{suffix if suffix in _FORMS else '.mkv'}"
-    first = _key_before(clip)
+    timeline = read_timeline(clip.video)
+    shown, last = timeline.frames_of((clip.start, clip.end))
+    place, first = _landing(clip.video, timeline.origin + timeline.at(shown))
+    end = timeline.origin + timeline.at(last + 1)
     with readable(clip.video), open_container(clip.video) as source, atomic_path(out) as partial:
         streams: list[Any] = [source.streams.best("video"), source.streams.best("audio")]
         streams = [stream for stream in streams if stream is not None]
@@ -50,8 +56,8 @@ def copy_clip(clip: Clip, folder: Path) -> Path:
                 copies = {stream: file.add_stream_from_template(stream) for stream in streams}
             except ValueError as error:
                 raise NotCopiedError(f"{clip.video}: {error}") from None
-            source.seek(round(first / streams[0].time_base), stream=streams[0])
-            end, copied = clip.end + _origin(clip.video), 0
+            _seek(source, streams[0], place)
+            copied = 0
             for packet in _with_decoding_times(source.demux(streams)):
                 # in the order of decoding: pictures behind the end may be needed by those before
                 if packet.dts * packet.time_base >= end:
@@ -90,16 +96,34 @@ def _with_decoding_times(packets: Iterable[Any]) -> Iterator[Any]:
             yield each
 
 
-def _key_before(clip: Clip) -> float:
-    """Return the time stamp in seconds of the last key frame that is not after a clip's start."""
-    at = clip.start + _origin(clip.video)
-    with readable(clip.video), opened(clip.video) as (container, stream):
-        base = stream.time_base or _TICK
-        container.seek(max(round(at / base), 0), stream=stream)
-        for packet in container.demux(stream):
-            if packet.is_keyframe and packet.pts is not None:
-                return float(packet.pts * base)
-    raise InputError(f"{clip.video}: no key frame before {clip.start:.3f} s")
+def _landing(path: Path, at: float) -> tuple[float, float]:
+    """Return which time stamp to seek to for a key frame at or before one, and the key frame's own.
+
+    Raises:
+        NotCopiedError: None is there, or stamps are not those of pictures: AVI has their order.
+    """
+    for place in (at - early for early in _EARLIER):
+        with readable(path), opened(path) as (container, stream):
+            if container.format.name == "avi" and stream.codec_context.has_b_frames:
+                break
+            _seek(container, stream, place)
+            key = None
+            for packet in container.demux(stream):
+                if key is None and packet.is_keyframe and packet.pts is not None:
+                    key = float(packet.pts * packet.time_base)
+                shown = [frame.time for frame in packet.decode() if frame.time is not None]
+                if key is not None and shown:
+                    break
+        if key is not None and max(key, *shown[:1]) < at + _SAME:
+            return place, key
+    raise NotCopiedError(f"{path}: no key frame before {at:.3f} s")
+
+
+def _seek(container: Any, stream: Any, at: float) -> None:
+    """Go to a time stamp, or near it; a file that was just opened is at its start."""
+    with suppress(av.FFmpegError):
+        if math.isfinite(at):
+            container.seek(round(at / (stream.time_base or _TICK)), stream=stream)
 
 
 def encode_clip(clip: Clip, folder: Path) -> Path:
@@ -129,30 +153,46 @@ def write_reel(clips: Iterable[Clip], out: Path) -> None:
 
 
 def frames_of(clip: Clip) -> Iterator[tuple[float, UInt8]]:
-    """Yield the pictures of a clip, upright, each with its time after the start in seconds."""
-    origin, given = _origin(clip.video), False
-    with readable(clip.video), opened(clip.video) as (container, stream):
+    """Yield the pictures of a clip, upright, each with its time after the start in seconds.
+
+    Raises:
+        InputError: The video cannot be read, or frames of the clip are not there.
+    """
+    timeline, given = read_timeline(clip.video), 0
+    span = f"from {clip.start:.3f} to {clip.end:.3f} s"
+    if clip.start >= timeline.at(len(timeline)):
+        raise InputError(f"{clip.video}: no frame {span}")
+    first, last = timeline.frames_of((clip.start, clip.end))
+    begin, end = timeline.at(first), timeline.at(last)
+    for frame in _frames_from(clip.video, timeline, begin):
+        if frame.seconds > end + _SAME:
+            break
+        if frame.seconds > begin - _SAME:
+            given += 1
+            yield max(frame.seconds - clip.start, 0.0), frame.picture()
+    lacking = last + 1 - first - given
+    if lacking > timeline.headless:
+        what = f"{lacking} of {given + lacking} frames {span} cannot be decoded"
+        raise InputError(f"{clip.video}: {what}")
+
+
+def _frames_from(path: Path, timeline: Timeline, begin: float) -> Iterator[Frame]:
+    """Return the frames from one that is shown at a time or before it, or all."""
+    try:
+        place, _ = _landing(path, begin + timeline.origin)
+    except NotCopiedError:
+        return read_frames(path, steady=True)
+    return _decoded(path, timeline, place)
+
+
+def _decoded(path: Path, timeline: Timeline, place: float) -> Iterator[Frame]:
+    """Yield what is decoded after a seek to a time stamp."""
+    with readable(path), opened(path) as (container, stream):
         stream.thread_count = 1
-        base = stream.time_base or _TICK
-        container.seek(max(round((clip.start + origin) / base), 0), stream=stream)
+        _seek(container, stream, place)
         for frame in container.decode(stream):
-            if frame.time is None:
-                continue
-            at = frame.time - origin
-            if at >= clip.end - 1e-6:
-                break
-            if at >= clip.start - 1e-6:
-                given = True
-                yield at - clip.start, pyav_picture(frame)
-    if not given:
-        raise InputError(f"{clip.video}: no frame from {clip.start:.3f} to {clip.end:.3f} s")
-
-
-@lru_cache(maxsize=16)  # it reads the whole file, which may have many clips
-def _origin(path: Path) -> float:
-    """Return the time stamp of the first frame, or 0 where stamps are of no use."""
-    origin = read_timeline(path).origin
-    return 0.0 if np.isnan(origin) else origin
+            if frame.time is not None and not frame.is_corrupt:
+                yield Frame(partial(pyav_picture, frame), frame.time - timeline.origin)
 
 
 def _encode(frames: Iterator[tuple[float, UInt8]], out: Path) -> None:

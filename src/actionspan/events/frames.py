@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from actionspan.arrays import Float64, Int64
+from actionspan.dataset.formats.times import frames_of
 from actionspan.errors import InputError, counted
 from actionspan.events.reading import Observed, add_events, need_durations, overlap, read_events
 
@@ -33,7 +34,7 @@ def run(arguments: argparse.Namespace) -> None:
     need_durations(observed, arguments.events)
     labels = sorted({one.label for video in observed for one in video.instances})
     for video in observed:
-        if arguments.bin is None and not video.rate:
+        if arguments.bin is None and not video.rate and not video.file:
             what = f"the frame rate of {video.video_id} is not known"
             raise InputError(f"{arguments.events}: {what}; name its folder with --videos, or --bin")
         times, applies = rows(video, labels, arguments.bin)
@@ -48,20 +49,22 @@ def run(arguments: argparse.Namespace) -> None:
 def rows(video: Observed, labels: list[str], every: float | None) -> tuple[Float64, Int64]:
     """Return when each of the T frames or bins begins, in seconds, and (T, L) what applies then.
 
-    A label applies to a frame if it does when the frame is shown: from its start, to before its
-    end.
+    A label applies to a frame if it does at some time while the frame is shown.
     """
-    step = every or 1 / video.rate
+    from actionspan.dataset.timeline import read_timeline  # opens video files
+
+    timeline = read_timeline(video.file) if video.file and every is None else None
+    step = every or 1 / (video.rate or 1)
     exact = video.seconds / step
     count = max(1, round(exact) if every is None else math.ceil(exact - 1e-9))
-    times = np.arange(count, dtype=np.float64) * step
-    applies = np.zeros((count, len(labels)), np.int64)
+    times = timeline.seconds if timeline else np.arange(count, dtype=np.float64) * step
+    applies = np.zeros((len(times), len(labels)), np.int64)
     for column, label in enumerate(labels):
         spans = video.spans(label)
         if every is None:
-            for start, end in spans:
-                inside = (times >= start - 1e-6) & (times < end - 1e-6)
-                applies[inside, column] = 1
+            for span in spans.tolist():
+                first, last = frames_of(span, video.rate, timeline.seconds if timeline else ())
+                applies[first : last + 1, column] = 1
         else:
             for place, start in enumerate(times.tolist()):
                 end = min(start + step, video.seconds)

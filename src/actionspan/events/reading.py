@@ -16,12 +16,16 @@ from actionspan.errors import InputError
 
 @dataclass(frozen=True, kw_only=True)
 class Observed:
-    """What happens in a video; `seconds` and `rate`, in frames a second, are 0 if not known."""
+    """What happens in a video; `seconds` and `rate`, in frames a second, are 0 if not known.
+
+    `file` is the video's, where it is at hand.
+    """
 
     video_id: str
     seconds: float
     rate: float
     instances: tuple[Instance, ...]
+    file: Path | None = None
 
     def spans(self, label: str) -> Float64:
         """Return when a label applies: (N, 2) seconds, in order and apart, overlaps joined."""
@@ -54,12 +58,14 @@ def read_events(path: Path, videos: Path | None = None, points: float = 0.0) -> 
     report_left_out(reading)
     if not reading.records:
         raise InputError(f"{path}: no video in it")
+
     return [
         Observed(
             video_id=record.video_id,
             seconds=record.duration,
             rate=record.fps,
             instances=instances_of(record),
+            file=record.path,
         )
         for record in sorted(reading.records, key=lambda record: record.video_id)
     ]

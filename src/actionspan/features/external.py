@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from actionspan.arrays import Float32, Float64
 from actionspan.dataset.sharding import other_names
 from actionspan.dataset.tables import Video, read_videos
+from actionspan.dataset.timeline import seconds_of
 from actionspan.errors import InputError, naming, printable
 from actionspan.features.settings import ExternalSettings
 from actionspan.files.hdf5 import open_h5
@@ -64,13 +65,13 @@ def row_times(rows: int, video: Video, settings: ExternalSettings) -> Float64:
             "stride is in frames, and the annotations give this video no frame rate; give "
             "dataset.video_info, or stride 0"
         )
-    times = (settings.offset + settings.stride * np.arange(rows)) / video.fps
+    times = seconds_of(settings.offset + settings.stride * np.arange(rows), video)
     if times[-1] > video.duration_seconds + settings.stride / video.fps:
         raise InputError(
             f"row {rows - 1} is at {times[-1]:.2f} s, the video ends at "
             f"{video.duration_seconds:.2f} s: stride or offset is wrong, or its unit is not frames"
         )
-    return np.asarray(times)
+    return times
 
 
 def import_features(

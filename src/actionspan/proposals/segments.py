@@ -4,7 +4,7 @@ import csv
 import json
 import math
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, NotRequired, TextIO, TypedDict
@@ -89,7 +89,7 @@ def proposal_files(
     csv_path: Path | None = None,
     *,
     labelled: bool = False,
-    rates: Mapping[str, float | None] | None = None,
+    frames: Callable[[str, Sequence[float]], Sequence[int]] | None = None,
 ) -> Iterator[Callable[[str, Iterable[Row]], None]]:
     """Yield a function that writes the next video's proposals, best first; files are atomic.
 
@@ -97,7 +97,8 @@ def proposal_files(
         json_path: ActivityNet result form, one video a line.
         csv_path: A table with each proposal's rank, 1 the best; None: no table.
         labelled: Whether the table has the rows' labels and their scores.
-        rates: Frames a second of videos by id; with it the table has the first and the last frame.
+        frames: Returns the first and the last frame of a segment of a video by its id, nothing
+            where they are not known; with it the table has them.
     """
     with ExitStack() as stack:
 
@@ -110,7 +111,7 @@ def proposal_files(
         if csv_path is not None:
             table = csv.writer(open_output(csv_path), lineterminator="\n")
             columns = _CSV_COLUMNS + (("label", "label_score") if labelled else ())
-            table.writerow(columns + (() if rates is None else ("first_frame", "last_frame")))
+            table.writerow(columns + (() if frames is None else ("first_frame", "last_frame")))
         file.write(f'{{"version": {json.dumps(VERSION)}, "results": {{')
         separator = "\n"
 
@@ -121,15 +122,14 @@ def proposal_files(
             separator = ",\n"
             if table is None:
                 return
-            name, rate = safe_cell(video_id), None if rates is None else rates.get(video_id)
-            lines = []
+            name, lines = safe_cell(video_id), []
             for rank, row in enumerate(rows, start=1):
                 score = "" if "rank" in row else f"{row['score']:.6g}"
                 cells: list[object] = [name, rank, *map(_milliseconds, row["segment"]), score]
                 if labelled:
                     cells += [safe_cell(row["label"]), f"{row['label_score']:.6g}"]
-                if rates is not None:
-                    cells += frames_of(row["segment"], rate) if rate else ("", "")
+                if frames is not None:
+                    cells += frames(video_id, row["segment"]) or ("", "")
                 lines.append(cells)
             table.writerows(lines)
 
@@ -143,12 +143,6 @@ def _milliseconds(seconds: float) -> str:
         return str(round(seconds, 3))
     text = f"{seconds:.3f}".rstrip("0")
     return f"{text}0" if text.endswith(".") else text
-
-
-def frames_of(segment: Sequence[float], rate: float) -> tuple[int, int]:
-    """Return the first and the last frame, from 0, that are shown in a segment; at least one is."""
-    first, last = (math.ceil(seconds * rate - 1e-6) for seconds in segment)
-    return first, max(first, last - 1)
 
 
 def read_proposals(path: Path, *, below_zero: bool = False) -> dict[str, list[Row]]:

@@ -1,11 +1,17 @@
 """Probabilities to proposals by the recall each adds, and events for a reader (span, stream)."""
 
 import argparse
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from actionspan.proposals.settings import EventSettings, SelectionSettings
 from actionspan.settings import add_settings, from_arguments
+
+if TYPE_CHECKING:
+    from actionspan.dataset.tables import Video
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -47,10 +53,11 @@ def run(arguments: argparse.Namespace) -> None:
         show = None
         if arguments.out_events_json is not None:
             paths = arguments.out_events_json, arguments.out_events_csv
-            rates = None
+            frames = None
             if arguments.videos is not None:
-                rates = {video.video_id: video.fps for video in read_videos(arguments.videos)}
-            show = stack.enter_context(proposal_files(*paths, labelled=labelled, rates=rates))
+                files = {video.video_id: video for video in read_videos(arguments.videos)}
+                frames = partial(_frames, files)
+            show = stack.enter_context(proposal_files(*paths, labelled=labelled, frames=frames))
         videos = progress(enumerate(table), "proposals", len(table.video_id))
         for index, values in videos:
             name, duration = table.video_id[index], float(table.duration_seconds[index])
@@ -61,3 +68,11 @@ def run(arguments: argparse.Namespace) -> None:
             if show is not None and chosen.events is not None and chosen.chances is not None:
                 events = result_rows(chosen.events, chosen.chances)
                 show(name, labeller.label(name, events) if labeller and events else events)
+
+
+def _frames(files: "Mapping[str, Video]", name: str, segment: Sequence[float]) -> Sequence[int]:
+    """Return the first and the last frame of an event, nothing where no rate is known."""
+    from actionspan.dataset.timeline import frames_of, own_seconds
+
+    video = files.get(name)
+    return frames_of(segment, video.fps, own_seconds(video)) if video and video.fps else ()

@@ -6,11 +6,9 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import av
 import numpy as np
 from numpy.typing import NDArray
 
-from actionspan.dataset.containers import opened
 from actionspan.dataset.video_facts import probe_video
 from actionspan.errors import InputError
 from actionspan.features.settings import RescaleSettings
@@ -121,16 +119,6 @@ def open_video(video: Path | str | OpenedVideo) -> OpenedVideo:
     # decord would decode far ahead of the flow and the networks and fill the memory
     frames = read_frames(path, steady=has_eight_bits(path))
     return OpenedVideo(path, duration, chain(list(islice(frames, 1)), frames))
-
-
-def read_frame_rate(path: Path) -> float | None:
-    """Return the frames per second that a container states, None where it cannot be read."""
-    try:
-        with opened(path) as (_, stream):
-            rate = stream.average_rate or stream.guessed_rate
-            return float(rate) if rate else None
-    except (av.FFmpegError, OSError, InputError):
-        return None
 
 
 _BATCH = 16  # snippets

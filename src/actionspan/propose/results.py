@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from actionspan.dataset.formats.times import frames_of
 from actionspan.errors import InputError, counted
 from actionspan.files.checksums import fingerprint
 from actionspan.files.storage import digest, read_json, write_json
@@ -81,6 +82,7 @@ class Result:
     source: Mapping[str, int]  # size and time of the video file
     thumbnails: Sequence[tuple[float, str]] = ()  # seconds and JPEG in base64, in order of time
     frames_per_second: float | None = None
+    frame_seconds: Sequence[float] = ()  # when each frame is shown, where that is not at the rate
     unplayable: str = ""  # why a browser may not play the file
     still: float = 0.0  # share of the video in which nothing changes
     shown: str = ""  # digest of what the picture and the chapters show; empty before they are made
@@ -96,7 +98,7 @@ def result_of(
 ) -> Result:
     """Return what is stored of a video's proposals; `before` is what is known of the same file."""
     if before is None:
-        from actionspan.propose.proposed import read_frame_rate
+        from actionspan.dataset.timeline import read_timeline, uneven
         from actionspan.video.playable import why_not_playable
         from actionspan.video.thumbnails import thumbnails
 
@@ -104,9 +106,10 @@ def result_of(
         seen = [
             (round(seconds, _MILLISECONDS), b64encode(jpeg).decode()) for seconds, jpeg in pictures
         ]
-        rate, unplayable = read_frame_rate(path), why_not_playable(path)
+        timeline, unplayable = read_timeline(path), why_not_playable(path)
+        rate, shown = timeline.rate, uneven(timeline.seconds, timeline.rate).tolist()
     else:
-        seen, rate = list(before.thumbnails), before.frames_per_second
+        seen, rate, shown = list(before.thumbnails), before.frames_per_second, before.frame_seconds
         unplayable = before.unplayable
     curves = {}
     if proposed.motion is not None:
@@ -126,6 +129,7 @@ def result_of(
         source=source,
         thumbnails=seen,
         frames_per_second=rate,
+        frame_seconds=shown,
         unplayable=unplayable,
         still=round(proposed.still, _MILLISECONDS),
     )
@@ -293,18 +297,21 @@ class ResultFolder:
 
 def write_tables(folder: Path, results: Callable[[], Iterable[Result]], shown: Shown) -> int:
     """Write proposals and events of videos into a folder, read one by one; return of how many."""
+
+    def frames(_: str, segment: Sequence[float]) -> Sequence[int]:
+        rate = result.frames_per_second
+        return frames_of(segment, rate, result.frame_seconds) if rate else ()
+
     count = 0
     labelled = any(result.labelled for result in results())
-    rates: dict[str, float | None] = {}
     names = ("proposals.json", "proposals.csv", "events.json", "events.csv")
     paths = [folder / name for name in names]
     with (
-        proposal_files(*paths[:2], labelled=labelled, rates=rates) as write_proposals,
-        proposal_files(*paths[2:], labelled=labelled, rates=rates) as write_events,
+        proposal_files(*paths[:2], labelled=labelled, frames=frames) as write_proposals,
+        proposal_files(*paths[2:], labelled=labelled, frames=frames) as write_events,
     ):
         for result in results():
             count += 1
-            rates[result.video_id] = result.frames_per_second
             write_proposals(result.video_id, shown.proposals(result.proposals))
             write_events(result.video_id, shown.events(result.events))
     return count

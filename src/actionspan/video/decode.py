@@ -16,10 +16,7 @@ which gives bitwise the same pictures (10-bit ones differ by rounding).
 import ctypes
 import importlib
 import sys
-from array import array
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -30,9 +27,10 @@ import cv2
 import numpy as np
 from av.video.frame import VideoFrame
 
-from actionspan.arrays import Float64, UInt8
+from actionspan.arrays import UInt8
 from actionspan.dataset.containers import opened
 from actionspan.dataset.settings import LimitSettings
+from actionspan.dataset.timeline import Timeline, read_timeline
 from actionspan.errors import InputError
 from actionspan.running.apart import still_working
 
@@ -81,90 +79,6 @@ class Frame(NamedTuple):
 
     picture: Callable[[], UInt8]  # makes the (H, W, 3) RGB picture; frames not needed cost nothing
     seconds: float  # its time stamp, counted from the video's first frame
-
-
-@dataclass(frozen=True, kw_only=True)
-class Timeline:
-    """When each frame of a file is shown, read from its packets.
-
-    The stream is the one FFmpeg calls best: the largest picture that is not a cover image.
-    """
-
-    seconds: Float64  # (frames,) increasing from 0
-    step: float  # the usual time between two frames, for frames without a packet of their own
-    origin: float  # time stamp of the first frame in seconds; NaN where stamps are unusable
-    headless: int  # packets before the first key frame, which give no frame
-    continuous: bool  # every packet gives one frame, and rewinding works
-
-    def __len__(self) -> int:
-        return len(self.seconds)
-
-    def at(self, index: int) -> float:
-        """Return when frame `index` is shown in seconds."""
-        if index < len(self.seconds):
-            return float(self.seconds[index])
-        return float(self.seconds[-1] + self.step * (index - len(self.seconds) + 1))
-
-
-@contextmanager
-def readable(path: Path) -> Iterator[None]:
-    """Raise an `InputError` where the block cannot read a video file."""
-    try:
-        yield
-    except FileNotFoundError:
-        raise InputError(f"{path}: no such file") from None
-    except av.FFmpegError as error:
-        reason = error.strerror or "unknown format"
-        raise InputError(f"{path}: not a video that FFmpeg can read: {reason}") from None
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}") from None
-
-
-def read_timeline(path: Path, limits: LimitSettings | None = None) -> Timeline:
-    """Read the time stamps of a file's frames without decoding them.
-
-    Where time stamps are missing or repeat, frames follow each other at the stated rate.
-
-    Raises:
-        InputError: The file cannot be read, holds no frame or is beyond the limits.
-    """
-    # Read the packets.
-    limits = limits or LimitSettings()
-    stamps = array("q")
-    missing, trimmed, headless, headed = 0, 0, 0, False
-    with readable(path), opened(path) as (container, stream):
-        rate = float(stream.average_rate or stream.guessed_rate or 25)
-        tick = float(stream.time_base or 1 / rate)
-        width, height = stream.codec_context.width, stream.codec_context.height
-        limits.check(width, height, stream.frames)
-        for before, packet in enumerate(container.demux(stream)):  # the last is empty
-            limits.check(width, height, before)
-            still_working()
-            if packet.size == 0:
-                continue
-            headed = headed or packet.is_keyframe
-            headless += not headed
-            if packet.is_discard:
-                trimmed += 1
-            elif packet.pts is None:
-                missing += 1
-            else:
-                stamps.append(packet.pts)
-        seekable = container.format.name != "mpegts"  # rewinding misses its first frame
-    # Put their time stamps in the order of display.
-    frames = len(stamps) + missing
-    if frames == 0:
-        raise InputError(f"{path}: the video stream has no frame")
-    ordered = np.sort(np.array(stamps, dtype=np.int64))
-    stamped = missing == 0 and bool((np.diff(ordered) > 0).all())
-    seconds = (ordered - ordered[0]) * tick if stamped else np.arange(frames) / rate
-    return Timeline(
-        seconds=seconds,
-        step=float(np.median(np.diff(seconds))) if frames > 1 else 1 / rate,
-        origin=float(ordered[0] * tick) if stamped else float("nan"),
-        headless=headless,
-        continuous=seekable and trimmed == 0 and headless == 0,
-    )
 
 
 def read_frames(

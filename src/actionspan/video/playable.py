@@ -20,9 +20,10 @@ from av.container import OutputContainer
 from av.video.frame import PictureType, VideoFrame
 
 from actionspan.dataset.containers import open_container, opened, turned_sideways
+from actionspan.dataset.timeline import read_timeline, readable
 from actionspan.errors import InputError
 from actionspan.files.storage import atomic_path
-from actionspan.video.decode import Frame, read_frames, read_timeline, readable, resized
+from actionspan.video.decode import Frame, read_frames, resized
 from actionspan.video.settings import CopySettings
 
 _NAMES = {

@@ -8,7 +8,7 @@ predictions.
 
 We write tasks to import, what a model proposes as predictions. The rate goes into the labelling
 configuration: `<Video name="video" value="$video" frameRate="$fps"/>`; where it is not known it is
-24, the one that Label Studio takes.
+24, the one that Label Studio takes. Its ranges are whole frames of that rate.
 """
 
 import json
@@ -29,7 +29,7 @@ from actionspan.dataset.formats.records import (
     subset_name,
     video_id_of,
 )
-from actionspan.dataset.formats.times import Frame, to_number
+from actionspan.dataset.formats.times import Frame, frames_of, to_number
 from actionspan.errors import InputError
 
 USUAL_RATE = 24.0  # frames a second
@@ -88,7 +88,7 @@ def read(file: str, text: str, strict: bool = False) -> Reading:
 
 
 def write(records: Sequence[Record], predicted: Sequence[Record] = ()) -> str:
-    """Return tasks, times in frames and their parts.
+    """Return tasks, times in whole frames.
 
     Args:
         records: What becomes annotations.
@@ -126,21 +126,15 @@ def _regions(
     """Return a region for each instance; what a person says has no score."""
     regions = []
     for place, (start, end, label) in enumerate(record.parsed()):
-        first, last = _frame(start * fps + 1), _frame(end * fps)
-        if start < end:
-            last = max(first, last)  # a frame at least
+        first, last = frames_of((start, end), fps)  # from 0, Label Studio's from 1
+        last -= start == end  # a point has none
         region = {"id": f"{prefix}{place}", "type": "timelinelabels", "origin": origin}
         region |= {"from_name": "videoLabels", "to_name": "video"}
-        value = {"ranges": [{"start": first, "end": last}], "timelinelabels": [label]}
+        value = {"ranges": [{"start": first + 1, "end": last + 1}], "timelinelabels": [label]}
         score = record.instances[place].score
         known = {} if score is None or origin == "manual" else {"score": score}
         regions.append(region | {"value": value} | known)
     return regions
-
-
-def _frame(number: float) -> float:
-    """Return a frame as it is written: a part of one is a number to Label Studio, too."""
-    return int(number) if (number := round(number, 5)).is_integer() else number
 
 
 def _values(

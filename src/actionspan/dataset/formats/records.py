@@ -3,7 +3,7 @@
 import re
 import sys
 from dataclasses import dataclass, field
-from pathlib import PurePath, PurePosixPath, PureWindowsPath
+from pathlib import Path, PurePath, PurePosixPath, PureWindowsPath
 from typing import Any, Literal, get_args
 from urllib.parse import unquote, urlsplit
 
@@ -110,7 +110,7 @@ class Record:
     """What an annotation file says about a video; `row` is where it is first named.
 
     `subset` is empty, and `seconds`, `frames` and `fps` are 0, if the file does not say. `media` is
-    the name of the video's file, and `has_sound` is told of it, where somebody has looked.
+    the name of the video's file; its `path`, and whether it `has_sound`, where somebody has looked.
     """
 
     file: str = ""
@@ -121,6 +121,7 @@ class Record:
     frames: int = 0
     fps: float = 0.0
     media: str = ""
+    path: Path | None = None
     has_sound: bool = False
     instances: list[RawInstance] = field(default_factory=list)
 

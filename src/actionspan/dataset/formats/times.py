@@ -1,8 +1,14 @@
 """Times as annotation files have them: seconds, m:ss, h:mm:ss, frames, the end of the video."""
 
+import math
 import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from actionspan.arrays import Float64
+
+_NEAR = 2e-3  # seconds: stamps of frames and times of events may each be rounded to milliseconds
 OVERSHOOT = 1.0  # seconds by which a segment may end after its video
 POINT = "a point, which has no length"
 _ROUNDING = 0.5 / 12  # seconds before the video, by which a time in frames may be rounded
@@ -34,6 +40,24 @@ def to_number(value: object) -> float | None:
     except (ValueError, OverflowError):
         return None
     return number if abs(number) < 1e12 else None  # NaN compares false
+
+
+def frames_of(
+    segment: Sequence[float], rate: float, seconds: Sequence[float] | Float64 = ()
+) -> tuple[int, int]:
+    """Return the first and the last frame, from 0, that are shown in a segment; at least one is.
+
+    Args:
+        segment: Its start and end in seconds.
+        rate: Frames a second.
+        seconds: When each frame of the file is shown; none: at the rate.
+    """
+    near = min(_NEAR, 0.25 / rate)
+    start, end = segment[0] + near, segment[1] - near
+    first, last = math.floor(start * rate), math.ceil(end * rate) - 1
+    if len(seconds):
+        first, last = bisect_right(seconds, start) - 1, bisect_left(seconds, end) - 1
+    return max(first, 0), max(first, last, 0)
 
 
 def to_seconds(value: object, seconds: float = 0.0, fps: float = 0.0) -> float | None:

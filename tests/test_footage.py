@@ -1,0 +1,244 @@
+"""Every command gives the right frames of every file of the table in `footage`.
+
+A container has its own idea of time: where the first frame begins, to what times are rounded,
+where a seek ends, and which rate it states. Each picture shows its number.
+"""
+
+import csv
+import json
+import threading
+
+import av
+import numpy as np
+import pytest
+
+from actionspan.cli import main
+from actionspan.dataset.completing import complete
+from actionspan.dataset.formats.registry import read_annotation_file
+from actionspan.dataset.timeline import read_timeline
+from actionspan.dataset.video_facts import probe_video
+from actionspan.live.frames import FileFrames
+from actionspan.live.settings import parse_source
+from actionspan.proposals.select import _frames
+from actionspan.propose.proposed import Proposed
+from actionspan.propose.results import Shown, result_of, source_of, write_tables
+from actionspan.video.decode import read_frames
+from actionspan.video.settings import FrameSettings
+from actionspan.video.snippets import snippets
+from actionspan.video.thumbnails import pictures_at
+from footage import FILES, events_of
+from tiers import first_tier
+from video.numbered import read_number
+
+ROUNDING = 1.1e-3  # seconds: containers in milliseconds
+KEPT = (
+    "h264.mp4", "h264_falling.mp4", "h264_240.mp4", "h264_1.mkv", "h264.ts", "h264_sparse.ts",
+    "h264_gap.ts", "mpeg4.avi", "vp9.webm", "wmv2.wmv", "h264.flv", "h264.mov",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="session")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("footage")
+
+
+@pytest.fixture(params=first_tier(FILES, *KEPT))
+def made(request, folder):
+    """A file in a folder of its own, and how it was made."""
+    path = folder / request.param.replace(".", "-") / request.param
+    if not path.exists():
+        path.parent.mkdir(exist_ok=True)
+        FILES[request.param].write(path)
+    return path, FILES[request.param]
+
+
+@pytest.fixture
+def table(made, tmp_path):
+    """The events of a file as a table."""
+    path, row = made
+    lines = [f"{path.stem},{start:.6f},{end:.6f},jump" for start, end, *_ in events_of(row.seconds)]
+    out = tmp_path / "events.csv"
+    out.write_text("\n".join(["video,start,end,label", *lines]) + "\n")
+    return out
+
+
+def shown(path):
+    """Return the times and the numbers of a file's pictures, read by PyAV alone."""
+    with av.open(str(path)) as file:
+        frames = [(frame.time, frame.to_ndarray(format="rgb24")) for frame in file.decode(video=0)]
+    return [time for time, _ in frames], [read_number(picture) for _, picture in frames]
+
+
+def test_the_timeline_is_that_of_the_frames(made):
+    path, row = made
+    np.testing.assert_allclose(read_timeline(path).seconds, row.seconds, atol=ROUNDING)
+
+
+@pytest.mark.parametrize("steady", [False, True])
+def test_every_frame_is_decoded_once_at_its_time(made, steady):
+    path, row = made
+    frames = [(read_number(one.picture()), one.seconds) for one in read_frames(path, steady=steady)]
+    assert [number for number, _ in frames] == list(range(len(row.seconds)))
+    np.testing.assert_allclose([at for _, at in frames], row.seconds, atol=ROUNDING)
+
+
+def test_snippets_have_the_times_of_their_frames(made):
+    path, row = made
+    cut = list(snippets(path, FrameSettings(short_side=64, still=False)))
+    size = FrameSettings().snippet_frames
+    centres = list(range(size // 2, len(row.seconds), size))
+    assert [read_number(one.rgb) for one in cut] == centres
+    np.testing.assert_allclose(
+        [one.seconds for one in cut], np.take(row.seconds, centres), atol=ROUNDING
+    )
+
+
+def test_pictures_are_those_that_are_shown_at_a_time(made):
+    path, row = made
+    wanted = [(start, first) for start, _, first, _ in events_of(row.seconds)]
+    found = pictures_at(path, [start for start, _ in wanted], 64)
+    most = 2 if path.suffix in (".mpg", ".avi") else 0  # which have no times but those of decoding
+    off = [read_number(one.rgb) - first for one, (_, first) in zip(found, wanted, strict=True)]
+    assert max(map(abs, off)) <= most
+
+
+def test_the_facts_of_a_file(made):
+    path, row = made
+    video = probe_video(path, checksum=False)
+    assert (video.error, video.frames) == ("", len(row.seconds))
+    assert video.variable == (row.rate in ("falling", "gap", "jitter"))
+    steps = np.diff(row.seconds)
+    assert row.seconds[-1] < video.duration_seconds <= row.seconds[-1] + 1.5 * steps.max()
+
+
+def test_exact_clips_have_the_frames_of_their_events(made, table, tmp_path):
+    path, row = made
+    words = ["clips", str(table), "--videos", str(path.parent), "--exact", "--out"]
+    assert main([*words, str(tmp_path / "out")]) == 0
+    clips = sorted((tmp_path / "out").iterdir())
+    wanted = sorted(events_of(row.seconds))
+    assert len(clips) == len(wanted)
+    for clip, (start, _, first, last) in zip(clips, wanted, strict=True):
+        times, numbers = shown(clip)
+        assert numbers == list(range(first, last + 1))
+        after = np.maximum(np.array(row.seconds[first : last + 1]) - start, 0)
+        np.testing.assert_allclose(times, after, atol=ROUNDING)
+
+
+def test_copied_clips_hold_their_events_whole(made, table, tmp_path):
+    path, row = made
+    words = ["clips", str(table), "--videos", str(path.parent), "--out", str(tmp_path / "out")]
+    assert main(words) == 0
+    clips = sorted((tmp_path / "out").iterdir())
+    wanted = sorted(events_of(row.seconds))
+    assert len(clips) == len(wanted)
+    for clip, (*_, first, last) in zip(clips, wanted, strict=True):
+        times, numbers = shown(clip)
+        end = numbers.index(last)
+        assert numbers[numbers.index(first) : end + 1] == list(range(first, last + 1))
+        second = min(first + 1, last)  # an event that is encoded may begin inside the first
+        apart = row.seconds[last] - row.seconds[second]
+        assert times[end] - times[numbers.index(second)] == pytest.approx(apart, abs=2 * ROUNDING)
+
+
+def test_a_reel_has_all_events(made, table, tmp_path):
+    path, row = made
+    reel = tmp_path / "reel.mp4"
+    assert main(["clips", str(table), "--videos", str(path.parent), "--reel", str(reel)]) == 0
+    wanted = sorted(events_of(row.seconds))
+    times, numbers = shown(reel)
+    assert numbers == [n for *_, first, last in wanted for n in range(first, last + 1)]
+    assert (np.diff(times) > 0).all()
+
+
+def test_tables_by_frame(made, table, tmp_path):
+    path, row = made
+    words = ["frames", str(table), "--videos", str(path.parent), "--out", str(tmp_path / "out")]
+    assert main(words) == 0
+    with (tmp_path / "out" / f"{path.stem}.csv").open() as file:
+        lines = list(csv.DictReader(file))
+    np.testing.assert_allclose([float(one["seconds"]) for one in lines], row.seconds, atol=ROUNDING)
+    inside = {n for *_, first, last in events_of(row.seconds) for n in range(first, last + 1)}
+    assert {int(one["frame"]) for one in lines if one["jump"] == "1"} == inside
+
+
+def test_events_name_their_frames(made, tmp_path):
+    path, row = made
+    events = events_of(row.seconds)
+    video = probe_video(path, checksum=False)
+    wanted = [(first, last) for *_, first, last in events]
+    segments = np.array([event[:2] for event in events])
+    # the file of `propose` and `review`
+    proposed = Proposed(
+        duration_seconds=video.duration_seconds,
+        segments=segments,
+        scores=np.linspace(0.9, 0.6, len(events)),
+        motion=np.zeros(100),
+        events=segments,
+    )
+    first = result_of(proposed, path, "model", source_of(path))
+    again = result_of(proposed, path, "model", source_of(path), first)
+    write_tables(tmp_path, lambda: [again], Shown())
+    for name in ("proposals.csv", "events.csv"):
+        with (tmp_path / name).open() as file:
+            lines = list(csv.DictReader(file))
+        found = [(int(one["first_frame"]), int(one["last_frame"])) for one in lines]
+        assert found == wanted
+    # that of a run
+    assert [_frames({"a": video}, "a", segment) for segment in segments.tolist()] == wanted
+    assert row.rate != "30" or not first.frame_seconds, "nothing is kept that the rate says"
+
+
+def test_frames_of_a_tool_are_those_of_the_file(made, tmp_path):
+    path, row = made
+    first, last = 7, len(row.seconds) - 4
+    boxes = "".join(
+        f'<box frame="{frame}" outside="{outside}" keyframe="1"/>'
+        for frame, outside in ((first, 0), (last, 1))
+    )
+    task = f"<meta><task><id>1</id><source>{path.name}</source></task></meta>"
+    file = tmp_path / "cvat.xml"
+    file.write_text(
+        f'<annotations><version>1.1</version>{task}<track id="0" label="jump">{boxes}</track>'
+        "</annotations>"
+    )
+    reading = read_annotation_file(file)
+    complete(reading, path.parent)
+    ((start, end, _),) = reading.records[0].parsed()
+    assert (start, end) == pytest.approx((row.seconds[first], row.seconds[last]), abs=ROUNDING)
+
+
+def test_ranges_of_label_studio_are_whole_frames_of_their_rate(made, table, tmp_path):
+    path, row = made
+    out = tmp_path / "tasks.json"
+    words = ["dataset", "convert", str(table), str(out), "--to", "label_studio"]
+    assert main([*words, "--videos", str(path.parent)]) == 0
+    (task,) = json.loads(out.read_text())
+    step = 1 / task["data"]["fps"]
+    ranges = [one["value"]["ranges"][0] for one in task["annotations"][0]["result"]]
+    for each, (start, end, *_) in zip(ranges, events_of(row.seconds), strict=True):
+        assert type(each["start"]) is type(each["end"]) is int
+        # the first is shown at the start, the last before the end
+        assert (each["start"] - 1) * step - 2e-3 <= start <= each["start"] * step + 1e-9
+        assert (each["end"] - 1) * step - 2e-3 < end <= each["end"] * step + 2e-3
+
+
+@pytest.mark.parametrize("name", first_tier(("h264_falling.ts", "h264.ts"), "h264_falling.ts"))
+def test_what_is_proposed_names_its_frames(name, folder, tmp_path):
+    path = FILES[name].write(folder / name)
+    out = tmp_path / "out"
+    assert main(["propose", str(path), "--model", "none", "--no-copies", "--out", str(out)]) == 0
+    seconds = np.array(FILES[name].seconds)
+    with (out / "events.csv").open() as file:
+        lines = list(csv.DictReader(file))
+    assert lines
+    for line in lines:
+        start, end = float(line["start_seconds"]), float(line["end_seconds"])
+        assert int(line["first_frame"]) == np.flatnonzero(seconds <= start + 2e-3)[-1]
+        assert int(line["last_frame"]) == np.flatnonzero(seconds < end - 2e-3)[-1]
+
+
+def test_a_stream_of_a_file_has_the_times_of_its_frames(made):
+    path, row = made
+    (stretch,) = FileFrames(parse_source(str(path))).stretches(threading.Event())
+    np.testing.assert_allclose([one.seconds for one in stretch], row.seconds, atol=ROUNDING)
