@@ -15,11 +15,9 @@ import pytest
 from actionspan.cli import main
 from actionspan.dataset.completing import complete
 from actionspan.dataset.formats.registry import read_annotation_file
-from actionspan.dataset.timeline import read_timeline
-from actionspan.dataset.video_facts import probe_video
+from actionspan.dataset.video_facts import frames_in, probe_video, read_timeline
 from actionspan.live.frames import FileFrames
 from actionspan.live.settings import parse_source
-from actionspan.proposals.select import _frames
 from actionspan.propose.proposed import Proposed
 from actionspan.propose.results import Shown, result_of, source_of, write_tables
 from actionspan.video.decode import read_frames
@@ -185,7 +183,7 @@ def test_events_name_their_frames(made, tmp_path):
         found = [(int(one["first_frame"]), int(one["last_frame"])) for one in lines]
         assert found == wanted
     # that of a run
-    assert [_frames({"a": video}, "a", segment) for segment in segments.tolist()] == wanted
+    assert [frames_in({"a": video}, "a", segment) for segment in segments.tolist()] == wanted
     assert row.rate != "30" or not first.frame_seconds, "nothing is kept that the rate says"
 
 

@@ -14,7 +14,7 @@ from av.video.frame import VideoFrame
 
 from actionspan.arrays import UInt8
 from actionspan.dataset.containers import open_container, opened
-from actionspan.dataset.timeline import Timeline, read_timeline, readable
+from actionspan.dataset.video_facts import Timeline, read_timeline, readable
 from actionspan.errors import InputError
 from actionspan.events.clips import Clip
 from actionspan.files.storage import atomic_path
@@ -158,35 +158,30 @@ def frames_of(clip: Clip) -> Iterator[tuple[float, UInt8]]:
     Raises:
         InputError: The video cannot be read, or frames of the clip are not there.
     """
-    timeline, given = read_timeline(clip.video), 0
-    span = f"from {clip.start:.3f} to {clip.end:.3f} s"
-    if clip.start >= timeline.at(len(timeline)):
-        raise InputError(f"{clip.video}: no frame {span}")
+    timeline = read_timeline(clip.video)
     first, last = timeline.frames_of((clip.start, clip.end))
-    begin, end = timeline.at(first), timeline.at(last)
-    for frame in _frames_from(clip.video, timeline, begin):
+    begin, end, count = timeline.at(first), timeline.at(last), last + 1 - first
+    lacking, allowed = count, count - 1  # at the end of a file that was cut
+    inside = clip.start < timeline.at(len(timeline))
+    for frame in _frames_from(clip.video, timeline, begin) if inside else ():
         if frame.seconds > end + _SAME:
+            allowed = timeline.headless
             break
         if frame.seconds > begin - _SAME:
-            given += 1
+            lacking -= 1
             yield max(frame.seconds - clip.start, 0.0), frame.picture()
-    lacking = last + 1 - first - given
-    if lacking > timeline.headless:
-        what = f"{lacking} of {given + lacking} frames {span} cannot be decoded"
-        raise InputError(f"{clip.video}: {what}")
+    if lacking > allowed:
+        what = "no frame" if lacking == count else f"only {count - lacking} of {count} frames"
+        raise InputError(f"{clip.video}: {what} from {clip.start:.3f} to {clip.end:.3f} s")
 
 
 def _frames_from(path: Path, timeline: Timeline, begin: float) -> Iterator[Frame]:
-    """Return the frames from one that is shown at a time or before it, or all."""
+    """Yield the frames from one that is shown at a time or before it, or all."""
     try:
         place, _ = _landing(path, begin + timeline.origin)
     except NotCopiedError:
-        return read_frames(path, steady=True)
-    return _decoded(path, timeline, place)
-
-
-def _decoded(path: Path, timeline: Timeline, place: float) -> Iterator[Frame]:
-    """Yield what is decoded after a seek to a time stamp."""
+        yield from read_frames(path, steady=True)
+        return
     with readable(path), opened(path) as (container, stream):
         stream.thread_count = 1
         _seek(container, stream, place)

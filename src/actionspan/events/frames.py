@@ -51,19 +51,19 @@ def rows(video: Observed, labels: list[str], every: float | None) -> tuple[Float
 
     A label applies to a frame if it does at some time while the frame is shown.
     """
-    from actionspan.dataset.timeline import read_timeline  # opens video files
+    from actionspan.dataset.video_facts import read_timeline  # opens video files
 
-    timeline = read_timeline(video.file) if video.file and every is None else None
+    own = () if every or video.file is None else read_timeline(video.file).seconds
     step = every or 1 / (video.rate or 1)
     exact = video.seconds / step
     count = max(1, round(exact) if every is None else math.ceil(exact - 1e-9))
-    times = timeline.seconds if timeline else np.arange(count, dtype=np.float64) * step
+    times = np.asarray(own) if len(own) else np.arange(count, dtype=np.float64) * step
     applies = np.zeros((len(times), len(labels)), np.int64)
     for column, label in enumerate(labels):
         spans = video.spans(label)
         if every is None:
             for span in spans.tolist():
-                first, last = frames_of(span, video.rate, timeline.seconds if timeline else ())
+                first, last = frames_of(span, 1 / step, own)
                 applies[first : last + 1, column] = 1
         else:
             for place, start in enumerate(times.tolist()):

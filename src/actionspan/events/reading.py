@@ -58,7 +58,6 @@ def read_events(path: Path, videos: Path | None = None, points: float = 0.0) -> 
     report_left_out(reading)
     if not reading.records:
         raise InputError(f"{path}: no video in it")
-
     return [
         Observed(
             video_id=record.video_id,

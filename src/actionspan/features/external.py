@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from actionspan.arrays import Float32, Float64
 from actionspan.dataset.sharding import other_names
 from actionspan.dataset.tables import Video, read_videos
-from actionspan.dataset.timeline import seconds_of
+from actionspan.dataset.video_facts import seconds_of
 from actionspan.errors import InputError, naming, printable
 from actionspan.features.settings import ExternalSettings
 from actionspan.files.hdf5 import open_h5

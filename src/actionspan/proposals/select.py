@@ -1,17 +1,12 @@
 """Probabilities to proposals by the recall each adds, and events for a reader (span, stream)."""
 
 import argparse
-from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from actionspan.proposals.settings import EventSettings, SelectionSettings
 from actionspan.settings import add_settings, from_arguments
-
-if TYPE_CHECKING:
-    from actionspan.dataset.tables import Video
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -32,6 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Choose the proposals and the events of all videos."""
     from actionspan.dataset.tables import read_videos
+    from actionspan.dataset.video_facts import frames_in
     from actionspan.files.storage import open_h5
     from actionspan.proposals.density_training import load_density
     from actionspan.proposals.segment_classifier import optional_labeller
@@ -56,7 +52,7 @@ def run(arguments: argparse.Namespace) -> None:
             frames = None
             if arguments.videos is not None:
                 files = {video.video_id: video for video in read_videos(arguments.videos)}
-                frames = partial(_frames, files)
+                frames = partial(frames_in, files)
             show = stack.enter_context(proposal_files(*paths, labelled=labelled, frames=frames))
         videos = progress(enumerate(table), "proposals", len(table.video_id))
         for index, values in videos:
@@ -68,11 +64,3 @@ def run(arguments: argparse.Namespace) -> None:
             if show is not None and chosen.events is not None and chosen.chances is not None:
                 events = result_rows(chosen.events, chosen.chances)
                 show(name, labeller.label(name, events) if labeller and events else events)
-
-
-def _frames(files: "Mapping[str, Video]", name: str, segment: Sequence[float]) -> Sequence[int]:
-    """Return the first and the last frame of an event, nothing where no rate is known."""
-    from actionspan.dataset.timeline import frames_of, own_seconds
-
-    video = files.get(name)
-    return frames_of(segment, video.fps, own_seconds(video)) if video and video.fps else ()

@@ -98,7 +98,7 @@ def result_of(
 ) -> Result:
     """Return what is stored of a video's proposals; `before` is what is known of the same file."""
     if before is None:
-        from actionspan.dataset.timeline import read_timeline, uneven
+        from actionspan.dataset.video_facts import read_timeline, uneven
         from actionspan.video.playable import why_not_playable
         from actionspan.video.thumbnails import thumbnails
 
