@@ -26,6 +26,7 @@ def _steps(*parts: tuple[int, float]) -> list[float]:
 USUAL = _steady(30, 240)
 RATES = {
     "30": USUAL,
+    "half a minute": _steady(30, 900),
     "29.97": _steady(30000 / 1001, 240),
     "240": _steady(240, 600),
     "1": _steady(1, 24),

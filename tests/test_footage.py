@@ -24,7 +24,7 @@ from actionspan.video.decode import read_frames
 from actionspan.video.settings import FrameSettings
 from actionspan.video.snippets import snippets
 from actionspan.video.thumbnails import pictures_at
-from footage import FILES, events_of
+from footage import FILES, Footage, events_of
 from tiers import first_tier
 from video.numbered import read_number
 
@@ -240,3 +240,31 @@ def test_a_stream_of_a_file_has_the_times_of_its_frames(made):
     path, row = made
     (stretch,) = FileFrames(parse_source(str(path))).stretches(threading.Event())
     np.testing.assert_allclose([one.seconds for one in stretch], row.seconds, atol=ROUNDING)
+
+
+def test_lists_for_editors_count_frames_of_the_rate_of_the_file(made, table, tmp_path):
+    path, row = made
+    words = ["clips", str(table), "--videos", str(path.parent), "--lists", "--out"]
+    assert main([*words, str(tmp_path)]) == 0
+    lines = (tmp_path / f"{path.stem}.edl").read_text().splitlines()
+    codes = [line.split()[-4:-2] for line in lines if " V " in line]
+    step = 1 / read_timeline(path).rate
+    for pair, (start, end, *_) in zip(codes, sorted(events_of(row.seconds)), strict=True):
+        parts = [[int(part) for part in code.split(":")] for code in pair]
+        first, after = ((60 * m + s) * round(1 / step) + frames for _, m, s, frames in parts)
+        assert first * step - 2e-3 <= start <= (first + 1) * step + 1e-9
+        assert (after - 1) * step - 2e-3 < end <= after * step + 2e-3
+
+
+@pytest.mark.parametrize("exact", [True, False])
+def test_a_recording_of_a_set_top_box(exact, tmp_path):
+    """Key frames each 8.3 s: seeking to 8 s ends behind it, and to 20 s behind 23 s."""
+    row = Footage(start=7200.07, key_every=250, options={"sc_threshold": "0"}, rate="half a minute")
+    row.write(tmp_path / "tv.ts")
+    (tmp_path / "events.csv").write_text("video,start,end,label\ntv,8,12,box\ntv,20,23,box\n")
+    words = ["clips", str(tmp_path / "events.csv"), "--videos", str(tmp_path), "--out"]
+    assert main([*words, str(tmp_path / "out"), *["--exact"] * exact]) == 0
+    found = [shown(path)[1] for path in sorted((tmp_path / "out").iterdir())]
+    for numbers, wanted in zip(found, [range(240, 360), range(600, 690)], strict=True):
+        assert set(numbers) >= set(wanted)
+        assert not exact or numbers == list(wanted)

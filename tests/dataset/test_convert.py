@@ -128,16 +128,16 @@ def test_times_that_need_the_video_are_left_out_unless_it_is_given(tmp_path, cap
     assert "start is frame 5, and the frame rate is not known here" in said
 
 
-def test_label_studio_keeps_times_between_frames(tmp_path, capsys):
+def test_label_studio_has_the_frames_that_are_shown(tmp_path, capsys):
     rows = "a,14.44,20.2,run,10\nb,14.44,15,run,29.97\nc,1,1.01,run,25\n"
     (tmp_path / "a.csv").write_text("video,start,end,label,fps\n" + rows)
     convert(tmp_path / "a.csv", tmp_path / "a.json", "--to", "label_studio")
-    said = capsys.readouterr().err  # it shows a frame at least
-    assert said.endswith("label_studio cannot hold: exact times (1)\n")
+    said = capsys.readouterr().err
+    assert said.endswith("label_studio cannot hold: exact times (3)\n")
     convert(tmp_path / "a.json", tmp_path / "b.csv")
     assert segments(tmp_path / "b.csv") == {
-        "a": [(14.44, 20.2, "run")],
-        "b": [(14.44, 15, "run")],
+        "a": [(14.4, 20.2, "run")],
+        "b": [(432 / 29.97, 450 / 29.97, "run")],
         "c": [(1, 1.04, "run")],
     }
 

@@ -98,8 +98,8 @@ def test_the_command_cuts_what_it_can_and_reports_the_rest(film, tmp_path, capsy
 
 def test_an_edit_decision_list_counts_frames(film):
     lines = edl([clip(film, 1.0, 2.5), clip(film, 3661.04, 3662.0)], 25.0).splitlines()
-    assert lines[2].split()[-4:] == ["00:00:01:00", "00:00:02:12", "00:00:00:00", "00:00:01:12"]
-    assert lines[5].split()[-4:] == ["01:01:01:01", "01:01:02:00", "00:00:01:12", "00:00:02:11"]
+    assert lines[2].split()[-4:] == ["00:00:01:00", "00:00:02:13", "00:00:00:00", "00:00:01:13"]
+    assert lines[5].split()[-4:] == ["01:01:01:01", "01:01:02:00", "00:00:01:13", "00:00:02:12"]
 
 
 def test_what_no_container_takes_is_encoded(tmp_path):

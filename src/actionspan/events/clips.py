@@ -54,7 +54,7 @@ def run(arguments: argparse.Namespace) -> int:
     if not clips:
         raise InputError(f"{arguments.events}: no event of a video in {arguments.videos}")
     if arguments.lists:
-        return write_lists(clips, {one.video_id: one.rate for one in observed}, arguments.out)
+        return write_lists(clips, arguments.out)
     failed = 0
     if arguments.reel is not None:
         cutting.write_reel(clips, arguments.reel)
@@ -110,9 +110,10 @@ def chosen(
             yield Clip(files[video_id], start, end, each.label, name)
 
 
-def write_lists(clips: list[Clip], rates: dict[str, float], folder: Path) -> int:
+def write_lists(clips: list[Clip], folder: Path) -> int:
     """Write a list of cuts for each video, in two forms."""
     from actionspan.dataset.formats.rows import csv_lines
+    from actionspan.dataset.video_facts import read_timeline
     from actionspan.files.storage import write_text
     from actionspan.files.text import file_name
 
@@ -123,26 +124,29 @@ def write_lists(clips: list[Clip], rates: dict[str, float], folder: Path) -> int
         stem = folder / file_name(video.stem)
         rows = [[f"{clip.start:.3f}", f"{clip.end:.3f}", clip.label] for clip in own]
         write_text(stem.with_suffix(".csv"), csv_lines(rows))
-        write_text(stem.with_suffix(".edl"), edl(own, rates.get(video.stem) or 25.0))
+        write_text(stem.with_suffix(".edl"), edl(own, read_timeline(video).rate))
     print(f"{folder}: lists of {counted(len(by_video), 'video')}")
     return 0
 
 
 def edl(clips: list[Clip], rate: float) -> str:
-    """Return an edit decision list (CMX 3600) of clips of a video, one after the other."""
+    """Return an edit decision list (CMX 3600) of clips of a video, one after the other.
+
+    Editors count time in frames of the rate that the file states, also where its own rate varies.
+    """
+    from actionspan.dataset.formats.times import frames_of
+
     lines, at = [f"TITLE: {clips[0].video.stem}", "FCM: NON-DROP FRAME"], 0
     whole = max(1, round(rate))
     for number, clip in enumerate(clips, start=1):
-        first, last = (
-            round(clip.start * rate),
-            max(round(clip.end * rate), round(clip.start * rate) + 1),
-        )
-        times = [_timecode(frame, whole) for frame in (first, last, at, at + last - first)]
+        first, last = frames_of((clip.start, clip.end), rate)
+        length = last + 1 - first
+        times = [_timecode(frame, whole) for frame in (first, last + 1, at, at + length)]
         lines.append(f"{number:03d}  AX       V     C        {' '.join(times)}")
         lines.append(f"* FROM CLIP NAME: {clip.video.name}")
         if clip.label:
             lines.append(f"* COMMENT: {clip.label}")
-        at += last - first
+        at += length
     return "\n".join(lines) + "\n"
 
 

@@ -3,6 +3,7 @@
 import contextlib
 import itertools
 import json
+import math
 from dataclasses import replace
 from pathlib import Path
 from typing import get_args, get_type_hints
@@ -89,19 +90,16 @@ def held(record, *forms):
     return record
 
 
-def in_seconds(frame, fps):
-    return frame / fps if frame == int(frame) else round(frame / fps, 6)
-
-
 def rounded(form, record, start, end, label):
     """Return a segment with the times that a form has for it."""
     if form == "elan":
         return round(1000 * start) / 1000, round(1000 * end) / 1000, label
     if form == "label_studio":
         fps = record.fps or USUAL_RATE
-        first, last = round(start * fps + 1, 5), round(end * fps, 5)
-        last = max(first, last) if start < end else last
-        return in_seconds(first - 1, fps), in_seconds(last, fps), label
+        near = min(0.002 * fps, 0.25)  # of a frame: times may be rounded
+        first = math.floor(start * fps + near)
+        last = max(math.ceil(end * fps - near), first + 1) if start < end else first
+        return first / fps, last / fps, label
     return start, end, label
 
 

@@ -78,10 +78,14 @@ def test_predictions_are_frames_as_a_reader_of_annotations_counts_them(record):
     # what somebody accepts unchanged
     task["annotations"] = [{"id": 1, "result": prediction["result"]}]
     (found,) = label_studio.read("tasks.json", json.dumps([task])).records
-    half = 0.5 / (record.fps or label_studio.USUAL_RATE)
+    frame = 1 / (record.fps or label_studio.USUAL_RATE)
     assert len(found.instances) == len(record.instances)
     for one, other in zip(found.parsed(), record.parsed(), strict=True):
-        assert one == (pytest.approx(other[0], abs=half), pytest.approx(other[1], abs=half), "run")
+        assert one == (
+            pytest.approx(other[0], abs=frame),
+            pytest.approx(other[1], abs=frame),
+            "run",
+        )
 
 
 def test_frames_count_from_1_and_the_last_is_included():
