@@ -86,9 +86,9 @@ def _x265(more: str = "") -> dict[str, str]:
     return {"preset": "ultrafast", "x265-params": f"log-level=none:bframes=4{more}"}
 
 
-_VP9 = {"codec": "libvpx-vp9", "options": {"cpu-used": "8", "deadline": "realtime"}}
-_MPEG4 = {"codec": "mpeg4", "more": {"b_frames": 2}}
-_MPEG2 = {"codec": "mpeg2video", "more": {"b_frames": 2}}
+_VP9: dict[str, Any] = {"codec": "libvpx-vp9", "options": {"cpu-used": "8", "deadline": "realtime"}}
+_MPEG4: dict[str, Any] = {"codec": "mpeg4", "more": {"b_frames": 2}}
+_MPEG2: dict[str, Any] = {"codec": "mpeg2video", "more": {"b_frames": 2}}
 HOURS = 7200.5
 
 FILES: dict[str, Footage] = {

@@ -146,8 +146,7 @@ def test_tools_find_the_files_of_the_videos(tmp_path):
     """What ELAN, BORIS, VIA and Label Studio look for, by what their own code reads.
 
     BORIS 8.27 takes length, rate and sound of each file from media_info, and keys of behaviours;
-    the converter of label-studio-sdk 2.1 wants ids, and its labelling interface takes parts of
-    frames.
+    the converter of label-studio-sdk 2.1 wants ids.
     """
     folder = tmp_path / "videos"
     folder.mkdir()

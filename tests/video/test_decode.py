@@ -12,9 +12,10 @@ import av
 import numpy as np
 import pytest
 
+from actionspan.dataset.video_facts import read_timeline
 from actionspan.errors import InputError
 from actionspan.video import decode
-from actionspan.video.decode import decord, read_frames, read_timeline
+from actionspan.video.decode import decord, read_frames
 from video.numbered import copy_packets, encode, numbered_picture, read_number
 
 FRAMES = 75

@@ -14,11 +14,11 @@ from actionspan.cli import main
 from actionspan.dataset.containers import claimed_samples
 from actionspan.dataset.settings import LimitSettings
 from actionspan.dataset.tables import read_videos
-from actionspan.dataset.video_facts import probe_video
+from actionspan.dataset.video_facts import probe_video, read_timeline
 from actionspan.errors import InputError
 from actionspan.live.play import play
 from actionspan.live.settings import StreamSettings, parse_source
-from actionspan.video.decode import has_eight_bits, read_frames, read_timeline
+from actionspan.video.decode import has_eight_bits, read_frames
 from actionspan.video.playable import why_not_playable, write_playable
 from actionspan.video.settings import FrameSettings
 from actionspan.video.thumbnails import thumbnails

@@ -6,8 +6,9 @@ import av
 import numpy as np
 import pytest
 
+from actionspan.dataset.video_facts import read_timeline
 from actionspan.errors import InputError
-from actionspan.video.decode import read_frames, read_timeline
+from actionspan.video.decode import read_frames
 from actionspan.video.playable import why_not_playable, write_playable
 from actionspan.video.settings import CopySettings
 from video.numbered import encode, read_number

@@ -107,15 +107,9 @@ def _landing(path: Path, at: float) -> tuple[float, float]:
             if container.format.name == "avi" and stream.codec_context.has_b_frames:
                 break
             _seek(container, stream, place)
-            key = None
-            for packet in container.demux(stream):
-                if key is None and packet.is_keyframe and packet.pts is not None:
-                    key = float(packet.pts * packet.time_base)
-                shown = [frame.time for frame in packet.decode() if frame.time is not None]
-                if key is not None and shown:
-                    break
-        if key is not None and max(key, *shown[:1]) < at + _SAME:
-            return place, key
+            head = next(container.decode(stream), None)
+        if head and head.key_frame and head.time is not None and head.time < at + _SAME:
+            return place, head.time
     raise NotCopiedError(f"{path}: no key frame before {at:.3f} s")
 
 

@@ -97,6 +97,7 @@ def result_of(
     before: Result | None = None,
 ) -> Result:
     """Return what is stored of a video's proposals; `before` is what is known of the same file."""
+    rate: float | None
     if before is None:
         from actionspan.dataset.video_facts import read_timeline, uneven
         from actionspan.video.playable import why_not_playable
