@@ -15,7 +15,10 @@ import pytest
 from actionspan.cli import main
 from actionspan.dataset.completing import complete
 from actionspan.dataset.formats.registry import read_annotation_file
+from actionspan.dataset.matching import IndexSettings, index_videos
 from actionspan.dataset.video_facts import frames_in, probe_video, read_timeline
+from actionspan.features.external import row_times
+from actionspan.features.settings import ExternalSettings
 from actionspan.live.frames import FileFrames
 from actionspan.live.settings import parse_source
 from actionspan.propose.proposed import Proposed
@@ -26,7 +29,7 @@ from actionspan.video.snippets import snippets
 from actionspan.video.thumbnails import pictures_at
 from footage import FILES, Footage, events_of
 from tiers import first_tier
-from video.numbered import read_number
+from video.numbered import copy_packets, read_number
 
 ROUNDING = 1.1e-3  # seconds: containers in milliseconds
 KEPT = (
@@ -200,10 +203,24 @@ def test_frames_of_a_tool_are_those_of_the_file(made, tmp_path):
         f'<annotations><version>1.1</version>{task}<track id="0" label="jump">{boxes}</track>'
         "</annotations>"
     )
+    wanted = pytest.approx((row.seconds[first], row.seconds[last]), abs=ROUNDING)
     reading = read_annotation_file(file)
     complete(reading, path.parent)
     ((start, end, _),) = reading.records[0].parsed()
-    assert (start, end) == pytest.approx((row.seconds[first], row.seconds[last]), abs=ROUNDING)
+    assert (start, end) == wanted
+    # in a run
+    video = probe_video(path, checksum=False)
+    index = index_videos([video], read_annotation_file(file), IndexSettings())
+    ((instance,),) = [one.instances for one in index.annotations]
+    assert (instance.start, instance.end) == wanted
+
+
+def test_features_of_others_are_at_the_times_of_their_frames(made):
+    path, row = made
+    numbers = range(3, len(row.seconds), 5)
+    settings = ExternalSettings(stride=5, offset=3)
+    times = row_times(len(numbers), probe_video(path, checksum=False), settings)
+    np.testing.assert_allclose(times, np.take(row.seconds, numbers), atol=ROUNDING)
 
 
 def test_ranges_of_label_studio_are_whole_frames_of_their_rate(made, table, tmp_path):
@@ -268,3 +285,19 @@ def test_a_recording_of_a_set_top_box(exact, tmp_path):
     for numbers, wanted in zip(found, [range(240, 360), range(600, 690)], strict=True):
         assert set(numbers) >= set(wanted)
         assert not exact or numbers == list(wanted)
+
+
+@pytest.mark.parametrize("begins", [30, 37], ids=["with a key frame", "between two"])
+def test_a_recording_that_begins_in_the_middle_has_what_can_be_decoded(begins, tmp_path):
+    """The first pictures refer to what was not recorded."""
+    whole = FILES["mpeg2.ts"].write(tmp_path / "whole.ts")
+    (tmp_path / "cut").mkdir()
+    path = copy_packets(whole, tmp_path / "cut/cut.ts", range(begins, 200))
+    known = [read_number(frame.picture()) for frame in read_frames(path)]
+    (tmp_path / "events.csv").write_text("video,start,end,label\ncut,0,2,box\n")
+    words = ["clips", str(tmp_path / "events.csv"), "--videos", str(tmp_path / "cut"), "--exact"]
+    assert main([*words, "--out", str(tmp_path / "out")]) == 0
+    (clip,) = (tmp_path / "out").iterdir()
+    numbers = shown(clip)[1]
+    assert numbers == known[: len(numbers)]
+    assert len(numbers) > 40

@@ -22,6 +22,7 @@ from actionspan.video.decode import Frame, pyav_picture, read_frames, resized
 
 _TICK = Fraction(1, 90_000)
 _EARLIER = (0, 2, 8, 32, 128, math.inf)  # seconds: a seek may end behind the place, or find nothing
+_LEADING = 16  # frames, at most, that refer to what was before the file's first key frame
 _SAME = 1e-6  # seconds: a time stamp as a float may be above itself as a fraction
 _FORMS = {".mp4": "mp4", ".mov": "mov", ".webm": "webm", ".mkv": "matroska"}  # as they were
 _ENCODER = "libx264"
@@ -156,10 +157,11 @@ def frames_of(clip: Clip) -> Iterator[tuple[float, UInt8]]:
     first, last = timeline.frames_of((clip.start, clip.end))
     begin, end, count = timeline.at(first), timeline.at(last), last + 1 - first
     lacking, allowed = count, count - 1  # at the end of a file that was cut
+    head = timeline.headless + _LEADING
     inside = clip.start < timeline.at(len(timeline))
     for frame in _frames_from(clip.video, timeline, begin) if inside else ():
         if frame.seconds > end + _SAME:
-            allowed = timeline.headless
+            allowed = head if first < head else 0
             break
         if frame.seconds > begin - _SAME:
             lacking -= 1
