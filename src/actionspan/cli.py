@@ -13,10 +13,12 @@ import os
 import shlex
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, NoReturn
 
 from actionspan import __version__
 from actionspan.errors import InputError, lacks_memory, printable
+from actionspan.files.inputs import inputs_kept
 from actionspan.plan.steps import GROUPS, OURS, commands, file_of, steps_of, summary_of
 from actionspan.running.launcher import let_root_speak
 
@@ -65,7 +67,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parsed, unknown = parser.parse_known_args(words)
         if unknown and not _taken(parsed, unknown):
             parsed.parser.refuse(unknown)
-        return int(parsed.run(parsed) or 0)
+        with _inputs_kept(parsed):
+            return int(parsed.run(parsed) or 0)
     except InputError as error:
         return _complain(" ".join(words[:1]), str(error))
     except Exception as error:
@@ -84,6 +87,15 @@ def _taken(parsed: argparse.Namespace, words: Sequence[str]) -> bool:
         return False
     getattr(parsed, several[0].dest).extend(map(several[0].type or str, words))
     return True
+
+
+def _inputs_kept(parsed: argparse.Namespace) -> AbstractContextManager[None]:
+    """Keep what flags name from outputs, `out` and `out_…`; `replaces` names an exception."""
+    found: dict[bool, list[Any]] = {True: [], False: []}
+    for name in {action.dest for action in parsed.parser._actions} - {parsed.replaces}:
+        value = getattr(parsed, name, None)
+        found[name.partition("_")[0] == "out"] += value if isinstance(value, list) else [value]
+    return inputs_kept(found[False], found[True])
 
 
 def _status(words: Sequence[str], error: Exception) -> int | None:
@@ -127,8 +139,8 @@ def _add_level(
             _add_level(command, steps_of(module), words[1:], "STEP")
         else:
             step = importlib.import_module(module)
+            command.set_defaults(run=step.run, parser=command, replaces="")
             step.add_arguments(command)
-            command.set_defaults(run=step.run, parser=command)
 
 
 def _listing(modules: Mapping[str, str]) -> str:

@@ -46,7 +46,7 @@ def test_what_the_form_cannot_hold_is_said(tmp_path, capsys):
     table.write_text("video,start,end,label,subset,fps\na,1,2,run,val,25\nb,,,,,25\n")
     convert(table, tmp_path / "mine.json", "--to", "anet_anno_action")
     line = f"{tmp_path / 'mine.json'}: videos of which anet_anno_action cannot hold: "
-    assert capsys.readouterr().err == f"{line}subset (1), fps (2)\n"
+    assert capsys.readouterr().err == f"{line}subset (1), frame rate (2)\n"
     convert(table, tmp_path / "ours.csv")
     assert capsys.readouterr().err == ""
 
@@ -333,3 +333,12 @@ def test_a_video_that_is_not_in_the_folder_is_said(tmp_path, capsys):
         "mkv_a,1.0,2.0,run,,,",
         "a,1.0,2.0,run,2.0,20,10.0",
     ]
+
+
+def test_a_lost_duration_does_not_read_as_lost_times(tmp_path, capsys):
+    table = tmp_path / "in.csv"
+    table.write_text("video,start,end,label,duration,frames,fps\na,1,2,run,10,250,25\n")
+    convert(table, tmp_path / "a.eaf")
+    what = "duration of the video (1), number of frames (1), frame rate (1)"
+    said = capsys.readouterr().err
+    assert said == f"{tmp_path / 'a.eaf'}: videos of which elan cannot hold: {what}\n"

@@ -99,11 +99,18 @@ def test_the_annotations_are_only_overwritten_on_demand(files, capsys):
     assert run(files, "annotations.json", "corrections.csv", out="annotations.json") == 2
     assert "holds the annotations; --overwrite replaces them" in capsys.readouterr().err
     assert run(files, "annotations.json", "corrections.csv", out="corrections.csv") == 2
-    assert "is one of the corrections" in capsys.readouterr().err
+    assert "corrections.csv: is an input of this command" in capsys.readouterr().err
     assert (files / "annotations.json").read_bytes() == before
     more = ["--overwrite"]
     assert run(files, "annotations.json", "corrections.csv", out="annotations.json", more=more) == 0
     assert "new" in json.loads((files / "annotations.json").read_text())["database"]
+
+
+def test_a_folder_of_annotations_is_only_overwritten_on_demand(files):
+    more = ["--to", "elan"]
+    assert run(files, "annotations.json", "corrections.csv", out="eaf", more=more) == 0
+    assert run(files, "eaf", "corrections.csv", out="eaf", more=more) == 2
+    assert run(files, "eaf", "corrections.csv", out="eaf", more=[*more, "--overwrite"]) == 0
 
 
 def test_of_several_corrections_of_a_video_the_last_counts(files, capsys):

@@ -198,7 +198,7 @@ def test_corrections_may_have_points_too(kicks):
 
 def test_propose_and_learn_take_points(kicks, monkeypatch):
     videos = kicks / "videos"
-    truth = completing.Truth(kicks / "kicks.csv", {"a": videos / "a.mp4"}, 8)
+    truth = completing.Truth(kicks / "kicks.csv", {"a": videos / "a.mp4"}, points=8)
     assert [(one.start, one.end) for one in truth.within("a", 2.0)] == [(0, 2)]
     taken = []
 

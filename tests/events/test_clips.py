@@ -86,9 +86,10 @@ def test_the_command_cuts_what_it_can_and_reports_the_rest(film, tmp_path, capsy
     events = tmp_path / "events.csv"
     events.write_text("video,start,end,label\nfilm,1,2,jump up\nfilm,3,4,fall\ngone,1,2,fall\n")
     words = ["clips", str(events), "--videos", str(film.parent), "--out", str(tmp_path / "out")]
-    assert main([*words, "--label", "fall"]) == 0
+    assert main([*words, "--label", "fall"]) == 1  # something was left out
     assert [path.stem for path in (tmp_path / "out").iterdir()] == ["film-001-fall"]
     assert "gone: no such video" in capsys.readouterr().err
+    events.write_text("video,start,end,label\nfilm,1,2,jump up\nfilm,3,4,fall\n")
     assert main([*words, "--exact", "--around", "0.5"]) == 0
     assert numbers(tmp_path / "out/film-001-jump_up.mp4")[1] == list(range(5, 25))
     assert main([*words, "--lists"]) == 0
@@ -126,3 +127,102 @@ def test_a_film_of_a_phone_stays_upright(tmp_path):
     with av.open(str(encode_clip(Clip(path, 0.4, 1.0, "", "exact"), tmp_path))) as file:
         frame = next(file.decode(video=0))
     assert (frame.width, frame.height, frame.rotation) == (48, 64, 0)
+
+
+@pytest.fixture
+def videos(tmp_path):
+    """A function that makes films of the names in a folder, and returns it."""
+
+    def videos(*names):
+        for name in names:
+            encode_video(tmp_path / "videos" / name, times=range(50), tick=Fraction(1, 25))
+        return tmp_path / "videos"
+
+    (tmp_path / "videos").mkdir()
+    return videos
+
+
+@pytest.fixture
+def clips(tmp_path, capsys):
+    """A function that runs `clips` on rows; it returns status, lines and what is in `out`."""
+
+    def clips(rows, *words):
+        events = tmp_path / "events.csv"
+        events.write_text("\n".join(["video,start,end,label", *rows]) + "\n")
+        status = main(
+            ["clips", str(events), "--videos", str(tmp_path / "videos"), *map(str, words)]
+        )
+        shown, out = capsys.readouterr(), tmp_path / "out"
+        made = sorted(path.name for path in out.iterdir()) if out.is_dir() else []
+        return status, shown.out.splitlines() + shown.err.splitlines(), made
+
+    return clips
+
+
+def test_a_reel_alone_and_beside_clips(videos, clips, tmp_path, monkeypatch):
+    videos("a.mp4")
+    monkeypatch.chdir(tmp_path)
+    reel, row = tmp_path / "reel.mp4", ["a,0.4,1,x"]
+    status, said, _ = clips(row, "--reel", reel)
+    assert (status, said) == (0, [f"{reel}: 1 event"])
+    assert not (tmp_path / "clips").exists()
+    for more, made in (([], ["a-001-x.mp4"]), (["--lists"], ["a-001-x.mp4", "a.csv", "a.edl"])):
+        reel.unlink()
+        status, said, found = clips(row, "--reel", reel, "-o", tmp_path / "out", *more)
+        assert (status, found, len(said)) == (0, made, 2)
+        assert reel.is_file()
+
+
+def test_names_with_dots_and_two_names_of_a_video_keep_their_own_files(videos, clips, tmp_path):
+    videos("cam.mp4", "cam.1.mp4", "cam.2.mp4")
+    rows = ["cam,0,1,x", "cam.1,0,1,x", "cam.2,0,1,x", "cam.2.mp4,1,2,x"]
+    status, said, made = clips(rows, "--lists", "-o", tmp_path / "out")
+    assert (status, said[0].rpartition(": ")[2]) == (0, "lists of 3 videos")
+    assert made == sorted(f"cam{n}.{form}" for n in ("", ".1", ".2") for form in ("csv", "edl"))
+    assert (tmp_path / "out/cam.2.csv").read_text() == "0.000,1.000,x\n1.000,2.000,x\n"
+    clips(rows, "-o", tmp_path / "out2")
+    made = sorted(path.name for path in (tmp_path / "out2").iterdir())
+    names = ("cam-001", "cam.1-001", "cam.2-001", "cam.2-002")
+    assert made == [f"{name}-x.mp4" for name in names]
+
+
+def test_names_that_differ_in_a_space_keep_their_own_clips(videos, clips, tmp_path):
+    videos("a b.mp4", "a_b.mp4")
+    _, said, made = clips(["a b,0,1,x", "a_b,0,1,x"], "-o", tmp_path / "out")
+    assert said == [f"{tmp_path / 'out'}: 2 clips"]
+    assert len(made) == 2
+
+
+def test_no_clip_and_no_reel_replaces_a_video(videos, clips, tmp_path):
+    folder = videos("a.mp4", "a-001-x.mp4")
+    before = {path: path.read_bytes() for path in folder.iterdir()}
+    (tmp_path / "link.mp4").symlink_to(folder / "a.mp4")
+    (tmp_path / "hard.mp4").hardlink_to(folder / "a.mp4")
+    outputs = [
+        *(("--reel", path) for path in (folder / "a.mp4", folder / ".." / "videos" / "a.mp4")),
+        *(("--reel", tmp_path / name) for name in ("link.mp4", "hard.mp4")),
+        *(("-o", folder, *more) for more in ([], ["--exact"])),
+        ("--reel", tmp_path / "events.csv"),
+    ]
+    for words in outputs:
+        status, said, _ = clips(["a,0.4,1,x"], *words)
+        assert (status, len(said)) == (2, 1)
+        assert said[0].endswith(": is an input of this command; name another output")
+    assert {path: path.read_bytes() for path in folder.iterdir()} == before
+    assert (tmp_path / "link.mp4").is_symlink()
+    # an earlier clip of the same name is replaced
+    for _ in range(2):
+        assert clips(["a,0.4,1,x"], "-o", tmp_path / "out")[0] == 0
+
+
+def test_a_place_of_another_kind_is_one_line(videos, clips, tmp_path):
+    videos("a.mp4")
+    (tmp_path / "file").touch()
+    rows = ["a,0,1,x", "a,1,2,x"]
+    status, said, _ = clips(rows, "-o", tmp_path / "file")
+    assert (status, said) == (
+        2,
+        [f"actionspan clips: {tmp_path / 'file'}: is a file; name a folder"],
+    )
+    status, said, _ = clips(rows, "--reel", tmp_path)
+    assert (status, said) == (2, [f"actionspan clips: {tmp_path}: is a folder; name a file"])

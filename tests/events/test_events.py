@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+from itertools import permutations
 
 import numpy as np
 import pytest
@@ -87,9 +88,7 @@ def test_kappa_by_time_is_that_of_many_samples(first, second):
     one = observed(*((start, end, "eat") for start, end in first))
     other = observed(*((start, end, "eat") for start, end in second))
     found = agreements([(one, other)])
-    if not first and not second:
-        assert found == []
-        return
+    assert [each.label for each in found] == ["eat"] * bool(first or second) + [None]
     times = np.arange(0.05, 60, 0.1)
     yes = [
         np.any([(times > start) & (times < end) for start, end in own], axis=0)
@@ -101,6 +100,31 @@ def test_kappa_by_time_is_that_of_many_samples(first, second):
     assert found[0].agreed == pytest.approx(agreed)
     kappa = cohens_kappa(agreed, yes[0].mean(), yes[1].mean())
     assert found[0].kappa == (None if kappa is None else pytest.approx(kappa, abs=1e-9))
+
+
+labels = st.lists(
+    st.tuples(st.integers(0, 9), st.integers(1, 6), st.sampled_from(["eat", "sleep", ""])),
+    max_size=4,
+).map(lambda rows: [(start, start + length, label) for start, length, label in rows])
+
+
+@given(labels, labels)
+def test_any_label_is_compared_as_labelled_or_not(first, second):
+    found = agreements([(observed(*first, seconds=20.0), observed(*second, seconds=20.0))])[-1]
+    yes = [[any(a <= t < b for a, b, _ in own) for t in range(20)] for own in (first, second)]
+    agreed = sum(a == b for a, b in zip(*yes, strict=True)) / 20
+    kappa = cohens_kappa(agreed, sum(yes[0]) / 20, sum(yes[1]) / 20)
+    assert (found.label, found.agreed) == (None, pytest.approx(agreed))
+    assert found.kappa == (None if kappa is None else pytest.approx(kappa))
+
+    def tiou(one, other):
+        shared = set(range(*one[:2])) & set(range(*other[:2]))
+        return len(shared) / len(set(range(*one[:2])) | set(range(*other[:2])))
+
+    few, many = sorted((first, second), key=len)
+    ways = ([tiou(*pair) for pair in zip(few, way, strict=False)] for way in permutations(many))
+    best = max(sum(each >= 0.5 for each in way) for way in ways)
+    assert (found.first, found.second, found.matched) == (len(first), len(second), best)
 
 
 def test_as_many_bouts_match_as_can():
@@ -137,9 +161,63 @@ def test_the_commands_print_what_they_find(table, capsys):
     found = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
     assert [row["total_seconds"] for row in found] == ["2", "0", "0", "1"]
     assert main(["agree", str(first), str(second), "--json"]) == 0
-    eat, sleep = json.loads(capsys.readouterr().out)
+    eat, sleep, any_label = json.loads(capsys.readouterr().out)
     assert (eat["kappa"], eat["matched"]) == (1, 1)
     assert (sleep["kappa"], sleep["first"], sleep["second"]) == (0, 1, 0)
+    assert (any_label["label"], any_label["first"], any_label["matched"]) == (None, 2, 1)
+
+
+MOUSE = "video,start,end,label,status"  # corrections.csv: what is drawn by mouse has no label
+
+
+def agree(capsys, *words):
+    """Return the rows that `agree` prints, by label, and its lines on standard error."""
+    assert main(["agree", *map(str, words), "--json"]) == 0
+    shown = capsys.readouterr()
+    return {row["label"]: row for row in json.loads(shown.out)}, shown.err.splitlines()
+
+
+def test_events_without_a_label_are_compared_as_such(table, capsys):
+    first = table("a.csv", "film,1,3,action,10", "film,5,6,sleep,10")
+    mouse = ["film,1,3,,added", "film,5,6,,added"]
+    rows, said = agree(capsys, first, table("b.csv", *mouse, header=MOUSE))
+    assert list(rows) == [None]  # not a label `action` that one has twice
+    assert (rows[None]["kappa"], rows[None]["matched"]) == (1, 2)
+    assert [line.partition("b.csv: ")[2] for line in said] == [
+        "2 of 2 events without a label: compared as 'any label' alone"
+    ]
+    # some of them: what has a label is compared by it, and a label may well be `action`
+    rows, said = agree(
+        capsys, first, table("c.csv", mouse[1], "film,1,3,action,added", header=MOUSE)
+    )
+    assert [rows[label]["matched"] for label in ("action", "sleep", None)] == [1, 0, 2]
+    assert "c.csv: 1 of 2 events without a label" in said[0]
+    # neither side has labels: nothing to say
+    found = "video_id,rank,start_seconds,end_seconds,score,duration"
+    rows, said = agree(capsys, *[table(name, "film,1,1,3,0.5,9", header=found) for name in "de"])
+    assert (list(rows), said) == ([None], [])
+
+
+def test_proposals_without_a_label_are_compared_as_such(table, tmp_path, capsys):
+    first = table("a.csv", "film,1,3,action,10")
+    found = tmp_path / "events.json"
+    found.write_text('{"results": {"film": [{"segment": [1, 3], "score": 0.5}]}}')
+    rows, said = agree(capsys, first, found)
+    assert list(rows) == [None]
+    assert "events.json: 1 of 1 event without a label" in said[0]
+
+
+def test_labels_that_have_none_in_common_are_named(table, capsys):
+    first = table("a.csv", "film,1,3,eat,10", "film,5,6,sleep,10")
+    rows, (line,) = agree(capsys, first, table("b.csv", "film,1,3,fressen,10"))
+    assert [rows[label]["kappa"] for label in ("eat", "sleep", "fressen")] == [0, 0, 0]
+    assert rows[None]["matched"] == 1
+    assert line.startswith("no label is in both, so compare 'any label': ['eat', 'sleep'] in ")
+    assert "['fressen'] in " in line
+    assert main(["agree", str(first), str(first)]) == 0
+    shown = capsys.readouterr()
+    assert shown.out.splitlines()[-1].endswith("  any label")
+    assert shown.err == ""
 
 
 def test_tables_and_a_chart_are_written(table, tmp_path):

@@ -60,7 +60,7 @@ def test_of_many_windows_at_once_one_wins_each_version(opened):
 def test_the_table_holds_the_videos_that_are_done(opened, tmp_path):
     corrections = opened()
     corrections.save("a", 0, STATE, ROWS)
-    assert not (tmp_path / "corrections.csv").exists()
+    assert (tmp_path / "corrections.csv").read_text() == "video,start,end,label,status\n"
     corrections.save("b c", 0, DONE, [["b c", "", "", "", "none"]])
     corrections.save("a", 1, DONE, ROWS)
     reading = read_annotation_file(tmp_path / "corrections.csv", strict=True)

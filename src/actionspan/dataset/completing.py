@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from actionspan.dataset.formats import records
 from actionspan.dataset.formats.records import Reading, Record, quoted
@@ -52,14 +53,14 @@ class Truth:
         path: Annotations of any format.
         videos: The files of the videos by id. Only those are opened whose annotations count frames
             or last to a video's end.
-        points: The length in seconds of an instance that ends where it starts; 0: none.
+        **how: Arguments of `read_annotation_file`.
 
     Raises:
         InputError: The annotations are missing or in no known format.
     """
 
-    def __init__(self, path: Path, videos: Mapping[str, Path], points: float = 0.0) -> None:
-        reading = read_annotation_file(path, points=points)
+    def __init__(self, path: Path, videos: Mapping[str, Path], **how: Any) -> None:
+        reading = read_annotation_file(path, **how)
         if videos.keys().isdisjoint(record.video_id for record in reading.records):
             print(f"{path}: names no video of these", file=sys.stderr)
         for record in reading.records:

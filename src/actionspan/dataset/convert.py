@@ -19,7 +19,7 @@ from actionspan.dataset.formats.records import (
 from actionspan.dataset.formats.registry import FORMAT_NAMES as NAMES
 from actionspan.dataset.formats.registry import FORMATS, WRITABLE, read_annotation_file
 from actionspan.dataset.matching import Names
-from actionspan.dataset.settings import add_points
+from actionspan.dataset.settings import add_reading, how_read
 from actionspan.errors import InputError, counted
 from actionspan.files.storage import atomic_path, write_text
 
@@ -28,13 +28,14 @@ _BY_SUFFIX = {
 }
 COARSEST = 1 / 12  # seconds: a frame; a time that is further off is another time
 Segment = tuple[float, float, str]
+_CALLED = {"seconds": "duration of the video", "frames": "number of frames", "fps": "frame rate"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the flags."""
     add = parser.add_argument
     add("source", type=Path, metavar="IN", help="annotations, or a folder of their files")
-    add("target", type=Path, metavar="OUT", help="the file to write; for elan, a folder")
+    add("out", type=Path, metavar="OUT", help="the file to write; for elan, a folder")
     source = "format of IN (default: auto, by its content)"
     add("--from", dest="source_form", choices=NAMES, default="auto", help=source)
     add_target_form(parser, "target_form", "format of OUT")
@@ -44,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--subjects", action="store_true", help=subjects)
     predictions = "proposals or events to put beside the annotations, as predictions (label_studio)"
     add("--predictions", type=Path, metavar="FILE", help=predictions)
-    add_points(parser)
+    add_reading(parser)
 
 
 def add_target_form(parser: argparse.ArgumentParser, name: str, what: str) -> None:
@@ -56,7 +57,7 @@ def add_target_form(parser: argparse.ArgumentParser, name: str, what: str) -> No
 
 def run(arguments: argparse.Namespace) -> None:
     """Write OUT; say on standard error which rows were left out and what its format cannot hold."""
-    target = arguments.target
+    target = arguments.out
     form = form_of(target, arguments.target_form)
     # what of IN is sound; what a model proposes is no annotation to Label Studio
     reading = _read(arguments.source, arguments.source_form, arguments)
@@ -88,7 +89,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 def _read(path: Path, form: str, arguments: argparse.Namespace) -> Reading:
     """Return what is sound in a file of annotations; say what was left out."""
-    reading = read_annotation_file(path, form, points=arguments.points)
+    reading = read_annotation_file(path, form, **how_read(arguments))
     if arguments.videos is not None:
         from actionspan.dataset.completing import complete
 
@@ -176,7 +177,7 @@ def what_is_lost(records: Sequence[Record], written: Sequence[Record]) -> Counte
 def report_lost(path: Path, form: str, lost: Counter[str]) -> None:
     """Say on standard error what a format could not hold of how many videos."""
     if lost:
-        parts = (f"{name} ({count:,})" for name, count in lost.items())
+        parts = (f"{_CALLED.get(name, name)} ({count:,})" for name, count in lost.items())
         print(f"{path}: videos of which {form} cannot hold: {', '.join(parts)}", file=sys.stderr)
 
 

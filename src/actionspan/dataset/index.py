@@ -30,14 +30,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--name", help=name)
     add("--out", type=Path, required=True, help="folder of the three tables")
     rejected = "the table of what is left out (default: rejected.tsv in that folder)"
-    add("--rejected", type=Path, metavar="FILE", help=rejected)
+    add("--rejected", dest="out_rejected", type=Path, metavar="FILE", help=rejected)
     add_settings(parser, IndexSettings)
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Write the canonical tables."""
     settings = from_arguments(IndexSettings, arguments)
-    table = arguments.rejected or arguments.out / "rejected.tsv"
+    table = arguments.out_rejected or arguments.out / "rejected.tsv"
     # read everything, and check each row
     reading = matching.read_annotations(arguments.annotations, arguments.video_info, settings)
     probed = _read_shards(arguments.shards)

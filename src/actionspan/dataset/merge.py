@@ -4,6 +4,7 @@ import argparse
 import sys
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -25,9 +26,10 @@ from actionspan.dataset.formats.records import (
 )
 from actionspan.dataset.formats.registry import read_annotation_file
 from actionspan.dataset.matching import Names
-from actionspan.dataset.settings import add_points
+from actionspan.dataset.settings import add_reading, how_read
 from actionspan.dataset.tables import stated_name
 from actionspan.errors import InputError, counted
+from actionspan.files.inputs import inputs_kept
 
 _NAMED = 5  # videos in a line
 _ROUNDING = 0.000501  # seconds: the page writes milliseconds
@@ -46,25 +48,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--out", type=Path, required=True, metavar="FILE", help="the annotations to write")
     add_target_form(parser, "form", "their format")
     add("--overwrite", action="store_true", help="let --out be the file ANNOTATIONS")
-    add_points(parser)
+    parser.set_defaults(replaces="annotations")
+    add_reading(parser)
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Write the annotations and say what is other in them."""
     out = arguments.out
     form = form_of(out, arguments.form)
-    for path in (arguments.annotations, *arguments.corrected):
-        if out.exists() and path.exists() and out.samefile(path):
-            if path != arguments.annotations:
-                raise InputError(f"--out {out}: is one of the corrections; choose another file")
-            if not arguments.overwrite:
-                raise InputError(f"--out {out}: holds the annotations; --overwrite replaces them")
-    reading = read_annotation_file(arguments.annotations, points=arguments.points)
+    before = arguments.annotations
+    if not arguments.overwrite and out.exists() and before.exists() and out.samefile(before):
+        raise InputError(f"--out {out}: holds the annotations; --overwrite replaces them")
+    with inputs_kept() if arguments.overwrite else nullcontext():  # else a folder's files are kept
+        reading = read_annotation_file(before, **how_read(arguments))
     emptied = drop_unsound(reading)
     report_left_out(reading)
     corrections: list[Record] = []
     for path in arguments.corrected:  # each row must be sound: a lost one is a lost instance
-        correction = read_annotation_file(path, strict=True, points=arguments.points)
+        correction = read_annotation_file(path, strict=True, **how_read(arguments))
         drop_unsound(correction)
         corrections += correction.records
     counts = Counter(record.video_id for record in corrections)
@@ -76,7 +77,7 @@ def run(arguments: argparse.Namespace) -> None:
         records, changes = merge(reading.records, corrections, emptied)
     except ValueError as error:
         raise InputError(str(error)) from None
-    name = stated_name(arguments.annotations)
+    name = stated_name(before)
     report_lost(out, form, what_is_lost(records, write_records(out, form, records, name)))
     print(f"{out}: {counted(len(records), 'video')}, {form}; {changes.line()}")
 

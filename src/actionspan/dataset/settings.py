@@ -2,16 +2,24 @@
 
 import argparse
 from dataclasses import dataclass
+from typing import Any
 
 from actionspan.errors import InputError
 from actionspan.settings import Checked, option
 
 
-def add_points(parser: argparse.ArgumentParser) -> None:
-    """Add the flag of `points` of `read_annotation_file`."""
+def add_reading(parser: argparse.ArgumentParser) -> None:
+    """Add the flags that `how_read` reads."""
     length = "length of events that are points in time, half of it on either side (default: they "
     length += "are left out)"
     parser.add_argument("--points", type=float, default=0.0, metavar="SECONDS", help=length)
+    also = "take what `actionspan review` has saved of videos that are not ticked Done, too"
+    parser.add_argument("--not-done", action="store_true", help=also)
+
+
+def how_read(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Return arguments of `read_annotation_file`."""
+    return {"points": arguments.points, "not_done": arguments.not_done}
 
 
 @dataclass(frozen=True, kw_only=True)

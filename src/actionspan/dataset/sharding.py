@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Literal
 
 from actionspan.errors import InputError, printable
+from actionspan.files.inputs import keep
 from actionspan.files.text import file_name, filled_in, hash_of
 
 VIDEO_SUFFIXES = frozenset(
@@ -38,7 +39,9 @@ def find_videos(folder: Path) -> dict[str, Path]:
     Raises:
         InputError: The folder is missing or cannot be read.
     """
-    return {video_id: Path(path) for video_id, path in _scan(folder)[0].items()}
+    videos = {video_id: Path(path) for video_id, path in _scan(folder)[0].items()}
+    keep(videos.values())
+    return videos
 
 
 def left_out(folder: Path) -> dict[str, str]:

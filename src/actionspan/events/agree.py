@@ -2,15 +2,16 @@
 
 import argparse
 import json
-from collections.abc import Sequence
+import sys
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
 
 from actionspan.arrays import Float64
-from actionspan.dataset.settings import add_points
-from actionspan.errors import InputError
+from actionspan.dataset.settings import add_reading
+from actionspan.errors import InputError, brief, counted
 from actionspan.events.reading import Observed, need_durations, overlap, read_events
 
 LEAST = 0.5  # tIoU of two bouts that are the same
@@ -18,14 +19,14 @@ LEAST = 0.5  # tIoU of two bouts that are the same
 
 @dataclass(frozen=True, kw_only=True)
 class Agreement:
-    """Agreement about a label, over all videos that both have looked at.
+    """Agreement about a label, or about any (None), over all videos that both have looked at.
 
     `kappa` is Cohen's (1960), of the seconds in which the label applies for one and the other; None
     where chance alone makes both agree everywhere. Bouts match one to one, at a tIoU of 0.5 or
     more, as many as can.
     """
 
-    label: str
+    label: str | None
     kappa: float | None
     agreed: float  # share of the time
     first: int  # bouts of the first
@@ -42,17 +43,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     folder = "folder of the videos, for durations that A and B leave out"
     parser.add_argument("--videos", type=Path, metavar="FOLDER", help=folder)
     parser.add_argument("--json", action="store_true", help="print a JSON list")
-    add_points(parser)
+    add_reading(parser)
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Print a table, a line for each label."""
     paths = arguments.first, arguments.second
-    pairs = paired(*(read_events(path, arguments.videos, arguments.points) for path in paths))
+    pairs = paired(*(read_events(path, arguments, unlabelled="") for path in paths))
     if not pairs:
         line = f"names no video of {arguments.first}"
         raise InputError(f"{arguments.second}: {line}; both must be about the same videos")
     need_durations([first for first, _ in pairs], arguments.first)
+    for line in incomparable(pairs, *paths):
+        print(line, file=sys.stderr)
     found = agreements(pairs)
     if arguments.json:
         print(json.dumps([asdict(one) for one in found], indent=1))
@@ -63,7 +66,7 @@ def run(arguments: argparse.Namespace) -> None:
             "    –" if each is None else f"{each:5.2f}" for each in (one.kappa, one.tiou)
         )
         counts = f"{one.first:7}  {one.second:7}  {one.matched:7}"
-        print(f"{kappa}  {100 * one.agreed:4.0f} %  {counts} {tiou}  {one.label}")
+        print(f"{kappa}  {100 * one.agreed:4.0f} %  {counts} {tiou}  {one.label or 'any label'}")
 
 
 def paired(first: list[Observed], second: list[Observed]) -> list[tuple[Observed, Observed]]:
@@ -80,12 +83,30 @@ def paired(first: list[Observed], second: list[Observed]) -> list[tuple[Observed
 
 
 def agreements(pairs: Sequence[tuple[Observed, Observed]]) -> list[Agreement]:
-    """Return the agreement about each label."""
-    labels = {each.label for pair in pairs for one in pair for each in one.instances}
-    return [_agreement(label, pairs) for label in sorted(labels)]
+    """Return the agreement about each label, if not all of one's lack them, and last about any."""
+    sides = [set(own) for own in _labels(pairs)]
+    labels = set().union(*sides) - {""} if {""} not in sides else set()
+    return [_agreement(label, pairs) for label in (*sorted(labels), None)]
 
 
-def _agreement(label: str, pairs: Sequence[tuple[Observed, Observed]]) -> Agreement:
+def incomparable(pairs: Sequence[tuple[Observed, Observed]], *names: Path) -> Iterator[str]:
+    """Yield lines about events without a label, and labels of which each has its own."""
+    named = {name: own - {""} for name, own in zip(names, map(set, _labels(pairs)), strict=True)}
+    for name, own in zip(names, _labels(pairs), strict=True):
+        if "" in own and any(named.values()):
+            some = f"{own.count('')} of {counted(len(own), 'event')}"
+            yield f"{name}: {some} without a label: compared as 'any label' alone"
+    if all(named.values()) and not set.intersection(*named.values()):
+        each = ", ".join(f"{brief(sorted(own))} in {name}" for name, own in named.items())
+        yield f"no label is in both, so compare 'any label': {each}"
+
+
+def _labels(pairs: Sequence[tuple[Observed, Observed]]) -> list[list[str]]:
+    """Return the labels of all events of the one and of the other."""
+    return [[e.label for pair in pairs for e in pair[side].instances] for side in (0, 1)]
+
+
+def _agreement(label: str | None, pairs: Sequence[tuple[Observed, Observed]]) -> Agreement:
     whole = both = first = second = 0.0
     counts, tious = [0, 0], []
     for one, other in pairs:
@@ -94,7 +115,7 @@ def _agreement(label: str, pairs: Sequence[tuple[Observed, Observed]]) -> Agreem
         first += overlap(mine, 0, one.seconds)
         second += overlap(theirs, 0, one.seconds)
         both += sum(overlap(theirs, start, min(end, one.seconds)) for start, end in mine)
-        bouts = [_bouts(each, label) for each in (one, other)]
+        bouts = [np.array(each.bouts(label)).reshape(-1, 2) for each in (one, other)]
         counts = [count + len(rows) for count, rows in zip(counts, bouts, strict=True)]
         tious += matches(*bouts)
     agreed = (both + whole - first - second + both) / whole
@@ -113,11 +134,6 @@ def cohens_kappa(agreed: float, first: float, second: float) -> float | None:
     """Return Cohen's kappa of a yes or no, given the shares of agreement and of each one's yes."""
     chance = first * second + (1 - first) * (1 - second)
     return None if chance > 1 - 1e-12 else (agreed - chance) / (1 - chance)
-
-
-def _bouts(one: Observed, label: str) -> Float64:
-    rows = [(each.start, each.end) for each in one.instances if each.label == label]
-    return np.array(rows, np.float64).reshape(-1, 2)
 
 
 def matches(first: Float64, second: Float64) -> list[float]:

@@ -41,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     out = "the table to write (default: to standard output)"
     parser.add_argument("-o", "--out", type=Path, metavar="FILE.csv", help=out)
     chart = "a chart of the shares of time to write, .svg, .png or .pdf"
-    parser.add_argument("--chart", type=Path, metavar="FILE", help=chart)
+    parser.add_argument("--chart", dest="out_chart", type=Path, metavar="FILE", help=chart)
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -51,7 +51,7 @@ def run(arguments: argparse.Namespace) -> None:
 
     if arguments.bin is not None and not 0 < arguments.bin < math.inf:
         raise InputError(f"--bin {arguments.bin}: above 0 seconds")
-    observed = read_events(arguments.events, arguments.videos, arguments.points)
+    observed = read_events(arguments.events, arguments)
     need_durations(observed, arguments.events)
     rows = list(budget(observed, arguments.bin))
     text = csv_text(COLUMNS, ([_cell(value) for value in astuple(row)] for row in rows))
@@ -59,8 +59,8 @@ def run(arguments: argparse.Namespace) -> None:
         print(text, end="")
     else:
         write_text(arguments.out, text)
-    if arguments.chart is not None:
-        draw(rows, arguments.chart)
+    if arguments.out_chart is not None:
+        draw(rows, arguments.out_chart)
 
 
 def budget(observed: list[Observed], every: float | None = None) -> Iterator[Row]:

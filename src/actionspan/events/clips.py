@@ -2,12 +2,12 @@
 
 import argparse
 import sys
-from collections.abc import Iterator
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from actionspan.dataset.settings import add_points
-from actionspan.errors import InputError, counted
+from actionspan.dataset.settings import add_reading
+from actionspan.errors import InputError, JobError, counted
 
 if TYPE_CHECKING:
     from actionspan.events.reading import Observed
@@ -29,17 +29,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     forms = "events.csv, corrections.csv, or annotations in any form"
     add("events", type=Path, metavar="EVENTS", help=forms)
     add("--videos", type=Path, required=True, metavar="FOLDER", help="folder of the videos")
-    add("-o", "--out", type=Path, default=Path("clips"), help="folder to write (default: clips)")
+    out = "folder to write (default: clips, or nothing where --reel alone is asked for)"
+    add("-o", "--out", type=Path, help=out)
     exact = "encode again, to begin and end at the event's frames (default: copy what is there, "
     exact += "from the last key frame before an event)"
     add("--exact", action="store_true", help=exact)
-    add("--reel", type=Path, metavar="FILE.mp4", help="one film of all events, encoded again")
+    reel = "one film of all events, encoded again"
+    add("--reel", dest="out_reel", type=Path, metavar="FILE.mp4", help=reel)
     add("--label", action="append", metavar="LABEL", help="only these events; may be repeated")
     around = "show so many seconds before and after each event (default: 0)"
     add("--around", type=float, default=0.0, metavar="SECONDS", help=around)
     lists = "write no clip, but lists: VIDEO.csv for LosslessCut and VIDEO.edl for editors"
     add("--lists", action="store_true", help=lists)
-    add_points(parser)
+    add_reading(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -49,24 +51,31 @@ def run(arguments: argparse.Namespace) -> int:
 
     if not arguments.around >= 0:
         raise InputError(f"--around {arguments.around}: 0 seconds or more")
-    observed = read_events(arguments.events, arguments.videos, arguments.points)
-    clips = list(chosen(observed, arguments.videos, arguments.label, arguments.around))
+    # 1. the events of videos that are there
+    observed = read_events(arguments.events, arguments, unlabelled="")
+    clips, failed = chosen(observed, arguments.videos, arguments.label, arguments.around)
     if not clips:
         raise InputError(f"{arguments.events}: no event of a video in {arguments.videos}")
+    # 2. lists or clips, unless the reel alone is asked for
+    folder, reel = arguments.out or Path("clips"), arguments.out_reel
     if arguments.lists:
-        return write_lists(clips, arguments.out)
-    failed = 0
-    if arguments.reel is not None:
-        cutting.write_reel(clips, arguments.reel)
-        print(f"{arguments.reel}: {counted(len(clips), 'event')}")
-    else:
+        write_lists(clips, folder)
+    elif arguments.out is not None or reel is None:
+        lost = 0
         for clip in clips:
             try:
-                cut(clip, arguments.out, exact=arguments.exact)
+                cut(clip, folder, exact=arguments.exact)
+            except JobError:
+                raise
             except InputError as error:
-                failed += 1
+                lost += 1
                 print(str(error), file=sys.stderr)
-        print(f"{arguments.out}: {counted(len(clips) - failed, 'clip')}")
+        failed += lost
+        print(f"{folder}: {counted(len(clips) - lost, 'clip')}")
+    # 3. the reel
+    if reel is not None:
+        cutting.write_reel(clips, reel)
+        print(f"{reel}: {counted(len(clips), 'event')}")
     return 1 if failed else 0
 
 
@@ -85,32 +94,37 @@ def cut(clip: Clip, folder: Path, *, exact: bool) -> None:
 
 def chosen(
     observed: "list[Observed]", folder: Path, labels: list[str] | None, around: float
-) -> Iterator[Clip]:
-    """Yield the clips of the events with one of the labels, or any, in order of time."""
-    from actionspan.dataset.formats.records import UNLABELLED
+) -> tuple[list[Clip], int]:
+    """Return the clips of the events with one of the labels, or any, numbered within each video.
+
+    Names of no video are reported, and counted in what is returned beside the clips.
+    """
     from actionspan.dataset.matching import Names
     from actionspan.dataset.sharding import find_videos
     from actionspan.files.text import file_name
 
-    files = find_videos(folder)
-    names = Names(files)
+    files, clips, lost = find_videos(folder), dict[str, Clip](), 0
+    names, count = Names(files), Counter[str]()
     for one in observed:
         video_id = names.find(one.video_id)
         wanted = [each for each in one.instances if not labels or each.label in labels]
-        if video_id is None and wanted:
-            print(f"{one.video_id}: no such video in {folder}", file=sys.stderr)
         if video_id is None:
+            if wanted:
+                print(f"{one.video_id}: no such video in {folder}", file=sys.stderr)
+            lost += bool(wanted)
             continue
-        for number, each in enumerate(sorted(wanted, key=lambda each: each.start), start=1):
+        for each in sorted(wanted, key=lambda each: each.start):
+            count[video_id] += 1
             start, end = max(each.start - around, 0), each.end + around
             end = min(end, one.seconds) if one.seconds else end
-            label = "" if each.label == UNLABELLED else each.label
-            called = "-".join(filter(None, (video_id, f"{number:03d}", label)))
+            called = "-".join(filter(None, (video_id, f"{count[video_id]:03d}", each.label)))
             name = file_name(called.replace(" ", "_"))
-            yield Clip(files[video_id], start, end, each.label, name)
+            name = name if name not in clips else file_name(f"{called} ")
+            clips[name] = Clip(files[video_id], start, end, each.label, name)
+    return list(clips.values()), lost
 
 
-def write_lists(clips: list[Clip], folder: Path) -> int:
+def write_lists(clips: list[Clip], folder: Path) -> None:
     """Write a list of cuts for each video, in two forms."""
     from actionspan.dataset.formats.rows import csv_lines
     from actionspan.dataset.video_facts import read_timeline
@@ -121,12 +135,11 @@ def write_lists(clips: list[Clip], folder: Path) -> int:
     for clip in clips:
         by_video.setdefault(clip.video, []).append(clip)
     for video, own in by_video.items():
-        stem = folder / file_name(video.stem)
+        name = file_name(video.stem)
         rows = [[f"{clip.start:.3f}", f"{clip.end:.3f}", clip.label] for clip in own]
-        write_text(stem.with_suffix(".csv"), csv_lines(rows))
-        write_text(stem.with_suffix(".edl"), edl(own, read_timeline(video).rate))
+        write_text(folder / f"{name}.csv", csv_lines(rows))
+        write_text(folder / f"{name}.edl", edl(own, read_timeline(video).rate))
     print(f"{folder}: lists of {counted(len(by_video), 'video')}")
-    return 0
 
 
 def edl(clips: list[Clip], rate: float) -> str:

@@ -30,7 +30,7 @@ def run(arguments: argparse.Namespace) -> None:
 
     if arguments.bin is not None and not 0 < arguments.bin < math.inf:
         raise InputError(f"--bin {arguments.bin}: above 0 seconds")
-    observed = read_events(arguments.events, arguments.videos, arguments.points)
+    observed = read_events(arguments.events, arguments)
     need_durations(observed, arguments.events)
     labels = sorted({one.label for video in observed for one in video.instances})
     for video in observed:

@@ -1,15 +1,15 @@
 """Events of videos from a file of any form, with the durations that they need."""
 
 import argparse
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
 from actionspan.arrays import Float64
-from actionspan.dataset.formats.records import drop_unsound, report_left_out
+from actionspan.dataset.formats.records import UNLABELLED, drop_unsound, report_left_out
 from actionspan.dataset.formats.registry import read_annotation_file
-from actionspan.dataset.settings import add_points
+from actionspan.dataset.settings import add_reading, how_read
 from actionspan.dataset.tables import Instance, instances_of
 from actionspan.errors import InputError
 
@@ -27,9 +27,13 @@ class Observed:
     instances: tuple[Instance, ...]
     file: Path | None = None
 
-    def spans(self, label: str) -> Float64:
+    def bouts(self, label: str | None) -> list[tuple[float, float]]:
+        """Return start and end of the events of a label; None: of any, also without a label."""
+        return [(one.start, one.end) for one in self.instances if label in (None, one.label)]
+
+    def spans(self, label: str | None) -> Float64:
         """Return when a label applies: (N, 2) seconds, in order and apart, overlaps joined."""
-        return joined([(one.start, one.end) for one in self.instances if one.label == label])
+        return joined(self.bouts(label))
 
 
 def add_events(parser: argparse.ArgumentParser) -> None:
@@ -38,22 +42,24 @@ def add_events(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("events", type=Path, metavar="EVENTS", help=forms)
     folder = "folder of the videos, for durations and frame rates that EVENTS leaves out"
     parser.add_argument("--videos", type=Path, metavar="FOLDER", help=folder)
-    add_points(parser)
+    add_reading(parser)
 
 
-def read_events(path: Path, videos: Path | None = None, points: float = 0.0) -> list[Observed]:
+def read_events(
+    path: Path, flags: argparse.Namespace, unlabelled: str = UNLABELLED
+) -> list[Observed]:
     """Return the videos of a file, by name, with what happens in them.
 
-    An event that ends where it starts is given a length of `points` seconds; 0: it is left out.
+    Its flags are those of `add_events`; events without a label get the label `unlabelled`.
 
     Raises:
         InputError: The file cannot be read or names no video.
     """
-    reading = read_annotation_file(path, points=points)
-    if videos is not None:
+    reading = read_annotation_file(path, **how_read(flags))
+    if flags.videos is not None:
         from actionspan.dataset.completing import complete  # opens video files
 
-        complete(reading, videos)
+        complete(reading, flags.videos)
     drop_unsound(reading)
     report_left_out(reading)
     if not reading.records:
@@ -63,7 +69,10 @@ def read_events(path: Path, videos: Path | None = None, points: float = 0.0) -> 
             video_id=record.video_id,
             seconds=record.duration,
             rate=record.fps,
-            instances=instances_of(record),
+            instances=tuple(
+                replace(one, label=unlabelled) if raw.unlabelled else one
+                for one, raw in zip(instances_of(record), record.instances, strict=True)
+            ),
             file=record.path,
         )
         for record in sorted(reading.records, key=lambda record: record.video_id)

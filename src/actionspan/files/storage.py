@@ -25,6 +25,7 @@ from actionspan.errors import InputError, JobError
 from actionspan.files.checksums import append_checksums
 from actionspan.files.hdf5 import new_h5
 from actionspan.files.hdf5 import open_h5 as open_h5
+from actionspan.files.inputs import refuse_input
 from actionspan.files.process import partial_path, sweep
 from actionspan.files.text import NO_ROOM, read_cell, read_utf8, safe_cell
 
@@ -56,8 +57,13 @@ def atomic_path(path: Path) -> Iterator[Path]:
     file is synced before it is renamed, so that a power failure leaves the old or the new file.
 
     Raises:
-        JobError: There is no room for the file.
+        JobError: There is no room for the file, or it is an input of the command or a folder.
     """
+    refuse_input(path)
+    if path.is_dir():
+        raise JobError(f"{path}: is a folder; name a file")
+    if path.parent.is_file():
+        raise JobError(f"{path.parent}: is a file; name a folder")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         partial = partial_path(path)

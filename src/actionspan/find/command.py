@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from actionspan.dataset.settings import add_points
+from actionspan.dataset.settings import add_reading, how_read
 from actionspan.errors import InputError, counted
 from actionspan.settings import at_least_one
 
@@ -34,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add("--like", type=Path, metavar="FILE", help=like)
     add("--label", action="append", default=[], help="search for this label alone; may be repeated")
-    add_points(parser)
+    add_reading(parser)
     encoder = "model of pictures (or clips) and words: hf:ORGANISATION/MODEL or a folder"
     add("--encoder", help=encoder)
     also = "another wording of the same; may be repeated"
@@ -120,7 +120,7 @@ def _examples(videos: Mapping[str, Path], arguments: argparse.Namespace) -> _Que
     from actionspan.files.storage import digest
     from actionspan.find.examples import Footage, find_like, marked
 
-    truth = Truth(arguments.like, videos, arguments.points)
+    truth = Truth(arguments.like, videos, **how_read(arguments))
     known = {name: own for name, own in truth.instances.items() if name in videos}
     marks = sum(
         len(own) for each in marked(known, arguments.label).values() for own in each.values()

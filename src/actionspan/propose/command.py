@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from actionspan import __version__
-from actionspan.dataset.settings import add_points
+from actionspan.dataset.settings import add_reading, how_read
 from actionspan.dataset.sharding import VIDEO_SUFFIXES, find_videos, left_out
 from actionspan.errors import InputError, counted
+from actionspan.files.inputs import keep
 from actionspan.settings import at_least_one
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--min-score", type=_least, metavar="SCORE", action="append", default=[], help=least)
     truth = "annotations in any form; the figures then show them"
     add("--annotations", type=Path, help=truth)
-    add_points(parser)
+    add_reading(parser)
     lines = "print a line of JSON with its events for each video, as soon as it is done"
     add("--json", action="store_true", help=lines)
     add("--no-page", action="store_true", help="do not write index.html, the page to look at")
@@ -93,7 +94,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.annotations:
         from actionspan.dataset.completing import Truth
 
-        truth = Truth(arguments.annotations, videos, arguments.points)
+        truth = Truth(arguments.annotations, videos, **how_read(arguments))
     shown = Shown(top=arguments.top, minimum=dict(arguments.min_score))
     labels, named = _labels(arguments)
     made_by = digest(__version__, _sha256(model) if model else _UNTRAINED, *named)
@@ -215,6 +216,7 @@ def _expanded(word: Path, passed: dict[str, str]) -> Iterator[Path]:
         matches = sorted(map(Path, iglob(str(word), recursive=True)))  # noqa: PTH207, of any root
         if not matches:
             raise InputError(f"{word}: no file matches")
+        keep(matches)
         yield from (match for match in matches if not match.is_dir())
     else:
         yield word

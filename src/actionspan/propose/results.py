@@ -20,6 +20,7 @@ import numpy as np
 from actionspan.dataset.formats.times import frames_of
 from actionspan.errors import InputError, counted
 from actionspan.files.checksums import fingerprint
+from actionspan.files.inputs import refuse_input
 from actionspan.files.storage import digest, read_json, write_json
 from actionspan.proposals.segments import Row, proposal_files
 from actionspan.proposals.settings import ChapterSettings
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 _FOLDER = "videos"
 _THUMBNAILS = 16
 _MILLISECONDS = 3  # decimals of a second
+_TABLES = ("proposals.json", "proposals.csv", "events.json", "events.csv")
 _SEAL = "digest"  # of the rest of a video's file
 _CURVES = ("start", "actionness", "end")
 
@@ -192,6 +194,8 @@ class ResultFolder:
         self.folder, self.model, self.overwrite = folder, model, overwrite
         self.page = folder / "index.html"  # of all videos
         self._made = not folder.exists()
+        for name in _TABLES:  # before anything is computed
+            refuse_input(folder / name)
         try:
             (folder / _FOLDER).mkdir(parents=True, exist_ok=True)
             probe = folder / _FOLDER / f".{os.getpid()}.partial"
@@ -305,8 +309,7 @@ def write_tables(folder: Path, results: Callable[[], Iterable[Result]], shown: S
 
     count = 0
     labelled = any(result.labelled for result in results())
-    names = ("proposals.json", "proposals.csv", "events.json", "events.csv")
-    paths = [folder / name for name in names]
+    paths = [folder / name for name in _TABLES]
     with (
         proposal_files(*paths[:2], labelled=labelled, frames=frames) as write_proposals,
         proposal_files(*paths[2:], labelled=labelled, frames=frames) as write_events,

@@ -82,7 +82,7 @@ class Corrections:
     def _write_table(self) -> None:
         done = [one for _, one in sorted(self._kept.items()) if _is_done(one)]
         text = csv_text(HEADER, (row for one in done for row in one["rows"]))
-        if done or self.table.exists():
+        if any(one["version"] for one in self._kept.values()) or self.table.exists():
             write_text(self.table, text)
 
     def _path(self, video_id: str) -> Path:

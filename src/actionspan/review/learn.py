@@ -4,7 +4,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from actionspan.dataset.settings import add_points
+from actionspan.dataset.settings import add_reading, how_read
 from actionspan.errors import InputError, counted
 
 
@@ -15,7 +15,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     corrected = "corrections.csv of a page, or annotations in any form: all that happens in the "
     corrected += "videos they name; other videos are not opened"
     add("--annotations", type=Path, required=True, metavar="FILE", help=corrected)
-    add_points(parser)
+    add_reading(parser)
     folder = "folder for model.pt and learned.json (default: mine)"
     add("-o", "--out", type=Path, default=Path("mine"), help=folder)
     kept = "folder where the features of videos are kept (default: features, in --out)"
@@ -34,7 +34,7 @@ def run(arguments: argparse.Namespace) -> int:
     videos, passed = named_videos(arguments.videos)
     for path, reason in passed.items():
         print(f"{path}: {reason}", file=sys.stderr)
-    known = Truth(arguments.annotations, videos, arguments.points)
+    known = Truth(arguments.annotations, videos, **how_read(arguments))
     corrected = [name for name in videos if name in known.instances]
     encoded = []
     for name in corrected:

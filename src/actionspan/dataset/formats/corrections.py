@@ -5,12 +5,16 @@ Its columns are `video`, `start`, `end`, `label` and `status`. Proposals that we
 `none` and no more says that somebody looked at the video and nothing happens in it.
 """
 
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 from actionspan.dataset.formats import rows
 from actionspan.dataset.formats.proposals import labelled
 from actionspan.dataset.formats.records import Reading, quoted
 from actionspan.dataset.formats.rows import Line
+from actionspan.errors import counted
+from actionspan.files.storage import read_json
 
 HEADER = ("video", "start", "end", "label", "status")
 KEPT = ("accepted", "moved", "added")
@@ -52,3 +56,21 @@ def _decided(file: str, lines: Iterator[Line], reading: Reading) -> Iterator[Lin
             reading.reject(file, line.row, problem, line.values["video"])
         else:
             yield line
+
+
+def add_not_done(reading: Reading, table: Path, take: bool | None) -> None:
+    """Add what `review` keeps, beside its table, of videos that are not done, or name these."""
+    known, left = {record.video_id for record in reading.records}, []
+    for path in sorted(table.with_suffix("").glob("*.json")):
+        match read_json(path):
+            case {"state": {"done": True}}:
+                continue
+            case {"state": {}, "rows": [[str(name), *_], *_] as kept} if name not in known:
+                left.append(name)
+                part = read(str(path), rows.csv_text(HEADER, kept), reading.strict)
+                reading.records += part.records * bool(take)
+                reading.rejections += part.rejections * bool(take)
+    if left and not take:
+        cure = "tick Done" + ", or give --not-done" * (take is not None)
+        line = f"left out {counted(len(left), 'video')} whose corrections are saved but not Done"
+        print(f"{table}: {line} ({cure}): {', '.join(left)}", file=sys.stderr)

@@ -48,8 +48,8 @@ def read(file: str, text: str, strict: bool = False) -> Reading:
 def labelled(lines: Iterator[Line]) -> Iterator[Line]:
     """Yield lines, those of instances with a label."""
     for line in lines:
-        if line.values["start"] or line.values["end"]:
-            line.values["label"] = line.values.get("label") or UNLABELLED
+        if (line.values["start"] or line.values["end"]) and not line.values.get("label"):
+            line.values |= {"label": UNLABELLED, "unlabelled": "yes"}
         yield line
 
 
@@ -66,7 +66,8 @@ def _read_results(file: str, text: str, reading: Reading) -> None:
             if record is None:
                 break  # the id is wrong, in all its rows
             if len(segment) == 2:
-                label, score = row.get("label") or UNLABELLED, to_number(row.get("score"))
-                record.add(where, segment[0], segment[1], label, score=score)
+                label, score = row.get("label"), to_number(row.get("score"))
+                bare = not label
+                record.add(where, *segment, label or UNLABELLED, score=score, unlabelled=bare)
             else:
                 reading.reject(file, where, "no segment [start, end]", video_id)

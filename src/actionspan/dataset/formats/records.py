@@ -41,7 +41,8 @@ class RawInstance:
 
     `subject` is who does it, and `modifiers` how, as BORIS writes it: "high|left". `score`, higher
     is better, is a model's. A `point` is meant to have no length; `length` is the seconds that an
-    instance that ends where it starts is given around its time; 0: none.
+    instance that ends where it starts is given around its time; 0: none. One that is `unlabelled`
+    in the file has the label `UNLABELLED`.
     """
 
     row: str = ""
@@ -53,6 +54,7 @@ class RawInstance:
     score: float | None = None
     point: bool = False
     length: float = 0.0
+    unlabelled: bool = False
 
     @property
     def details(self) -> dict[str, str]:

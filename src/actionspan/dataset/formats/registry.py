@@ -29,6 +29,7 @@ from actionspan.dataset.formats.rows import first_line
 from actionspan.dataset.formats.times import to_number
 from actionspan.dataset.sharding import ANNOTATION_SUFFIXES
 from actionspan.errors import InputError
+from actionspan.files.inputs import keep
 from actionspan.plugins import load, plugins
 
 
@@ -87,6 +88,7 @@ def read_annotation_file(
     keep_ambiguous: bool = True,
     strict: bool = False,
     points: float = 0.0,
+    not_done: bool | None = None,
 ) -> Reading:
     """Read an annotation file, or a folder of them.
 
@@ -98,6 +100,8 @@ def read_annotation_file(
         strict: Whether a bad row is an error, as scoring wants, or a rejection. A strict reading
             takes subsets of any name, and from JSON any id.
         points: The length in seconds of an instance that ends where it starts; 0: none.
+        not_done: Whether corrections of `review` are taken that are saved but not done. Else a line
+            names their videos; None: there is no flag that takes them.
 
     Raises:
         InputError: The file is missing, empty, not text, not JSON, or of no known format; or, if
@@ -107,6 +111,8 @@ def read_annotation_file(
         raise InputError(f"--points {points}: 0 seconds or more")
     read = _read_folder if path.is_dir() else _read_file
     reading = read(path, form, keep_ambiguous, strict)
+    if reading.form == "corrections" and path.is_file():
+        corrections.add_not_done(reading, path, not_done)
     for raw in chain.from_iterable(record.instances for record in reading.records):
         raw.length = points
     return reading
@@ -140,6 +146,7 @@ def _read_folder(path: Path, form: str, keep_ambiguous: bool, strict: bool) -> R
     if not files:
         known = ", ".join(ANNOTATION_SUFFIXES)
         raise InputError(f"{path}: no annotation files in this folder ({known})")
+    keep(files)
     # a line `video start end` is of no format that has a header or a file for each video
     texts = {file: text for file, text in files.items() if file.suffix.lower() == ".txt"}
     if form == "thumos14" or (form == "auto" and any(map(_is_thumos14, texts.values()))):

@@ -236,8 +236,9 @@ def _add(file: str, line: Line, records: dict[str, Record], reading: Reading) ->
     if any(segment):
         details = {name: line.values.get(name, "") for name in DETAILS}
         score = to_number(line.values.get("score"))
-        point = "point" in line.values  # a reader says so, no column
-        record.add(line.row, *segment, **details, score=score, point=point)
+        # a reader says so, no column
+        more = {name: name in line.values for name in ("point", "unlabelled")}
+        record.add(line.row, *segment, **details, score=score, **more)
 
 
 def csv_text(header: Iterable[str], rows: Iterable[Sequence[Any]]) -> str:
