@@ -203,8 +203,8 @@ def test_propose_and_learn_take_points(kicks, monkeypatch):
     taken = []
 
     class Stop(completing.Truth):
-        def __init__(self, *given):
-            taken.append(given[2])
+        def __init__(self, *given, **how):
+            taken.append(how["points"])
             raise InputError("enough")
 
     monkeypatch.setattr(completing, "Truth", Stop)

@@ -23,9 +23,7 @@ from actionspan.dataset.settings import add_reading, how_read
 from actionspan.errors import InputError, counted
 from actionspan.files.storage import atomic_path, write_text
 
-_BY_SUFFIX = {
-    **{".boris": "boris_project", ".csv": "table", ".eaf": "elan", ".json": "activitynet"}
-}
+_BY_SUFFIX = {".boris": "boris_project", ".csv": "table", ".eaf": "elan", ".json": "activitynet"}
 COARSEST = 1 / 12  # seconds: a frame; a time that is further off is another time
 Segment = tuple[float, float, str]
 _CALLED = {"seconds": "duration of the video", "frames": "number of frames", "fps": "frame rate"}

@@ -4,7 +4,7 @@ import argparse
 import json
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -72,14 +72,8 @@ def run(arguments: argparse.Namespace) -> None:
 def paired(first: list[Observed], second: list[Observed]) -> list[tuple[Observed, Observed]]:
     """Return the videos that both have, each with the duration that either knows."""
     others = {one.video_id: one for one in second}
-    pairs = []
-    for one in first:
-        other = others.get(one.video_id)
-        if other is not None:
-            seconds = one.seconds or other.seconds
-            known = Observed(**{**vars(one), "seconds": seconds})
-            pairs.append((known, other))
-    return pairs
+    both = ((one, others[one.video_id]) for one in first if one.video_id in others)
+    return [(replace(one, seconds=one.seconds or other.seconds), other) for one, other in both]
 
 
 def agreements(pairs: Sequence[tuple[Observed, Observed]]) -> list[Agreement]:

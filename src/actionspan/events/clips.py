@@ -3,6 +3,8 @@
 import argparse
 import sys
 from collections import Counter
+from collections.abc import Collection, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -53,7 +55,9 @@ def run(arguments: argparse.Namespace) -> int:
         raise InputError(f"--around {arguments.around}: 0 seconds or more")
     # 1. the events of videos that are there
     observed = read_events(arguments.events, arguments, unlabelled="")
-    clips, failed = chosen(observed, arguments.videos, arguments.label, arguments.around)
+    labels = arguments.label or {each.label for one in observed for each in one.instances}
+    clips = list(chosen(observed, arguments.videos, labels, arguments.around))
+    failed = sum(each.label in labels for one in observed for each in one.instances) - len(clips)
     if not clips:
         raise InputError(f"{arguments.events}: no event of a video in {arguments.videos}")
     # 2. lists or clips, unless the reel alone is asked for
@@ -61,17 +65,17 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.lists:
         write_lists(clips, folder)
     elif arguments.out is not None or reel is None:
-        lost = 0
+        made = 0
         for clip in clips:
             try:
                 cut(clip, folder, exact=arguments.exact)
+                made += 1
             except JobError:
                 raise
             except InputError as error:
-                lost += 1
                 print(str(error), file=sys.stderr)
-        failed += lost
-        print(f"{folder}: {counted(len(clips) - lost, 'clip')}")
+        failed += len(clips) - made
+        print(f"{folder}: {counted(made, 'clip')}")
     # 3. the reel
     if reel is not None:
         cutting.write_reel(clips, reel)
@@ -83,35 +87,29 @@ def cut(clip: Clip, folder: Path, *, exact: bool) -> None:
     """Copy a clip, or encode it where that is asked for or it cannot be copied."""
     from actionspan.events import cutting
 
-    if not exact:
-        try:
+    with suppress(cutting.NotCopiedError):
+        if not exact:
             cutting.copy_clip(clip, folder)
             return
-        except cutting.NotCopiedError:
-            pass
     cutting.encode_clip(clip, folder)
 
 
 def chosen(
-    observed: "list[Observed]", folder: Path, labels: list[str] | None, around: float
-) -> tuple[list[Clip], int]:
-    """Return the clips of the events with one of the labels, or any, numbered within each video.
-
-    Names of no video are reported, and counted in what is returned beside the clips.
-    """
+    observed: "list[Observed]", folder: Path, labels: Collection[str], around: float
+) -> Iterator[Clip]:
+    """Yield the clips of the events with one of the labels; each has a name of its own."""
     from actionspan.dataset.matching import Names
     from actionspan.dataset.sharding import find_videos
     from actionspan.files.text import file_name
 
-    files, clips, lost = find_videos(folder), dict[str, Clip](), 0
-    names, count = Names(files), Counter[str]()
+    files, taken, count = find_videos(folder), set[str](), Counter[str]()
+    names = Names(files)
     for one in observed:
         video_id = names.find(one.video_id)
-        wanted = [each for each in one.instances if not labels or each.label in labels]
+        wanted = [each for each in one.instances if each.label in labels]
+        if video_id is None and wanted:
+            print(f"{one.video_id}: no such video in {folder}", file=sys.stderr)
         if video_id is None:
-            if wanted:
-                print(f"{one.video_id}: no such video in {folder}", file=sys.stderr)
-            lost += bool(wanted)
             continue
         for each in sorted(wanted, key=lambda each: each.start):
             count[video_id] += 1
@@ -119,9 +117,9 @@ def chosen(
             end = min(end, one.seconds) if one.seconds else end
             called = "-".join(filter(None, (video_id, f"{count[video_id]:03d}", each.label)))
             name = file_name(called.replace(" ", "_"))
-            name = name if name not in clips else file_name(f"{called} ")
-            clips[name] = Clip(files[video_id], start, end, each.label, name)
-    return list(clips.values()), lost
+            name = name if name not in taken else file_name(f"{called} ")
+            taken.add(name)
+            yield Clip(files[video_id], start, end, each.label, name)
 
 
 def write_lists(clips: list[Clip], folder: Path) -> None:

@@ -66,8 +66,8 @@ def _read_results(file: str, text: str, reading: Reading) -> None:
             if record is None:
                 break  # the id is wrong, in all its rows
             if len(segment) == 2:
-                label, score = row.get("label"), to_number(row.get("score"))
-                bare = not label
-                record.add(where, *segment, label or UNLABELLED, score=score, unlabelled=bare)
+                label, score = row.get("label") or UNLABELLED, to_number(row.get("score"))
+                bare = not row.get("label")
+                record.add(where, segment[0], segment[1], label, score=score, unlabelled=bare)
             else:
                 reading.reject(file, where, "no segment [start, end]", video_id)

@@ -237,8 +237,8 @@ def _add(file: str, line: Line, records: dict[str, Record], reading: Reading) ->
         details = {name: line.values.get(name, "") for name in DETAILS}
         score = to_number(line.values.get("score"))
         # a reader says so, no column
-        more = {name: name in line.values for name in ("point", "unlabelled")}
-        record.add(line.row, *segment, **details, score=score, **more)
+        point, bare = "point" in line.values, "unlabelled" in line.values
+        record.add(line.row, *segment, **details, score=score, point=point, unlabelled=bare)
 
 
 def csv_text(header: Iterable[str], rows: Iterable[Sequence[Any]]) -> str:

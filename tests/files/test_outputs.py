@@ -79,7 +79,7 @@ def words_of(command: str, folder: Path, chosen: dict[str, Path]) -> list[str]:
         needed = action.required or any(action is group[0] for group in one_of)
         if not needed and action.dest not in chosen:
             continue
-        value = str(chosen.get(action.dest) or (action.choices or [None])[0] or "")
+        value = str(chosen.get(action.dest) or next(iter(action.choices or ()), ""))
         value = value or ("1" if action.type in (int, float) else str(folder / action.dest))
         values = [value] * (action.nargs if isinstance(action.nargs, int) else 1)
         words += [action.option_strings[-1], *values] if action.option_strings else []
