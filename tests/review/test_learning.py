@@ -40,8 +40,13 @@ def round_of_three(footage, tmp_path_factory):
 def test_one_event_leaves_the_included_model_as_it_is(footage, tmp_path):
     videos, truth = footage
     name = videos[0].video.video_id
+    for folder in ("whole", "halves", "fold-1"):  # a person's own
+        (tmp_path / folder).mkdir()
     learned = learn(videos, {name: truth[name][:1]}, tmp_path)
     assert learned.uses == "included"
+    assert {path.name for path in tmp_path.iterdir()} == {
+        *("whole", "halves", "fold-1", "model.pt", "learned.json")
+    }
     assert set(learned.figures) == {"included", "motion"}
     assert "too little happens" in learned.sentence()
     kept = load_bundle(tmp_path)

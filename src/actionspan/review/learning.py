@@ -109,9 +109,9 @@ def learn(
     useful = [one for one in corrected if truth[one.video.video_id]]
     included = included_model()
     base = load_bundle(included)
-    tried, known = corrected, truth
+    tried, known, trials = corrected, truth, out / ".learning"  # no folder of a person's
     if len(useful) == 1:  # what is learned from a half of it is tried on the other
-        tried, known = _halves(useful[0], truth[useful[0].video.video_id], out)
+        tried, known = _halves(useful[0], truth[useful[0].video.video_id], trials)
     before = {one.video.video_id: expected(base, one) for one in tried}
     figures = {
         "included": figures_of(before, known),
@@ -126,15 +126,14 @@ def learn(
     found, models = before, {name: base for name in before}
     uses: Literal["own", "included"] = "included"
     if sum(map(bool, known.values())) > 1:
-        own, unseen = _try(corrected, truth, tried, known, out, processes, seed)
+        own, unseen = _try(corrected, truth, tried, known, trials, processes, seed)
         figures = {"own": figures_of(own, known), **figures}
         if figures["own"].auc > max(figures["included"].auc, figures["motion"].auc):
             uses, found, models = "own", own, unseen
     calibrated = _calibration(found, known)
-    source = out / "whole/model.pt" if uses == "own" else included
+    source = trials / "whole/model.pt" if uses == "own" else included
     calibrate_bundle(source, out / "model.pt", calibrated, ranks=few)
-    for place in (out / "whole", out / "halves", *out.glob("fold-*")):
-        shutil.rmtree(place, ignore_errors=True)
+    shutil.rmtree(trials, ignore_errors=True)
     labelled = uses == "own" and counts["labels"] > 1
     points = {} if few else _thresholds(tried, known, found, models, calibrated, labelled=labelled)
     learned = Learned(uses=uses, figures=figures, ranks=few, thresholds=points, **counts)
