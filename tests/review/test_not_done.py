@@ -55,6 +55,15 @@ def test_rows_of_the_table_count_before_what_is_saved(table, capsys):
     assert capsys.readouterr().err == ""
 
 
+def test_a_bad_row_stops_a_strict_reading_only_if_it_is_taken(table):
+    kept = json.loads((table.parent / "corrections/half.json").read_text())
+    kept["rows"][0][4] = "perhaps"
+    (table.parent / "corrections/half.json").write_text(json.dumps(kept))
+    assert len(read_annotation_file(table, strict=True).records) == 1
+    with pytest.raises(InputError, match=r"half\.json: row 2: status 'perhaps'"):
+        read_annotation_file(table, strict=True, not_done=True)
+
+
 def test_nothing_is_done_yet(tmp_path, capsys):
     kept = Corrections(tmp_path / "corrections", ["half"], tmp_path / "corrections.csv")
     assert not kept.table.exists()

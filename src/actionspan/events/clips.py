@@ -54,7 +54,7 @@ def run(arguments: argparse.Namespace) -> int:
     if not arguments.around >= 0:
         raise InputError(f"--around {arguments.around}: 0 seconds or more")
     # 1. the events of videos that are there
-    observed = read_events(arguments.events, arguments, unlabelled="")
+    observed = read_events(arguments.events, arguments)
     labels = arguments.label or {each.label for one in observed for each in one.instances}
     clips = list(chosen(observed, arguments.videos, labels, arguments.around))
     failed = sum(each.label in labels for one in observed for each in one.instances) - len(clips)
@@ -98,6 +98,7 @@ def chosen(
     observed: "list[Observed]", folder: Path, labels: Collection[str], around: float
 ) -> Iterator[Clip]:
     """Yield the clips of the events with one of the labels; each has a name of its own."""
+    from actionspan.dataset.formats.records import UNLABELLED
     from actionspan.dataset.matching import Names
     from actionspan.dataset.sharding import find_videos
     from actionspan.files.text import file_name
@@ -115,7 +116,8 @@ def chosen(
             count[video_id] += 1
             start, end = max(each.start - around, 0), each.end + around
             end = min(end, one.seconds) if one.seconds else end
-            called = "-".join(filter(None, (video_id, f"{count[video_id]:03d}", each.label)))
+            label = "" if each.label == UNLABELLED else each.label
+            called = "-".join(filter(None, (video_id, f"{count[video_id]:03d}", label)))
             name = file_name(called.replace(" ", "_"))
             name = name if name not in taken else file_name(f"{called} ")
             taken.add(name)

@@ -67,9 +67,10 @@ def add_not_done(reading: Reading, table: Path, take: bool | None) -> None:
                 continue
             case {"state": {}, "rows": [[str(name), *_], *_] as kept} if name not in known:
                 left.append(name)
-                part = read(str(path), rows.csv_text(HEADER, kept), reading.strict)
-                reading.records += part.records * bool(take)
-                reading.rejections += part.rejections * bool(take)
+                if take:
+                    part = read(str(path), rows.csv_text(HEADER, kept), reading.strict)
+                    reading.records += part.records
+                    reading.rejections += part.rejections
     if left and not take:
         cure = "tick Done" + ", or give --not-done" * (take is not None)
         line = f"left out {counted(len(left), 'video')} whose corrections are saved but not Done"
