@@ -198,8 +198,8 @@ def test_a_word_may_stand_beside_numbers():
         several: int | Literal["auto"] = option("auto", "how many", least=1, also="auto")
 
     assert from_mapping(Shards, {"several": 7}) == Shards(several=7)
-    for wrong in ("all", 0):
-        with pytest.raises(ValueError, match=f"^several {wrong!r}: at least 1, or auto$"):
+    for wrong, allowed in (("all", "a whole number at least 1"), (0, "at least 1")):
+        with pytest.raises(ValueError, match=f"^several {wrong!r}: {allowed}, or auto$"):
             Shards(several=wrong)
 
 

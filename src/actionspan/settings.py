@@ -141,8 +141,9 @@ class Knob:
         number = isinstance(value, numbers.Real)
         if number and not _is_finite(value):
             return f"a finite number{' ' * bool(self.bounds)}{self.bounds}"
-        whole = self.kind is int and number and not isinstance(value, numbers.Integral)
-        return f"a whole number {self.bounds}".rstrip() if whole else self.bounds or "a number"
+        if number and not (self.kind is int and not isinstance(value, numbers.Integral)):
+            return self.bounds or "a number"
+        return f"a {'whole ' * (self.kind is int)}number {self.bounds}".rstrip()
 
 
 @dataclass(frozen=True, kw_only=True)

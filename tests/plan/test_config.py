@@ -6,14 +6,16 @@ from pathlib import Path
 
 import pytest
 import yaml
+from snakemake.cli import parse_config
 
 from actionspan.cli import main
 from actionspan.errors import InputError
-from actionspan.plan.checking import check_config, check_settings, check_values
+from actionspan.plan.checking import check_config, check_settings, check_values, read_given
 from actionspan.plan.config import full_text, page_text, short_text
 from actionspan.plan.features import FeaturesPlan, encoders_of
 from actionspan.plan.schema import build_schema
-from actionspan.plan.sections import OURS, defaults, fill_in
+from actionspan.plan.sections import OURS, defaults, fill_in, plain
+from actionspan.plan.workflow import Plan
 from actionspan.settings import from_mapping
 
 ROOT = Path(__file__).parents[2]
@@ -587,3 +589,89 @@ def test_an_encoder_may_be_one_that_other_libraries_bring():
         f"{key}: 'resnet19' is not one of efficientnet_lite0, efficientnet_lite2, resnet18,"
     )
     assert line.endswith(" or timm:MODEL, hf:ORGANISATION/MODEL or a path")
+
+
+def given(*words: str) -> dict:
+    """Return what Snakemake makes of --config."""
+    return parse_config(list(words))
+
+
+def as_given(key: str, value) -> dict:
+    *parents, last = key.split(".")
+    text = yaml.safe_dump({last: value}, default_flow_style=True, width=10**6).strip()
+    for word in reversed(parents[1:]):
+        text = f"{{{word}: {text}}}"
+    return given(f"{parents[0]}={text}")
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_each_default_comes_back_from_the_command_line_with_its_type(name):
+    for knob in OURS[name].knobs:
+        key, value = f"{name}.{knob.name}", plain(knob.default)
+        config = with_value(key, "replaced")
+        read_given(config, as_given(key, value), "--config")
+        found = section(config, name)[knob.name]
+        assert (found, type(found)) == (value, type(value)), key
+        assert config == defaults()
+
+
+@pytest.mark.parametrize(
+    ("words", "key", "value"),
+    [
+        (["evaluation={folds: 5}"], "evaluation.folds", 5),
+        (["evaluation={folds: 5}", "evaluation={seeds: 2}"], "evaluation.seeds", 2),
+        (["report={page: off}"], "report.page", False),
+        (["report={page: True}"], "report.page", True),
+        (["report={model: }"], "report.model", None),
+        (["report={model: ~}"], "report.model", None),
+        (["temporal={training: {weight_decay: 1e-3}}"], "temporal.training.weight_decay", 0.001),
+        (["temporal={models: [mtn, span]}"], "temporal.models", ["mtn", "span"]),
+        (["scaling={ranks: [1, 4]}"], "scaling.ranks", [1, 4]),
+        (["recognition={training: {aavg: []}}"], "recognition.training.aavg", []),
+        (["dataset={videos_per_shard: 7}"], "dataset.videos_per_shard", 7),
+        (["dataset={videos_per_shard: auto}"], "dataset.videos_per_shard", "auto"),
+        (["dataset={videos: 2024}"], "dataset.videos", "2024"),  # a folder
+        (["mpi={launcher: 'srun --mpi=pmi2'}"], "mpi.launcher", "srun --mpi=pmi2"),
+    ],
+)
+def test_a_value_of_the_command_line_has_the_type_of_its_setting(words, key, value):
+    config = merged(defaults(), given(*words))
+    read_given(config, given(*words), "--config")
+    found = section(config, key.rpartition(".")[0])[key.rpartition(".")[2]]
+    assert (found, type(found)) == (value, type(value))
+    check_config(config, "config.yaml")
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        ("evaluation={folds: five}", "evaluation.folds 'five': a whole number from 0 to 1000"),
+        ("evaluation={folds: 2.5}", "evaluation.folds 2.5: a whole number from 0 to 1000"),
+        ("evaluation={folds: -1}", "evaluation.folds -1: from 0 to 1000"),
+        ("evaluation={folds: {a: 1}}", "evaluation.folds a dict of 1: a whole number from 0"),
+        ("evaluation={folds: '[1'}", "evaluation.folds '[1': a whole number from 0 to 1000"),
+        ("report={page: maybe}", "report.page 'maybe': true or false"),
+        ("temporal={training: {feature_noise: x}}", "temporal.training.feature_noise 'x': a numb"),
+        ("temporal={models: mtn}", "temporal.models 'mtn': write a list: [mtn]"),
+        ("scaling={ranks: [1, two]}", "scaling.ranks [1, 'two']: different numbers, each from 1"),
+        ("evaluaton={folds: 5}", "evaluaton: unknown key; did you mean evaluation?"),
+        ("folds=5", "folds: unknown key; known keys are dataset"),
+        ("evaluation=5", "evaluation: 5 is not of type object; give its keys: {KEY: VALUE}"),
+        ("dataset={videos: 'a{b'}", "dataset.videos: 'a{b': "),
+    ],
+)
+def test_a_mistake_of_the_command_line_is_one_line_that_names_it(words, line):
+    config = merged(defaults(), given(words))
+    with pytest.raises(InputError) as caught:
+        Plan(config, "config.yaml", given=given(words))
+    assert str(caught.value).startswith(f"--config: {line}")
+    assert "\n" not in str(caught.value)
+
+
+def test_a_mistake_of_a_file_is_said_of_the_file_whatever_the_command_line_gives():
+    config = merged(with_value("evaluation.folds", "5"), given("evaluation={seeds: 2}"))
+    with pytest.raises(InputError, match=r"^my.yaml: evaluation.folds: '5' is not of type integer"):
+        Plan(config, "my.yaml", given=given("evaluation={seeds: 2}"))
+    both = merged(defaults(), given("evaluation={folds: 61}"))
+    with pytest.raises(InputError, match=r"^my.yaml \+ --config: evaluation.folds: 61 folds of 60"):
+        Plan(both, "my.yaml", given=given("evaluation={folds: 61}"))

@@ -56,6 +56,8 @@ try:
         config,
         " + ".join(map(os.path.relpath, workflow.configfiles)) or "the configuration",
         files,
+        # of a module's configuration nobody knows what came from the command line
+        workflow.config_settings.config if is_main else config,
     )
     methods = {each.name for each in workflow.deployment_settings.deployment_method}
     image = plan.cluster.container(wanted="APPTAINER" in methods)

@@ -4,10 +4,12 @@ import difflib
 import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from functools import reduce
 from pathlib import Path
 from typing import Any
 
+import yaml
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError
 from jsonschema.validators import extend
@@ -18,9 +20,9 @@ from actionspan.networks.names import is_hub
 from actionspan.parallel.settings import processes
 from actionspan.plan.features import encoders_of, kind_of, start_of, training_of, trains_classifiers
 from actionspan.plan.schema import add_sections, build_schema
-from actionspan.plan.sections import PLUGGED, SECTIONS
+from actionspan.plan.sections import PLUGGED, SECTIONS, defaults
 from actionspan.recognition.settings import RecognitionSettings
-from actionspan.settings import from_mapping
+from actionspan.settings import Knob, from_mapping
 from actionspan.video.settings import FrameSettings
 
 # To JSON Schema 20.0 is an integer; the flag made from it does not take it.
@@ -40,6 +42,58 @@ _LIMITS = {
 _LONGEST_NAME, _LONGEST_PATH = 255, 4095  # bytes, on Linux
 _SHOWN = 300  # characters of a value
 _DEEPEST = 8  # levels, more than the schema has: an alias of YAML can hold itself
+_KNOBS = {f"{name}.{knob.name}": knob for name, each in SECTIONS.items() for knob in each.knobs}
+
+
+GIVEN = "--config"  # how messages call the command line's values
+_NULLS = ("", "~", "null", "Null", "NULL")  # what YAML reads as null
+
+
+def read_given(config: dict[str, Any], given: Mapping[str, Any], name: str) -> None:
+    """Read the values that `--config` gave, in place: as what Snakemake passes on all are texts.
+
+    A text is read as in a file of YAML, but where a setting is a text or a path.
+
+    Raises:
+        InputError: A key or value is wrong; the line begins with `name` and names the key.
+    """
+    alone = defaults()  # what is wrong in a file is said of that file
+    for key, value in list(_values(given)):
+        if (knob := _KNOBS.get(key)) is not None:
+            value = _read(knob, value)
+            try:
+                knob.check(value)
+            except ValueError as error:
+                section = key.rpartition(".")[0]
+                raise InputError(f"{name}: {section}.{error}") from None
+        for each in (alone, config):
+            *above, last = key.split(".")
+            reduce(lambda part, word: part.setdefault(word, {}), above, each)[last] = value
+    check_config(alone, name)
+
+
+def _values(given: Mapping[Any, Any], inside: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield the value of each setting, a list whole, and of each key that is none."""
+    for key, value in given.items():
+        where = f"{inside}{key}"
+        if isinstance(value, Mapping) and where not in _KNOBS and where.count(".") < _DEEPEST:
+            yield from _values(value, f"{where}.")
+        else:
+            yield where, value
+
+
+def _read(knob: Knob, value: Any) -> Any:
+    if isinstance(value, list):
+        return [_read(replace(knob, optional=False), item) for item in value]
+    if not isinstance(value, str):
+        return value
+    if knob.optional and value in _NULLS:
+        return None
+    try:
+        read = yaml.safe_load(value) if knob.kind not in (str, Path) else value
+        return float(read) if knob.kind is float and isinstance(read, str) else read  # 1e-3
+    except (ValueError, yaml.YAMLError):
+        return value
 
 
 def check_config(config: Mapping[str, Any], name: str) -> None:
@@ -253,7 +307,8 @@ def _describe(error: ValidationError) -> str:
         return f"{where}: {value} {_LIMITS[rule]} {allowed}"
     if rule == "type":
         kinds = allowed if isinstance(allowed, str) else " or ".join(allowed)
-        return f"{where}: {value!r} is not of type {kinds}{_hint(value, kinds)}"
+        hint = "; give its keys: {KEY: VALUE}" * (kinds == "object")
+        return f"{where}: {value!r} is not of type {kinds}{hint or _hint(value, kinds)}"
     if rule == "anyOf":
         return f"{where}: {value!r} is not {' or '.join(map(_wanted, allowed))}"
     return f"{where or 'configuration'}: {error.message}"

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from actionspan.errors import InputError, counted
-from actionspan.plan.checking import check_config, check_names, check_settings
+from actionspan.plan.checking import GIVEN, check_config, check_names, check_settings, read_given
 from actionspan.plan.dataset import DatasetPlan, Storage
 from actionspan.plan.features import FeaturesPlan
 from actionspan.plan.jobs import ClusterPlan
@@ -20,15 +20,24 @@ class Plan:
         config: The merged configuration.
         name: How messages call the configuration, e.g. `"config.yaml"`.
         storage: What lies in S3; by default nothing does.
+        given: The part of it that `--config` gave, all of it where nobody can know.
 
     Raises:
         InputError: Something in it is wrong; the line names the key.
     """
 
     def __init__(
-        self, config: Mapping[str, Any], name: str, storage: Storage | None = None
+        self,
+        config: dict[str, Any],
+        name: str,
+        storage: Storage | None = None,
+        given: Mapping[str, Any] | None = None,
     ) -> None:
+        if given:
+            read_given(config, given, name if given is config else GIVEN)
         check_config(config, name)
+        if given and given is not config:
+            name = f"{name} + {GIVEN}"
         check_settings(config, name)
         self.cluster = ClusterPlan(config)
         self.dataset = DatasetPlan(config, name, storage or Storage())
