@@ -4,7 +4,8 @@ import difflib
 import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
+from contextlib import suppress
+from copy import deepcopy
 from functools import reduce
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ from actionspan.networks.names import is_hub
 from actionspan.parallel.settings import processes
 from actionspan.plan.features import encoders_of, kind_of, start_of, training_of, trains_classifiers
 from actionspan.plan.schema import add_sections, build_schema
-from actionspan.plan.sections import PLUGGED, SECTIONS, defaults
+from actionspan.plan.sections import PLUGGED, SECTIONS
 from actionspan.recognition.settings import RecognitionSettings
 from actionspan.settings import Knob, from_mapping
 from actionspan.video.settings import FrameSettings
@@ -42,58 +43,49 @@ _LIMITS = {
 _LONGEST_NAME, _LONGEST_PATH = 255, 4095  # bytes, on Linux
 _SHOWN = 300  # characters of a value
 _DEEPEST = 8  # levels, more than the schema has: an alias of YAML can hold itself
-_KNOBS = {f"{name}.{knob.name}": knob for name, each in SECTIONS.items() for knob in each.knobs}
 
 
-GIVEN = "--config"  # how messages call the command line's values
 _NULLS = ("", "~", "null", "Null", "NULL")  # what YAML reads as null
 
 
 def read_given(config: dict[str, Any], given: Mapping[str, Any], name: str) -> None:
-    """Read the values that `--config` gave, in place: as what Snakemake passes on all are texts.
+    """Read in place what `--config` gave: Snakemake hands over all scalars as texts.
 
     A text is read as in a file of YAML, but where a setting is a text or a path.
 
     Raises:
         InputError: A key or value is wrong; the line begins with `name` and names the key.
     """
-    alone = defaults()  # what is wrong in a file is said of that file
-    for key, value in list(_values(given)):
-        if (knob := _KNOBS.get(key)) is not None:
-            value = _read(knob, value)
-            try:
-                knob.check(value)
-            except ValueError as error:
-                section = key.rpartition(".")[0]
-                raise InputError(f"{name}: {section}.{error}") from None
-        for each in (alone, config):
-            *above, last = key.split(".")
-            reduce(lambda part, word: part.setdefault(word, {}), above, each)[last] = value
-    check_config(alone, name)
+    given = deepcopy(dict(given))
+    for key, section in SECTIONS.items():
+        whole, part = (reduce(_inside, key.split("."), each) for each in (config, given))
+        for knob in section.knobs:
+            if isinstance(part, Mapping) and knob.name in part:
+                whole[knob.name] = part[knob.name] = value = _read(knob, part[knob.name])
+                try:
+                    knob.check(value)
+                except ValueError as error:
+                    raise InputError(printable(f"{name}: {key}.{error}")) from None
+    schema: dict[str, Any] = {"properties": {}, "additionalProperties": False}
+    add_sections(schema, SECTIONS)
+    check_values(given, schema, name)
 
 
-def _values(given: Mapping[Any, Any], inside: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield the value of each setting, a list whole, and of each key that is none."""
-    for key, value in given.items():
-        where = f"{inside}{key}"
-        if isinstance(value, Mapping) and where not in _KNOBS and where.count(".") < _DEEPEST:
-            yield from _values(value, f"{where}.")
-        else:
-            yield where, value
+def _inside(part: Any, key: str) -> Any:
+    return part.get(key, {}) if isinstance(part, Mapping) else {}
 
 
 def _read(knob: Knob, value: Any) -> Any:
     if isinstance(value, list):
-        return [_read(replace(knob, optional=False), item) for item in value]
+        return [_read(knob, item) for item in value]
     if not isinstance(value, str):
         return value
     if knob.optional and value in _NULLS:
         return None
-    try:
+    with suppress(ValueError, yaml.YAMLError):
         read = yaml.safe_load(value) if knob.kind not in (str, Path) else value
         return float(read) if knob.kind is float and isinstance(read, str) else read  # 1e-3
-    except (ValueError, yaml.YAMLError):
-        return value
+    return value
 
 
 def check_config(config: Mapping[str, Any], name: str) -> None:

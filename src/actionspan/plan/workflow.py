@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from actionspan.errors import InputError, counted
-from actionspan.plan.checking import GIVEN, check_config, check_names, check_settings, read_given
+from actionspan.plan.checking import check_config, check_names, check_settings, read_given
 from actionspan.plan.dataset import DatasetPlan, Storage
 from actionspan.plan.features import FeaturesPlan
 from actionspan.plan.jobs import ClusterPlan
@@ -34,10 +34,9 @@ class Plan:
         given: Mapping[str, Any] | None = None,
     ) -> None:
         if given:
-            read_given(config, given, name if given is config else GIVEN)
+            read_given(config, given, name if given is config else "--config")
         check_config(config, name)
-        if given and given is not config:
-            name = f"{name} + {GIVEN}"
+        name += " + --config" * bool(given and given is not config)
         check_settings(config, name)
         self.cluster = ClusterPlan(config)
         self.dataset = DatasetPlan(config, name, storage or Storage())
