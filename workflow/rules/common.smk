@@ -21,6 +21,7 @@ from actionspan.plan.dataset import Storage
 from actionspan.plan.features import drop_features, found_weights, keep_features
 from actionspan.plan.jobs import Messages, check_jobs, failed_jobs, start_this_python
 from actionspan.plan.messages import failures_text, print_briefly
+from actionspan.plan.mistakes import explain_mistakes
 from actionspan.plan.outcomes import of_fold
 from actionspan.plan.runs import (
     flags,
@@ -49,6 +50,7 @@ start_this_python()
 if workflow.is_main_process and is_main:
     gc.disable()  # until jobs start: a sixth of the time to plan many, for a megabyte
     print_briefly(logger, workflow.output_settings)
+    explain_mistakes(workflow, config)
 fill_in(config)  # a workflow that takes this one as a module gives what it changes
 
 try:

@@ -96,7 +96,7 @@ def check_config(config: Mapping[str, Any], name: str) -> None:
     Raises:
         InputError: A key or value is wrong; the line names it and what is allowed.
     """
-    for key, value in _leaves(config):
+    for key, value in leaves(config):
         if isinstance(value, int) and abs(value) > sys.float_info.max:
             raise InputError(f"{name}: {printable(key)}: a number of more than 300 digits")
     schema = build_schema()
@@ -109,12 +109,12 @@ def check_values(config: Mapping[str, Any], schema: Mapping[str, Any], name: str
     errors = sorted(_Validator(schema).iter_errors(config), key=lambda e: list(e.path))
     if errors:
         raise InputError(printable(f"{name}: {_describe(errors[0])}"))
-    for key, value in _leaves(config):
+    for key, value in leaves(config):
         if isinstance(value, str) and (problem := _text_problem(key, value)):
             raise InputError(f"{name}: {key}: {printable(value)[:_SHOWN]!r}: {problem}")
 
 
-def _leaves(config: Mapping[Any, Any], inside: str = "") -> Iterator[tuple[str, Any]]:
+def leaves(config: Mapping[Any, Any], inside: str = "") -> Iterator[tuple[str, Any]]:
     """Yield every value of a configuration with its key, and the items of lists one by one."""
     for key, value in config.items():
         if not isinstance(key, str):
@@ -122,7 +122,7 @@ def _leaves(config: Mapping[Any, Any], inside: str = "") -> Iterator[tuple[str, 
             continue
         where = f"{inside}{key}"
         if isinstance(value, Mapping) and where.count(".") < _DEEPEST:
-            yield from _leaves(value, f"{where}.")
+            yield from leaves(value, f"{where}.")
         for item in value if isinstance(value, list | tuple) else [value]:
             yield where, item
 

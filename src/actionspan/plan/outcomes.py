@@ -46,7 +46,10 @@ class FoldsPlan:
             InputError: Cross-validation is off.
         """
         if not self.numbers:
-            raise InputError("evaluation.folds: cross-validation is off; give a number, e.g. 5")
+            raise InputError(
+                "evaluation.folds: cross-validation is off; give a number: "
+                "--config evaluation='{folds: 5}'"
+            )
         return _SUMMARY
 
     def evaluations(self, wildcards: Any) -> list[str]:

@@ -1,0 +1,48 @@
+"""What Snakemake raises for a person's mistake, in one line that says what would be right."""
+
+import re
+from collections.abc import Mapping
+from difflib import get_close_matches
+from typing import Any
+
+from actionspan.errors import InputError
+from actionspan.plan.checking import leaves
+
+_LISTED = "docs/outputs.md lists the files that can be asked for"
+
+
+def explain_mistakes(workflow: Any, config: Mapping[str, Any]) -> None:
+    """Make Snakemake print a line for a mistake, and not its exceptions' places and tracebacks."""
+    from snakemake import api
+
+    whole = api.print_exception
+
+    def brief(error: Exception, linemaps: Any = None) -> None:
+        line = mistake(error, workflow.rules, config)
+        whole(error if line is None else api.ApiError(line), linemaps)
+
+    api.print_exception = brief
+
+
+def mistake(error: BaseException, rules: Any, config: Mapping[str, Any]) -> str | None:
+    """Return the line for an exception of Snakemake, None for one that is no person's mistake."""
+    if isinstance(error.__context__, InputError):  # of a function that a rule asks
+        return str(error.__context__)
+    if str(error).startswith("Target rules may not contain wildcards"):
+        return f"this rule makes a file for each of many things: name the file; {_LISTED}"
+    if found := re.match(r"No rule to produce (.+) \(if you use", str(error)):
+        plain = [rule for rule in rules if not rule.has_wildcards()]
+        known = [str(name) for rule in plain for name in (rule.name, *rule.input, *rule.output)]
+        near = get_close_matches(found[1], known, n=1, cutoff=0.8)
+        hint = f"did you mean {near[0]}?" if near else _LISTED
+        if "-fold" in found[1]:
+            hint = f"evaluation.folds is {config['evaluation']['folds']}"
+        return f"{found[1]}: nothing makes it with this configuration; {hint}"
+    if found := re.search(r"affected files:\n +(.+)", str(error)):
+        keys = [f"{key}: " for key, value in leaves(config) if value == found[1]]
+        line = f"{''.join(keys)}{found[1]}: no such file"
+        if not line.startswith("recognition."):
+            return line
+        scratch = "null beside recognition.training.pretrained: false to train from scratch"
+        return f"{line}; give a checkpoint, or {scratch}"
+    return None
