@@ -1,6 +1,10 @@
 """`actionspan run`: what it hands to Snakemake, and what it says itself."""
 
 import os
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
 
 import pytest
 
@@ -75,3 +79,50 @@ def test_what_snakemake_can_read_is_left_to_it(handed, tmp_path):
     for text in ("", "[1", '{\t"dataset": {}}', "a: &x {b: 1}\nc: *x\nd: {<<: *x}\n"):
         (tmp_path / "b.yaml").write_text(text)
         assert handed("--configfile", "b.yaml")[-1] == "b.yaml"
+
+
+GIVE = "--config takes SECTION='{KEY: VALUE}', as evaluation='{folds: 5}', after all targets"
+PROFILES = Path(__file__).parents[2] / "workflow/profiles"
+without = [
+    pytest.mark.skipif(find_spec(f"snakemake_{name}") is not None, reason="it is installed here")
+    for name in ("executor_plugin_slurm", "storage_plugin_s3")
+]
+
+
+@pytest.mark.parametrize(
+    ("words", "start", "end"),
+    [
+        (["--cluster", "sbatch"], "actionspan run: ", "slurm, or another of docs/cluster.md"),
+        (["--cores", "2", "--nosuch"], "actionspan run: unrecognized arguments: --nosuch", ""),
+        (["--config", "evaluation.folds=5"], f"Error: {GIVE}", ""),
+        (["--config", "evaluation={folds: 2}", "folds"], f"Error: {GIVE}", ""),
+        *(
+            pytest.param(
+                [flag, name],
+                "actionspan run: argument --executor/-e: invalid choice: ",
+                "; pip install 'actionspan[slurm]'",
+                marks=without[0],
+            )
+            for flag, name in (
+                ("--executor", "slurm"),
+                ("--workflow-profile", str(PROFILES / "slurm")),
+                ("--workflow-profile", str(PROFILES / "cluster-generic")),
+            )
+        ),
+        pytest.param(
+            ["--default-storage-provider", "s3", "--default-storage-prefix", "s3://x"],
+            "Error: Error loading Snakemake plugin s3: ",
+            "pip install 'actionspan[s3]'",
+            marks=without[1],
+        ),
+    ],
+)
+def test_a_wrong_flag_is_one_line(tmp_path, words, start, end):
+    command = [sys.executable, "-m", "actionspan", "run", "--dry-run", *words]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}  # a dry run uses both
+    done = subprocess.run(command, cwd=tmp_path, text=True, timeout=120, **pipes)
+    assert done.returncode in (1, 2)
+    *before, line = done.stdout.splitlines()
+    assert line.startswith(start)
+    assert line.endswith(end)
+    assert all(other.startswith("Using ") for other in before)

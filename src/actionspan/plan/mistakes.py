@@ -1,7 +1,11 @@
-"""What Snakemake raises for a person's mistake, in one line that says what would be right."""
+"""What Snakemake answers to a person's mistake, in one line that says what would be right.
 
+`python -m actionspan.plan.mistakes` is Snakemake, also without its usage where a flag is wrong.
+"""
+
+import argparse
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from typing import Any
 
@@ -10,24 +14,51 @@ from actionspan.plan.checking import leaves
 
 _LISTED = "docs/outputs.md lists the files that can be asked for"
 
+_CURES = {  # by what argparse says
+    ": --cluster": "Snakemake 8 and newer take --workflow-profile workflow/profiles/slurm, or "
+    "another of docs/cluster.md",
+    "'slurm'": "pip install 'actionspan[slurm]'",
+    "'cluster-generic'": "pip install 'actionspan[slurm]'",
+}
 
-def explain_mistakes(workflow: Any, config: Mapping[str, Any]) -> None:
+
+def main() -> None:
+    """Become Snakemake."""
+    from snakemake import cli
+
+    argparse.ArgumentParser.error = _refuse  # type: ignore[assignment,method-assign]
+    explain_mistakes([], {})
+    cli.main()
+
+
+def _refuse(parser: argparse.ArgumentParser, message: str) -> None:
+    cures = [f"; {cure}" for said, cure in _CURES.items() if said in message]
+    parser.exit(2, f"actionspan run: {message}{''.join(cures[:1])}\n")
+
+
+def explain_mistakes(rules: Iterable[Any], config: Mapping[str, Any]) -> None:
     """Make Snakemake print a line for a mistake, and not its exceptions' places and tracebacks."""
     from snakemake import api
 
     whole = api.print_exception
 
     def brief(error: Exception, linemaps: Any = None) -> None:
-        line = mistake(error, workflow.rules, config)
+        line = mistake(error, rules, config)
         whole(error if line is None else api.ApiError(line), linemaps)
 
     api.print_exception = brief
 
 
-def mistake(error: BaseException, rules: Any, config: Mapping[str, Any]) -> str | None:
+def mistake(error: BaseException, rules: Iterable[Any], config: Mapping[str, Any]) -> str | None:
     """Return the line for an exception of Snakemake, None for one that is no person's mistake."""
     if isinstance(error.__context__, InputError):  # of a function that a rule asks
         return str(error.__context__)
+    if str(error).startswith("Invalid config definition"):
+        return (
+            "--config takes SECTION='{KEY: VALUE}', as evaluation='{folds: 5}', after all targets"
+        )
+    if str(error).startswith("Error loading Snakemake plugin s3"):
+        return f"{error} pip install 'actionspan[s3]'"
     if str(error).startswith("Target rules may not contain wildcards"):
         return f"this rule makes a file for each of many things: name the file; {_LISTED}"
     if found := re.match(r"No rule to produce (.+) \(if you use", str(error)):
@@ -46,3 +77,7 @@ def mistake(error: BaseException, rules: Any, config: Mapping[str, Any]) -> str 
         scratch = "null beside recognition.training.pretrained: false to train from scratch"
         return f"{line}; give a checkpoint, or {scratch}"
     return None
+
+
+if __name__ == "__main__":
+    main()

@@ -54,7 +54,7 @@ def run(arguments: argparse.Namespace) -> None:
     words = _configured(words, own)
     if not any(word.startswith(HOW_MANY) for word in words):
         words = ["--cores", "all", *words]
-    command = [sys.executable, "-m", "snakemake", "--rerun-incomplete", *words]
+    command = [sys.executable, "-m", "actionspan.plan.mistakes", "--rerun-incomplete", *words]
     sys.stdout.flush()
     os.execv(sys.executable, command)
 
