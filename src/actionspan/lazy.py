@@ -1,8 +1,10 @@
-"""Public names of a package that are imported at their first use."""
+"""Imports at the first use: public names of a package, and packages that an extra brings."""
 
 import importlib
 from collections.abc import Callable, Mapping
 from typing import Any
+
+from actionspan.errors import InputError
 
 
 def lazy(package: str, modules: Mapping[str, str]) -> Callable[[str], Any]:
@@ -17,3 +19,16 @@ def lazy(package: str, modules: Mapping[str, str]) -> Callable[[str], Any]:
         return getattr(importlib.import_module(modules[name], package), name)
 
     return attribute
+
+
+def needed(module: str, extra: str) -> Any:
+    """Return a module of a package that one of our extras brings.
+
+    Raises:
+        InputError: It is not installed; the line names the extra.
+    """
+    try:
+        return importlib.import_module(module)
+    except ImportError:
+        package = module.partition(".")[0]
+        raise InputError(f"{package} is not installed: pip install 'actionspan[{extra}]'") from None

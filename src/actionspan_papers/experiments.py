@@ -14,6 +14,7 @@ from actionspan.arrays import Float64
 from actionspan.errors import InputError
 from actionspan.files.storage import read_tsv, write_text, write_tsv
 from actionspan.files.text import markdown_table
+from actionspan.lazy import needed
 from actionspan.settings import add_settings, from_arguments
 from actionspan_papers.estimates import Estimate, over_seeds
 
@@ -183,14 +184,7 @@ def frame_of(rows: Sequence[Mapping[str, str]]) -> "DataFrame":
     Raises:
         InputError: pandas is not installed.
     """
-    try:
-        import pandas as pd
-    except ImportError:
-        needed = "pip install 'actionspan[papers]'"
-        raise InputError(
-            f"pandas is not installed, which the papers' tables need: {needed}"
-        ) from None
-
+    pd = needed("pandas", "papers")
     names = list(rows[0]) if rows else []
     return pd.DataFrame({name: _numbers([row[name] for row in rows]) for name in names})
 

@@ -46,7 +46,7 @@ def test_auto_is_eager_where_a_gpu_computes(monkeypatch):
 def test_without_openvino_auto_is_eager_and_openvino_says_what_to_run(missing, rng):
     assert runtime_of(AUTO) == "eager"
     assert isinstance(Encoder("efficientnet_lite0", None, AUTO, 3).run, Eager)
-    with pytest.raises(InputError, match="not installed; run: uv pip install openvino"):
+    with pytest.raises(InputError, match="not installed; run: pip install 'actionspan.fast.'"):
         runtime_of(FAST)
     with pytest.raises(InputError, match="not installed"):
         Encoder("efficientnet_lite0", None, FAST, 3)

@@ -8,7 +8,6 @@ network. Only the code of the libraries runs, never a model's own.
 
 import difflib
 import hashlib
-import importlib
 import json
 import math
 from collections.abc import Iterator
@@ -22,6 +21,7 @@ from torch import nn
 from torch.func import functional_call
 
 from actionspan.errors import InputError, lacks_memory, printable
+from actionspan.lazy import needed
 from actionspan.networks.names import FROM_TIMM, FROM_TRANSFORMERS
 
 if TYPE_CHECKING:
@@ -246,11 +246,7 @@ def _is_whole(folder: Path, *, pictures: bool) -> bool:
 
 def _imported(library: str) -> Any:
     """Return the library, which then says nothing by itself but errors."""
-    try:
-        found = importlib.import_module(library)
-    except ImportError:
-        install = f"uv pip install 'actionspan[{library}]'"
-        raise InputError(f"{library} is not installed; run: {install}") from None
+    found = needed(library, library)
     if library == "transformers":
         found.logging.set_verbosity_error()
         found.logging.disable_progress_bar()

@@ -22,7 +22,7 @@ from actionspan.networks.compiled import Kept, network_digest
 from actionspan.running import launcher
 
 Runtime = Literal["eager", "openvino"]
-INSTALL = "uv pip install openvino"
+INSTALL = "pip install 'actionspan[fast]'"
 
 _IMAGES = 4  # at once, of each thread: with more it is slower and needs more memory
 

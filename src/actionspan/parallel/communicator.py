@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from actionspan.errors import InputError
+from actionspan.lazy import needed
 
 # Each bucket has its own tag for each phase, so that messages cannot be mistaken for one another.
 PHASES = ("scatter", "gather", "push", "pull", "control")
@@ -74,7 +75,7 @@ def told_by(comm: Communicator, tag: int) -> Iterator[int]:
     if hasattr(comm, "told_by"):  # not MPI
         yield from comm.told_by(tag)
         return
-    from mpi4py import MPI
+    MPI = needed("mpi4py.MPI", "mpi")
 
     status = MPI.Status()
     while comm.Iprobe(MPI.ANY_SOURCE, tag, status):

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from actionspan.errors import InputError
+from actionspan.lazy import needed
 from actionspan.parallel.communicator import Communicator, Patience
 from actionspan.parallel.settings import ExchangeName, processes
 from actionspan.running import launcher
@@ -29,8 +30,8 @@ def world() -> Communicator:
     """Start MPI if needed and return `MPI.COMM_WORLD`, or the ranks that torchrun started.
 
     Raises:
-        InputError: MPI does not allow calls from several threads, which the watchdog and overlap
-            make; or the launcher belongs to a different MPI.
+        InputError: mpi4py is missing, its MPI does not allow calls from several threads, which
+            the watchdog and overlap make, or the launcher belongs to a different MPI.
     """
     doing("starting MPI")
     launcher.remember()
@@ -45,7 +46,7 @@ def world() -> Communicator:
         for name, value in POLITE.items():
             os.environ.setdefault(name, value)
     remove_leftovers()
-    from mpi4py import MPI
+    MPI = needed("mpi4py.MPI", "mpi")
 
     library = MPI.Get_library_version().splitlines()[0].strip("\0 ")
     if MPI.Query_thread() < MPI.THREAD_MULTIPLE:

@@ -80,7 +80,7 @@ def ring_allreduce(
     Args:
         tensor: Any shape, contiguous; float32, float64, float16 or bfloat16, on a CPU or a GPU.
             Half-precision values are summed in float32.
-        comm: An mpi4py communicator, or one like it.
+        comm: An mpi4py communicator (`pip install 'actionspan[mpi]'`), or one like it.
         wire: The type in which values travel, e.g. `torch.bfloat16`; None: their own. Sums stay
             float32, but each hop rounds the partial sum that it carries.
         bucket: Chooses the message tags; all-reduces that run at the same time need different ones.
