@@ -9,7 +9,8 @@
 # make lock   compile envs/requirements.txt from pyproject.toml
 
 PYTHON ?= python3
-CORES ?= $(shell nproc 2>/dev/null || sysctl -n hw.ncpu)
+# The cores allowed to this process; nproc alone would obey OMP_NUM_THREADS, which clusters set to 1.
+CORES ?= $(shell env -u OMP_NUM_THREADS -u OMP_THREAD_LIMIT nproc 2>/dev/null || sysctl -n hw.ncpu)
 # The build of PyTorch: cuda, or cpu (4 GB less); auto: cuda where there is an NVIDIA GPU.
 TORCH ?= auto
 UV_VERSION = 0.13.8

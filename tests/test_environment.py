@@ -1,6 +1,7 @@
 """The set-up files say the same."""
 
 import importlib.util
+import os
 import re
 import subprocess
 import sys
@@ -93,3 +94,22 @@ def test_without_the_cpu_build_the_other_is_installed_if_none_was_asked_for(
     assert install.main() == (0 if wanted == "auto" else 2)
     assert len(tried) == (2 if wanted == "auto" else 1)
     assert ("cannot be reached" in capsys.readouterr().err) == (wanted == "auto")
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="Linux binds processes to cores")
+def test_make_demo_uses_the_cores_that_it_may_whatever_openmp_is_told():
+    def asked(*cores: int) -> str:
+        before = os.sched_getaffinity(0)
+        os.sched_setaffinity(0, cores or before)
+        try:
+            environment = {**os.environ, "OMP_NUM_THREADS": "1", "OMP_THREAD_LIMIT": "1"}
+            words = ["make", "--dry-run", "demo"]
+            said = subprocess.run(
+                words, cwd=ROOT, env=environment, capture_output=True, text=True, check=True
+            )
+        finally:
+            os.sched_setaffinity(0, before)
+        return re.search(r"actionspan run --cores (\d+)", said.stdout)[1]
+
+    assert int(asked()) == len(os.sched_getaffinity(0))
+    assert int(asked(min(os.sched_getaffinity(0)))) == 1

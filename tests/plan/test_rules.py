@@ -262,3 +262,20 @@ def test_a_recipe_is_not_made_anew_where_the_features_are_not(made_by, monkeypat
     monkeypatch.chdir(ROOT)
     own = {f"src/actionspan/features/{name}.py" for name in ("recipe", "video_settings")}
     assert set(step("features recipe")) - own <= {file for words in made_by for file in step(words)}
+
+
+# what another file among their inputs, whose rule sees it, makes again
+BY_OTHERS = {
+    "video_flow": "recipe.json, an input of what its output is deleted after",
+    "features_encode": "recipe.json",
+    "features_extract": "recipe.json",
+    "report_contact_sheet": "proposals.json",
+}
+GIVEN = re.compile(r"files\.given\(|plan\.dataset\.(shard_videos|video_file)\b")
+
+
+@pytest.mark.parametrize("name", sorted(name for name in RULES if GIVEN.search(RULES[name][1])))
+def test_a_rule_that_reads_what_people_give_sees_another_file_of_any_time(name):
+    inputs, _, rest = RULES[name][1].partition("params:")
+    assert GIVEN.search(inputs)
+    assert ("files.seen(" in rest) == (name not in BY_OTHERS)

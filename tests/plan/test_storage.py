@@ -1,5 +1,7 @@
 """Files in S3 as the plan sees them, without Snakemake."""
 
+import os
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -32,6 +34,30 @@ def test_only_what_a_person_gives_is_kept_out_of_the_storage_of_results():
     given = storage.given(["mine.csv", "results/features/features.h5", "s3://b/mine.csv"])
     assert given[:2] == ["local mine.csv", "results/features/features.h5"]
     assert given[2].uri == "s3://b/mine.csv"
+
+
+def test_other_files_are_seen_by_size_and_any_time_or_by_content(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    paths = ["a.mp4", "results/made.mp4", "s3://b/c.mp4", "missing.mp4"]
+    Path("results").mkdir()
+    for path in paths[:2]:
+        Path(path).write_bytes(b"1234")
+        os.utime(path, (1, 1))
+
+    def changed(before: str, *, content: bool = False) -> bool:
+        return Storage().seen(paths, content=content) != before
+
+    by_time, by_content = Storage().seen(paths), Storage().seen(paths, content=True)
+    os.utime("results/made.mp4", (9, 9))
+    assert not changed(by_time)
+    os.utime("a.mp4", (0, 0))
+    assert changed(by_time)
+    assert not changed(by_content, content=True)
+    Path("a.mp4").write_bytes(b"12345")
+    os.utime("a.mp4", (1, 1))
+    assert changed(by_time)
+    Path("a.mp4").write_bytes(b"4321")
+    assert changed(by_content, content=True)
 
 
 @pytest.mark.parametrize("value", [None, object()])

@@ -46,6 +46,9 @@ rule dataset_probe:
     params:
         on_bad_input=config["dataset"]["on_bad_input"],
         limits=LIMITS,
+        seen=lambda wildcards: files.seen(
+            map(plan.dataset.paths.get, plan.dataset.shards[wildcards.shard])
+        ),
     shell:
         "python -m actionspan dataset probe --videos {input.videos:q} {params.limits} $ACTIONSPAN_FAULTS"
         " --out {output} > {log} 2>&1"
@@ -87,6 +90,9 @@ rule dataset_index:
         ),
         origin=plan.dataset.origin_flags,
         passed_over=plan.dataset.passed_over,  # so that a new file in the folder is reported
+        seen=lambda wildcards: files.seen(
+            [*plan.dataset.annotation_files, *plan.dataset.video_info], content=True
+        ),
         folder=subpath(output.videos, parent=True),
     shell:
         "python -m actionspan dataset index --shards {input.shards} --annotations {params.annotations:q}"

@@ -17,6 +17,7 @@ rule features_recipe:
         "../../envs/environment.yaml"
     params:
         source=plan.features.kind,
+        seen=files.seen([*plan.features.weights, *plan.features.flow_weights]),
         video=f"{flags(plan.features.frames)} {flags(plan.features.flow)}",
         settings=lambda wildcards, input: flags(
             found_weights(plan.features.encoders, input.weights)
@@ -48,6 +49,7 @@ if plan.features.tuned:
             runtime=minutes(480),
         params:
             source=plan.features.kind,
+            seen=files.seen(plan.features.weights),
             settings=lambda wildcards, input: flags(
                 found_weights(plan.features.encoders, input.weights)
             ),
@@ -148,6 +150,7 @@ rule features_external:
     resources:
         runtime=minutes(240),
     params:
+        seen=lambda wildcards: files.seen(plan.features.external_files),
         # its key `folder` is the command's --folder
         settings=flags(config["features"]["external"]),
     shell:

@@ -22,6 +22,7 @@ rule finetune_store:
     resources:
         runtime=minutes(120),
     params:
+        seen=files.seen(plan.features.flow_weights),
         settings=flags(config["finetune"]["store"]),
         images=plan.features.image_settings,
     shell:
@@ -58,6 +59,7 @@ rule finetune_train:
         cpus_per_task=config["finetune"]["threads"],
         mpi=plan.finetune.launch,
     params:
+        seen=files.seen(plan.finetune.weights),
         settings=plan.finetune.settings,
         joined=plan.finetune.joined,
         threads=config["finetune"]["threads"],
@@ -93,6 +95,7 @@ rule finetune_online:
         mem_mb=plan.finetune.memory,
         runtime=minutes(1440),
     params:
+        seen=files.seen(plan.finetune.weights),
         settings=plan.finetune.settings,
         folder=subpath(output.temporal, parent=True),
     shell:

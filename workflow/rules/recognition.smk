@@ -15,6 +15,7 @@ if plan.recognition.trimmed:
         resources:
             runtime=minutes(60),
         params:
+            seen=lambda wildcards: files.seen(plan.recognition.clip_files),
             folder=plan.recognition.folder_flags,
         shell:
             "python -m actionspan recognition list {params.folder} --out {output} > {log} 2>&1"
@@ -37,6 +38,9 @@ if plan.recognition.trimmed:
             mem_mb=decoding_mb,
             runtime=minutes(480),
         params:
+            seen=lambda wildcards: files.seen(
+                [*plan.recognition.shard_files(wildcards), *plan.features.flow_weights]
+            ),
             folder=plan.recognition.folder_flags,
             clips=plan.recognition.shard_flags,
             # class and subset of a clip may change where its file does not
@@ -90,6 +94,7 @@ else:
                 "validation_fraction",
             ),
             images=plan.features.image_settings,
+            seen=files.seen(plan.features.flow_weights),
         shell:
             "python -m actionspan recognition segments --frames {input.frames} --flow {input.flow}"
             " --annotations {input.annotations} {params.settings} $ACTIONSPAN_FAULTS"
@@ -126,6 +131,7 @@ rule recognition_train:
     params:
         learners=plan.recognition.flags,
         weights=plan.recognition.weights_flags,
+        seen=lambda wildcards: files.seen(plan.recognition.weights(wildcards)),
         threads=config["recognition"]["threads"],
         folder=subpath(output.model, parent=True),
     shell:

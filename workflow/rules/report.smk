@@ -65,6 +65,7 @@ rule report_video:
         runtime=minutes(60),
     params:
         settings=flags(config["report"]["copies"]),
+        seen=lambda wildcards: files.seen([plan.dataset.paths.get(wildcards.video, "")]),
     shell:
         "python -m actionspan report video --video={input.video:q} {params.settings}"
         " --out={output:q} > {log:q} 2>&1"

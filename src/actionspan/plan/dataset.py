@@ -1,9 +1,11 @@
 """The data set before anything runs: its videos, shards and annotation files, here or in S3."""
 
+import hashlib
 import importlib.util
 import re
 import shlex
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeGuard
 
@@ -47,6 +49,21 @@ class Storage:
     def given(self, paths: Iterable[str]) -> list[Any]:
         """Return files as inputs; only results are looked for where results are stored."""
         return [self._given(path) for path in paths]
+
+    def seen(self, paths: Iterable[str], *, content: bool = False) -> str:
+        """Return what differs when these files do: a parameter of the rules that read them.
+
+        Snakemake sees newer files than results, not other ones with an older time. Results are its
+        own, and of what lies in storage it asks the time.
+        """
+        found = hashlib.sha256()
+        for path in paths:
+            if not path.startswith("results/"):
+                with suppress(OSError):  # missing, or in storage
+                    status = Path(path).stat()
+                    told = Path(path).read_bytes() if content else b"%d" % status.st_mtime_ns
+                    found.update(b"%d %b\n" % (status.st_size, told))
+        return found.hexdigest()[:16]
 
     def _given(self, path: str) -> Any:
         if is_uri(path):

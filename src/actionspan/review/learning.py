@@ -6,7 +6,6 @@ videos. It is tried by cross-validation on the same videos, of a single one on i
 the included model alone and against grouped motion, and used only where it finds more than both.
 """
 
-import os
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -42,6 +41,7 @@ from actionspan.proposals.selection import Calibration, calibrate, distinct_even
 from actionspan.propose.proposer import class_scores_of, predicted
 from actionspan.review.footage import Encoded, stretch
 from actionspan.running.apart import worker_pool
+from actionspan.running.launcher import cores
 from actionspan.temporal.prediction import predict
 from actionspan.temporal.settings import TemporalSettings
 from actionspan.temporal.training import train
@@ -212,7 +212,7 @@ def _try(
         ([one for one in tried if one not in held], known, out / f"fold-{number}", seed)
         for number, held in enumerate(folds)
     ]
-    pool = worker_pool(min(processes or os.cpu_count() or 1, len(jobs)))
+    pool = worker_pool(min(processes or cores(), len(jobs)))
     try:
         for job in [pool.submit(_train, *given) for given in jobs]:
             job.result()
