@@ -147,3 +147,24 @@ def test_norms_of_single_rows_are_fine(norm):
     encoder = nn.Sequential(nn.Linear(5, 3), nn.Unflatten(1, (3, 1)), nn.Linear(1, 2))
     encoder = encoder if isinstance(norm, nn.LayerNorm) else encoder.append(norm)
     StochasticBackward(encoder)(video(4).float()).sum().backward()
+
+
+@pytest.mark.parametrize("execution", ["split", "replay"])
+@pytest.mark.parametrize("keep_ratio", [0.5, 1.0])
+@pytest.mark.parametrize("learns", [True, False])
+def test_rows_of_a_shape_that_the_encoder_does_not_take_are_one_line(execution, keep_ratio, learns):
+    encoder = nn.Sequential(nn.Conv2d(3, 4, 3), nn.Flatten()).requires_grad_(learns)
+    way = StochasticBackward(encoder, keep_ratio, execution=execution)
+    with pytest.raises(ValueError, match=r"^the encoder does not take rows of shape \(") as caught:
+        way(torch.zeros(6, 1, 8, 8))
+    assert "1, 8, 8): Given groups=1, weight of size [4, 3, 3, 3]" in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_what_is_no_mistake_in_the_shape_is_raised_as_it_is():
+    class Full(nn.Module):
+        def forward(self, rows: torch.Tensor) -> torch.Tensor:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+
+    with pytest.raises(torch.OutOfMemoryError):
+        StochasticBackward(Full())(torch.zeros(2, 3))

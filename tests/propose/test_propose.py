@@ -846,3 +846,13 @@ def test_a_picture_that_stands_still_is_at_rest(tmp_path):
     assert np.median(proposed.motion[~inside]) > 0.01
     best = proposed.segments[0]
     assert best[1] <= 4.4 or best[0] >= 7.4
+
+
+def test_none_is_a_model_for_scripts_as_it_is_for_the_command(tmp_path):
+    video = encode(tmp_path / "a.mp4", 60)
+    assert propose(tmp_path / "out", video, "--model", "none") == 0
+    (rows,) = results(tmp_path / "out").values()
+    found = load_model("none").propose(video).rows()
+    assert [row["segment"] for row in rows] == [
+        [round(time, 3) for time in row["segment"]] for row in found
+    ]

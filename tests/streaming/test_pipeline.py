@@ -1,6 +1,7 @@
 """What a caller meets: indices, targets, memory, forms, modes and whose module learns."""
 
 import copy
+import doctest
 from typing import Any
 
 import pytest
@@ -239,3 +240,22 @@ def test_an_output_may_be_a_tuple() -> None:
         (answer,) = pipeline.run([torch.ones(1)])
     assert isinstance(answer.output, tuple)
     assert float(answer.output[1]) == 2.0
+
+
+def test_the_example_of_the_documentation_runs():
+    found = doctest.DocTestFinder(recurse=False).find(
+        Pipeline, "Pipeline", globs={**vars(pipeline)}
+    )
+    assert sum(len(each.examples) for each in found) >= 1
+    for each in found:
+        assert doctest.DocTestRunner().run(each).failed == 0
+
+
+def test_an_answer_is_printed_by_its_shapes_and_not_its_numbers():
+    def both(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        return x, x.long()
+
+    with Pipeline([both]) as line:
+        (answer,) = line.run([torch.zeros(2, 3)])
+    shown = "float32 [2, 3] and int64 [2, 3] in a tuple"
+    assert repr(answer) == f"Answer(index=0, output={shown}, loss=None)"

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.instancenorm import _InstanceNorm
 
+from actionspan.errors import lacks_memory
 from actionspan.memory.estimator import Level, checked_sequence, weigh
 
 
@@ -42,15 +43,27 @@ def encode(encoder: nn.Module, frames: Frames, rows: Tensor) -> Tensor:
     """Return the features of rows (n,), (n, …).
 
     Raises:
-        ValueError: The encoder gives another number of rows.
+        ValueError: The encoder takes no rows of this shape, or gives another number of rows.
     """
-    return checked(encoder(*inputs_of(frames, rows)), len(rows))
+    return checked(_called(encoder, inputs_of(frames, rows)), len(rows))
 
 
 def encode_all(encoder: nn.Module, frames: Frames) -> Tensor:
     """Return what plain `encoder(frames)` is, to the bit; a tensor is not copied."""
     inputs = (frames,) if isinstance(frames, Tensor) else inputs_of(frames, all_rows(frames))
-    return checked(encoder(*inputs), len(frames))
+    return checked(_called(encoder, inputs), len(frames))
+
+
+def _called(encoder: nn.Module, inputs: tuple[Tensor, ...]) -> Tensor:
+    try:
+        features: Tensor = encoder(*inputs)
+    except RuntimeError as error:
+        if lacks_memory(error):
+            raise
+        shapes = " and ".join(str(tuple(each.shape)) for each in inputs)
+        line = str(error).partition("\n")[0]
+        raise ValueError(f"the encoder does not take rows of shape {shapes}: {line}") from error
+    return features
 
 
 def checked(features: Tensor, count: int) -> Tensor:

@@ -17,7 +17,7 @@ from actionspan.features.settings import Device, VideoSettings
 from actionspan.features.steps import cut_windows, merge_windows
 from actionspan.features.transform import Transform, transform_features
 from actionspan.proposals.model_bundle import Bundle, load_bundle
-from actionspan.propose.proposed import OpenedVideo, Proposed, open_video
+from actionspan.propose.proposed import MotionProposer, OpenedVideo, Proposed, open_video
 from actionspan.temporal.prediction import predict_sequence
 from actionspan.temporal.probabilities import Prediction
 from actionspan.video.settings import CUTS
@@ -180,6 +180,11 @@ def _check_finite(values: Float32 | Float64) -> None:
 
 def load_model(
     path: Path | str, *, device: Device | None = None, encoders: Sequence[str] = ()
-) -> Proposer:
-    """Return a trained model: `load_model("results/proposals/span").propose("holiday.mp4")`."""
+) -> Proposer | MotionProposer:
+    """Return a trained model: `load_model("results/proposals/span").propose("holiday.mp4")`.
+
+    `"none"` groups motion without training, as `actionspan propose --model none` does.
+    """
+    if str(path) == "none":
+        return MotionProposer()
     return Proposer(path, device=device, encoders=encoders)

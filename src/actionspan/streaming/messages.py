@@ -42,6 +42,11 @@ class Answer:
         """The loss from before the sample was learned; None: it had no target."""
         return None if self._loss is None else float(self._loss)
 
+    def __repr__(self) -> str:
+        alone = isinstance(self.output, Tensor)
+        form = alone, layout_of((self.output,) if alone else self.output)  # type: ignore[arg-type]
+        return f"Answer(index={self.index}, output={_shown(form)}, loss={self.loss})"
+
 
 def message_of(sample: int, value: object, what: str) -> Message:
     """Return a message that shares the memory of a tensor or a tuple of tensors.

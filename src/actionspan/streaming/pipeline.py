@@ -69,6 +69,13 @@ class Pipeline:
 
     Raises:
         ValueError: No stage, parameters shared by two stages, an unknown executor, …
+
+    Example:
+        >>> with Pipeline([torch.nn.Linear(4, 3), torch.nn.Tanh()], "thread") as pipeline:
+        ...     for answer in pipeline.run(torch.ones(2, 5, 4)):
+        ...         print(answer)
+        Answer(index=0, output=float32 [5, 3], loss=None)
+        Answer(index=1, output=float32 [5, 3], loss=None)
     """
 
     def __init__(
