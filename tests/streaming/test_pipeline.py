@@ -243,9 +243,7 @@ def test_an_output_may_be_a_tuple() -> None:
 
 
 def test_the_example_of_the_documentation_runs():
-    found = doctest.DocTestFinder(recurse=False).find(
-        Pipeline, "Pipeline", globs={**vars(pipeline)}
-    )
+    found = doctest.DocTestFinder(recurse=False).find(Pipeline)
     assert sum(len(each.examples) for each in found) >= 1
     for each in found:
         assert doctest.DocTestRunner().run(each).failed == 0

@@ -43,8 +43,6 @@ _LIMITS = {
 _LONGEST_NAME, _LONGEST_PATH = 255, 4095  # bytes, on Linux
 _SHOWN = 300  # characters of a value
 _DEEPEST = 8  # levels, more than the schema has: an alias of YAML can hold itself
-
-
 _NULLS = ("", "~", "null", "Null", "NULL")  # what YAML reads as null
 
 

@@ -13,10 +13,8 @@ from actionspan.errors import InputError
 from actionspan.plan.checking import leaves
 
 _LISTED = "docs/outputs.md lists the files that can be asked for"
-
 _CURES = {  # by what argparse says
-    ": --cluster": "Snakemake 8 and newer take --workflow-profile workflow/profiles/slurm, or "
-    "another of docs/cluster.md",
+    ": --cluster": "give a --workflow-profile, see docs/cluster.md; Snakemake 8 took it away",
     "'slurm'": "pip install 'actionspan[slurm]'",
     "'cluster-generic'": "pip install 'actionspan[slurm]'",
 }
@@ -54,11 +52,7 @@ def mistake(error: BaseException, rules: Iterable[Any], config: Mapping[str, Any
     if isinstance(error.__context__, InputError):  # of a function that a rule asks
         return str(error.__context__)
     if str(error).startswith("Invalid config definition"):
-        return (
-            "--config takes SECTION='{KEY: VALUE}', as evaluation='{folds: 5}', after all targets"
-        )
-    if str(error).startswith("Error loading Snakemake plugin s3"):
-        return f"{error} pip install 'actionspan[s3]'"
+        return "--config takes SECTION='{KEY: VALUE}', as evaluation='{folds: 5}', after targets"
     if str(error).startswith("Target rules may not contain wildcards"):
         return f"this rule makes a file for each of many things: name the file; {_LISTED}"
     if found := re.match(r"No rule to produce (.+) \(if you use", str(error)):
@@ -69,7 +63,7 @@ def mistake(error: BaseException, rules: Iterable[Any], config: Mapping[str, Any
         if "-fold" in found[1]:
             hint = f"evaluation.folds is {config['evaluation']['folds']}"
         return f"{found[1]}: nothing makes it with this configuration; {hint}"
-    if found := re.search(r"affected files:\n +(.+)", str(error)):
+    if found := re.match(r"Missing input files(?s:.+) affected files:\n +(.+)", str(error)):
         keys = [f"{key}: " for key, value in leaves(config) if value == found[1]]
         line = f"{''.join(keys)}{found[1]}: no such file"
         if not line.startswith("recognition."):
