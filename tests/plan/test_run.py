@@ -91,7 +91,11 @@ without_slurm = pytest.mark.skipif(
 @pytest.mark.parametrize(
     ("words", "start", "end"),
     [
-        (["--cluster", "sbatch"], "actionspan run: ", "docs/cluster.md; Snakemake 8 took it away"),
+        (
+            ["--cluster", "sbatch"],
+            "actionspan run: ",
+            "; removed in Snakemake 8; give --workflow-profile FOLDER (docs/cluster.md)",
+        ),
         (["--cores", "2", "--nosuch"], "actionspan run: unrecognized arguments: --nosuch", ""),
         (["--config", "evaluation.folds=5"], f"Error: {GIVE}", ""),
         (["--config", "evaluation={folds: 2}", "folds"], f"Error: {GIVE}", ""),

@@ -30,7 +30,7 @@ _PAGE = """\
 
 Every setting of a run, with its default and unit. `config.yaml` has those that matter most. Put any
 other there, or into files of your own: `snakemake --configfile mine.yaml more.yaml` takes any
-number, of which the last wins, and `snakemake --config dataset='{videos: /data/videos}'` sets
+number, of which the last wins, and `snakemake --config evaluation='{folds: 5, seeds: 1}'` sets
 single values. What you leave out has its default. A changed value re-runs exactly what depends on
 it; a wrong key or value ends the run with one line that names it.
 

@@ -14,7 +14,7 @@ from actionspan.plan.checking import leaves
 
 _LISTED = "docs/outputs.md lists the files that can be asked for"
 _CURES = {  # by what argparse says
-    ": --cluster": "give a --workflow-profile, see docs/cluster.md; Snakemake 8 took it away",
+    ": --cluster": "removed in Snakemake 8; give --workflow-profile FOLDER (docs/cluster.md)",
     "'slurm'": "pip install 'actionspan[slurm]'",
     "'cluster-generic'": "pip install 'actionspan[slurm]'",
 }
@@ -68,8 +68,7 @@ def mistake(error: BaseException, rules: Iterable[Any], config: Mapping[str, Any
         line = f"{''.join(keys)}{found[1]}: no such file"
         if not line.startswith("recognition."):
             return line
-        scratch = "null beside recognition.training.pretrained: false to train from scratch"
-        return f"{line}; give a checkpoint, or {scratch}"
+        return f"{line}; give a checkpoint, or null beside pretrained: false to train from scratch"
     return None
 
 
