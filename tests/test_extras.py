@@ -2,6 +2,7 @@
 
 import importlib.util
 import sys
+from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 
 import pytest
@@ -19,7 +20,7 @@ from actionspan_papers.experiments import frame_of
 
 
 @pytest.fixture
-def without(monkeypatch):
+def without(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], None]]:
     """Take a package and its modules away."""
 
     def take(package: str) -> None:
@@ -55,7 +56,9 @@ def without(monkeypatch):
         ("snakemake_storage_plugin_s3", lambda: s3().names("s3://b/v", "key"), "'actionspan[s3]'"),
     ],
 )
-def test_the_line_names_the_extra(without, package, use, install):
+def test_the_line_names_the_extra(
+    without: Callable[[str], None], package: str, use: Callable[[], object], install: str
+) -> None:
     without(package)
     with pytest.raises(InputError, match=r"pip install ") as caught:
         use()

@@ -60,7 +60,7 @@ def world() -> Communicator:
     here = MPI.COMM_WORLD.Split_type(MPI.COMM_TYPE_SHARED)
     launcher.told_by_mpi = here.Get_rank(), here.Get_size()
     here.Free()
-    return MPI.COMM_WORLD
+    return cast(Communicator, MPI.COMM_WORLD)
 
 
 def join(

@@ -56,9 +56,9 @@ def read_given(config: dict[str, Any], given: Mapping[str, Any], name: str) -> N
     """
     given = deepcopy(dict(given))
     for key, section in SECTIONS.items():
-        whole, part = (reduce(_inside, key.split("."), each) for each in (config, given))
+        whole, part = (_inside(each, key) for each in (config, given))
         for knob in section.knobs:
-            if isinstance(part, Mapping) and knob.name in part:
+            if isinstance(part, dict) and knob.name in part:
                 whole[knob.name] = part[knob.name] = value = _read(knob, part[knob.name])
                 try:
                     knob.check(value)
@@ -70,7 +70,9 @@ def read_given(config: dict[str, Any], given: Mapping[str, Any], name: str) -> N
 
 
 def _inside(part: Any, key: str) -> Any:
-    return part.get(key, {}) if isinstance(part, Mapping) else {}
+    for word in key.split("."):
+        part = part.get(word, {}) if isinstance(part, Mapping) else {}
+    return part
 
 
 def _read(knob: Knob, value: Any) -> Any:
