@@ -106,6 +106,13 @@ def test_the_snippet_of_the_docs_makes_everything(tmp_path):
     assert "not present in the Snakefile" not in done.stdout + done.stderr  # rules to run here
 
 
+def test_values_of_the_command_line_have_the_types_of_their_settings(folder):
+    folds = ["--config", "actionspan={evaluation: {folds: 2}}"]
+    done = snakemake(folder, "--dry-run", "actionspan_folds", *folds)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "actionspan_dataset_folds" in done.stdout
+
+
 def test_a_wrong_key_is_one_line(folder):
     (folder / "mine.yaml").write_text("actionspan: {video: {stall: 3}}\n")
     done = snakemake(folder, "--dry-run", "actionspan_all")
