@@ -10,7 +10,7 @@ import pytest
 from video.numbered import encode
 from workflow.conftest import Project, copy_program
 
-pytestmark = pytest.mark.workflow
+pytestmark = [pytest.mark.workflow, pytest.mark.full]
 
 CONFIG = {
     "dataset": {
