@@ -382,6 +382,115 @@ def test_a_drag_over_the_empty_lane_adds_a_segment(alone):
     assert len(saved(alone)) == 1
 
 
+def drag_over(tab, name: str, start: float, end: float, place: int = 0) -> None:
+    """Drag from one time to another, beginning on a segment of a lane."""
+    y = middle(lane(tab, name).nth(place).bounding_box())[1]
+    drag(tab, (x_of(tab, start), y), (x_of(tab, end), y))
+
+
+def times(tab) -> list[tuple[str, str]]:
+    return [(each["start"], each["end"]) for each in saved(tab)]
+
+
+@pytest.mark.parametrize("how", ["shift", "button", "key"])
+def test_events_that_overlap_are_drawn_by_dragging(alone, how):
+    drag(alone, *[(x_of(alone, at), lane_middle(alone)) for at in (1.0, 4.0)])
+    if how == "shift":
+        alone.keyboard.down("Shift")
+    elif how == "button":
+        alone.click("#draw")
+    else:
+        press(alone, "Escape", "w")
+    assert (alone.locator("#draw").get_attribute("aria-pressed") == "true") == (how != "shift")
+    drag_over(alone, "own", 2.0, 5.0)  # begins inside the first one
+    drag_over(alone, "event", 1.4, 2.0)  # and inside what was found
+    alone.keyboard.up("Shift")
+    assert times(alone) == [("1.000", "4.000"), ("1.400", "2.000"), ("2.000", "5.000")]
+    boxes = [each.bounding_box() for each in lane(alone, "own").all()]
+    assert len({box["y"] for box in boxes}) == 2, "none hides another"
+    # a click selects in Draw, too, and Escape ends it
+    lane(alone, "own").nth(0).click()
+    assert "start 0:01.000" in lane(alone, "own").nth(0).get_attribute("aria-label")
+    assert lane(alone, "own").nth(0).get_attribute("aria-pressed") == "true"
+    press(alone, "Escape")
+    assert alone.locator("#draw").get_attribute("aria-pressed") == "false"
+    assert alone.locator("#lanes-note").inner_text() == ""
+
+
+def lane_middle(tab) -> float:
+    return middle(tab.locator(".own-lane .window").bounding_box())[1]
+
+
+def test_segments_that_overlap_are_moved_resized_and_deleted_one_by_one(alone):
+    drag(alone, *[(x_of(alone, at), lane_middle(alone)) for at in (1.0, 4.0)])
+    alone.keyboard.down("Shift")
+    drag_over(alone, "own", 2.0, 5.0)
+    alone.keyboard.up("Shift")
+    drag_over(alone, "own", 4.0, 5.01, place=1)  # moves the second by whole frames
+    assert times(alone) == [("1.000", "4.000"), ("3.000", "6.000")]
+    assert now(alone) == 3.0
+    press(alone, "z")
+    assert times(alone)[1] == ("2.000", "5.000")
+    lane(alone, "own").nth(0).click()
+    x, y = middle(alone.locator(".own-lane .handle.end").bounding_box())
+    drag(alone, (x, y), (x_of(alone, 4.5), y))
+    assert times(alone) == [("1.000", "4.520"), ("2.000", "5.000")]
+    drag_over(alone, "own", 2.0, 7.9)  # not out of the video
+    assert times(alone) == [("2.000", "5.000"), ("4.480", "8.000")]
+    alone.reload()
+    assert times(alone) == [("2.000", "5.000"), ("4.480", "8.000")]
+    lane(alone, "own").nth(0).click()
+    press(alone, "Delete")
+    assert times(alone) == [("4.480", "8.000")]
+
+
+def test_a_drag_takes_over_the_label_that_is_being_typed(alone):
+    drag(alone, *[(x_of(alone, at), lane_middle(alone)) for at in (1.0, 4.0)])
+    alone.fill("#segment-label", "wave")
+    drag_over(alone, "own", 2.0, 3.0)
+    alone.fill("#segment-label", "wave two")
+    x, y = middle(alone.locator(".own-lane .handle.end").bounding_box())
+    drag(alone, (x, y), (x_of(alone, 6.0), y))
+    assert saved(alone) == [row(2.0, 6.0, "wave two", "added")]
+
+
+def test_what_was_accepted_is_moved_and_what_was_found_stays_and_says_why(alone):
+    drag_over(alone, "event", 5.0, 6.0, place=1)
+    assert alone.locator("#save-corrections").is_disabled()
+    assert "only corrected segments are moved" in alone.locator("#lanes-note").inner_text()
+    assert alone.locator(".segment[aria-pressed=true]").count() == 0, "a drag is no click"
+    lane(alone, "event").nth(1).evaluate("one => one.click()")  # as a screen reader does
+    assert lane(alone, "event").nth(1).get_attribute("aria-pressed") == "true"
+    press(alone, "Escape")
+    lane(alone, "event").nth(1).click()
+    assert alone.locator("#lanes-note").inner_text() == ""
+    press(alone, "a")
+    drag_over(alone, "own", 5.0, 5.2)
+    assert saved(alone) == [row(START + 0.2, END + 0.2, "sit down", "moved")]
+
+
+def test_events_that_are_no_longer_proposed_stay_and_are_marked(show):
+    gone = [pages.row(2.0, 4.0, 0.9, "fall"), pages.row(0.1, 0.9, 0.3)]
+    videos = [pages.video(truth=(), recall=None, gone=gone, before=5), pages.video("second")]
+    tab = show(pages.page(videos))
+    facts = tab.locator("#video-facts").inner_text()
+    assert "3 events, 5 before · 2 no longer proposed" in facts
+    assert "3 events, 5 before" in tab.locator("#list li").first.inner_text()
+    assert "before" not in tab.locator("#list li").last.inner_text()
+    assert tab.locator(".event-lane .count").inner_text() == "3 + 2 no longer proposed"
+    marked = tab.locator(".event-lane .segment.gone")
+    assert marked.all_inner_texts() == ["no longer proposed", "fall no longer proposed"]
+    assert marked.last.get_attribute("aria-label") == (
+        "Event, no longer proposed, start 0:02.000, end 0:04.000, length 2.000 s, label fall"
+    )
+    listed = tab.locator("#inspector .found li").all_inner_texts()
+    assert ["no longer proposed" in each for each in listed] == [False] * 3 + [True] * 2
+    assert broken_rules(tab) == []
+    marked.last.click()
+    press(tab, "a")
+    assert saved(tab) == [row(2.0, 4.0, "fall", "accepted")]
+
+
 @pytest.mark.parametrize("height", [700, 800, 900, 1000])
 def test_done_may_be_clicked_while_a_label_is_typed(show, height):
     video = pages.video(truth=(), recall=None)
@@ -404,6 +513,10 @@ def test_after_saving_the_page_says_what_comes_next(alone):
     lane(alone, "event").nth(1).click()
     press(alone, "a")
     assert alone.locator("#saved-note").is_hidden()
+    saved(alone)
+    note = alone.locator("#saved-note").inner_text()
+    assert note.startswith("1 video saved as corrections.csv. 1 not Done: tick it where all")
+    alone.check("#done")
     saved(alone)
     note = alone.locator("#saved-note").inner_text()
     assert note.startswith("1 video saved as corrections.csv. To learn from it: actionspan learn")
@@ -446,7 +559,7 @@ def test_another_video_or_page_has_its_own_corrections(show):
     lane(tab, "event").first.click()
     press(tab, "a", "j")
     assert lane(tab, "own").count() == 0
-    assert tab.locator(".entry .state").all_inner_texts() == ["1 corrected", ""]
+    assert tab.locator(".entry .state").all_inner_texts() == ["1 corrected, not Done", ""]
     other = show(pages.page(both, title="Another"))
     assert other.locator("#save-corrections").is_disabled()
 
@@ -493,6 +606,19 @@ def test_an_accepted_event_takes_the_place_of_the_truth_that_it_fits(show):
     ]
     assert "replaced" in lane(tab, "truth").last.get_attribute("class")
     assert "replaced" not in lane(tab, "truth").first.get_attribute("class")
+
+
+def test_what_is_drawn_over_the_truth_with_another_label_happens_beside_it(show):
+    tab = show(pages.page())
+    press(tab, "w")
+    drag_over(tab, "truth", 1.0, 2.4)  # tIoU 0.92
+    drawn = row(1.0, 2.4, "", "added")
+    rest = row(4.4, 6.0, "sit down", "accepted")
+    assert saved(tab) == [drawn, row(1.0, 2.52, "fall", "rejected"), rest]
+    tab.fill("#segment-label", "wave")
+    press(tab, "Enter")
+    fall = row(1.0, 2.52, "fall", "accepted")
+    assert saved(tab) == [{**drawn, "label": "wave"}, fall, rest]
 
 
 def test_of_annotations_that_share_a_time_one_is_accepted(show):
@@ -800,7 +926,9 @@ def test_help_names_every_key(show):
     tab = show(pages.page())
     tab.click("#show-help")
     keys = set(re.split(r"\s+", " ".join(tab.locator("#help kbd").all_inner_texts())))
-    wanted = "space ← → , . home end n p enter j k + − 0 m f / ? a x [ ] s e l i delete z d escape"
+    wanted = (
+        "space ← → , . home end n p enter j k + − 0 m f / ? a x [ ] s e l i w delete z d escape"
+    )
     assert set(wanted.split()) == keys
 
 

@@ -2,19 +2,21 @@
 
 import json
 import shutil
-from dataclasses import replace
+from dataclasses import astuple, replace
 
 import numpy as np
 import pytest
 
-from actionspan.dataset.tables import Instance
+from actionspan.dataset.completing import Truth
+from actionspan.dataset.tables import Instance, read_instances
 from actionspan.errors import InputError
 from actionspan.files.torch_files import read_torch, write_torch
 from actionspan.proposals.bundle import included_model
 from actionspan.proposals.model_bundle import load_bundle
 from actionspan.propose.proposer import proposed_of
 from actionspan.review import learning
-from actionspan.review.learning import expected, figures_of, learn
+from actionspan.review.corrections import Corrections
+from actionspan.review.learning import Figures, Learned, expected, figures_of, learn
 from review.footage import encoded
 
 
@@ -59,7 +61,7 @@ def test_one_event_leaves_the_included_model_as_it_is(footage, tmp_path):
 def test_one_video_is_learned_from_and_tried_on_its_halves(footage, tmp_path):
     videos, truth = footage
     learned = learn(videos, {"video1": truth["video1"]}, tmp_path, processes=2)
-    assert "halves that it had not seen" in learned.sentence()
+    assert ". On the halves of your one video with events, each left out" in learned.sentence()
     assert learned.figures["own"].auc > learned.figures["included"].auc
     model = load_bundle(tmp_path)
     only = {"video3": truth["video3"]}
@@ -84,6 +86,50 @@ def test_halves_are_cut_between_events_and_hold_them_all(footage, tmp_path):
     assert np.allclose(np.append(parts[0][1]["time"], parts[1][1]["time"] + at), facts["time"])
 
 
+def test_events_that_overlap_are_each_in_one_half(footage, tmp_path):
+    one = footage[0][1]
+    times = [(10.0, 30.0, "wave"), (12.0, 20.0, "jump"), (14.0, 40.0, "wave"), (14.0, 40.0, "jump")]
+    events = [Instance(start=start, end=end, label=label) for start, end, label in times]
+    pieces, known = learning._halves(one, events, tmp_path)
+    at = 23.5  # between the centres 20 and 27
+    assert pieces[0].video.duration_seconds == pytest.approx(at)
+    found = [[(each.start, each.end, each.label) for each in own] for own in known.values()]
+    assert found == [
+        [(12.0, 20.0, "jump"), (10.0, at, "wave")],
+        [(0.0, 40.0 - at, "wave"), (0.0, 40.0 - at, "jump")],
+    ]
+
+
+@pytest.mark.full
+def test_events_that_overlap_are_learned_from(footage, tmp_path):
+    """As many more are expected, from corrections that are saved to the model that is written."""
+    videos = footage[0][:2]
+    names = [one.video.video_id for one in videos]
+    paths = {name: tmp_path / f"{name}.mp4" for name in names}
+    totals = []
+    for label in ("", "jump"):  # without a second event inside each, and with it
+        folder = tmp_path / f"with {label}"
+        corrections = Corrections(folder / "kept", paths, folder / "corrections.csv")
+        for name in names:
+            events = [(one.start, one.end, "wave") for one in footage[1][name]]
+            events += [(start + 1, end - 1, label) for start, end, _ in events] * bool(label)
+            rows = [
+                [name, f"{start:.3f}", f"{end:.3f}", each, "added"] for start, end, each in events
+            ]
+            corrections.save(name, 0, {"done": True, "segments": []}, rows)
+        known = Truth(corrections.table, paths)
+        truth = {name: known.within(name, 60.0) for name in names}
+        learning._train(videos, truth, folder / "model", 1)
+        read = read_instances(folder / "model/annotations.json")
+        assert {name: sorted(map(astuple, read[name])) for name in names} == {
+            name: sorted(map(astuple, truth[name])) for name in names
+        }
+        model = replace(load_bundle(folder / "model"), base=None)
+        totals.append(sum(expected(model, one)[1].sum() for one in videos))
+    assert model.classifier.labels == ("jump", "wave")
+    assert totals[1] / totals[0] == pytest.approx(2, abs=0.5)
+
+
 @pytest.mark.full
 def test_a_model_that_finds_more_is_used_and_carries_on_from_the_included_one(
     footage, round_of_three
@@ -92,7 +138,7 @@ def test_a_model_that_finds_more_is_used_and_carries_on_from_the_included_one(
     learned, out = round_of_three
     assert learned.uses == "own"
     assert learned.figures["own"].auc > learned.figures["included"].auc
-    assert "it is used" in learned.sentence()
+    assert "Your model is used: " in learned.sentence()
     model = load_bundle(out)
     other = videos[3]  # nobody corrected it
     own, before = expected(replace(model, base=None), other), expected(included(), other)
@@ -188,7 +234,7 @@ def test_what_was_written_of_the_round(round_of_three):
     content = json.loads((out / "learned.json").read_text())
     assert (content["videos"], content["instances"], content["labels"]) == (3, 7, 2)
     assert content["sentence"] == learned.sentence()
-    assert content["sentence"].startswith("3 corrected videos, 7 instances, 2 labels: ")
+    assert content["sentence"].startswith("3 corrected videos, 7 instances, 2 labels. ")
 
 
 def test_a_model_that_finds_no_more_is_not_used(footage, tmp_path, monkeypatch):
@@ -202,7 +248,7 @@ def test_a_model_that_finds_no_more_is_not_used(footage, tmp_path, monkeypatch):
     learned = learn(videos, known, tmp_path / "out")
     assert learned.figures["own"] == learned.figures["included"]
     assert learned.uses == "included"
-    assert "so it is not used" in learned.sentence()
+    assert "Your model is not used yet: " in learned.sentence()
 
 
 class Here:
@@ -224,11 +270,41 @@ def test_figures_by_hand():
     density = np.array([0.9, 0.5, 0.2])
     truth = {"one": [Instance(start=0, end=10, label="")], "two": ()}
     found = figures_of({"one": (cells, density), "two": (cells, density)}, truth)
-    assert found.first == found.five == 100
+    assert found[1:] == (1, 1, 1, 1)  # the first event of one video, one of one among five
     assert found.auc == pytest.approx(99)  # a perfect set's
     late = {"one": [Instance(start=40, end=50, label=""), Instance(start=60, end=70, label="")]}
     found = figures_of({"one": (cells, density)}, late)
-    assert (found.first, found.five) == (0, 50)
+    assert found[1:] == (0, 1, 1, 2)
+
+
+FOUND = {
+    "own": Figures(57.5, first_right=3, videos=4, in_first_five=5, instances=10),
+    "included": Figures(55.0, first_right=2, videos=4, in_first_five=6, instances=10),
+    "motion": Figures(40.0, first_right=1, videos=4, in_first_five=3, instances=10),
+}
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (
+            {},
+            "4 corrected videos, 10 instances, 2 labels. On your 4 corrected videos, each left out"
+            " of learning in turn: of 10 events that happen, found among the first five: 5 (before,"
+            " by the included model, 6); first event right in 3 of 4 videos (before 2). Your model"
+            " is used: the choice is by all proposals, not by the first five alone.",
+        ),
+        ({"videos": 6}, "On your 6 corrected videos, each left out"),
+        ({"videos": 6}, "first event right in 3 of 4 videos with events (before 2)"),
+        ({"halves": True}, "On the halves of your one video with events, each"),
+        ({"uses": "included"}, "Your model is not used yet: the choice"),
+    ],
+)
+def test_what_is_said_of_a_round_are_the_counts_that_were_measured(change, said):
+    facts = {"uses": "own", "videos": 4, "instances": 10, "labels": 2, "halves": False}
+    learned = Learned(**{**facts, **change}, figures=FOUND, ranks=True, thresholds={})
+    assert said in learned.sentence()
+    assert "%" not in learned.sentence(), "an AUC is no share of what happens"
 
 
 @pytest.mark.parametrize("count", [2, 3, 7])

@@ -44,6 +44,8 @@ class PageVideo:
     events: Sequence[Row] = ()
     curves: Mapping[str, Sequence[float]]
     thumbnails: Sequence[tuple[float, bytes]] = ()  # seconds and JPEG, in order of time
+    gone: Sequence[Row] = ()  # events that a model of before proposed, and this one does not
+    before: int | None = None  # events listed by that model
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,7 +133,7 @@ def index_of(page: Page) -> dict[str, Any]:
     labels = {each.label for video in page.videos for each in video.truth}
     labels |= {_label(row) for video in page.videos for row in video.proposals}
     scale = _scale(page)
-    listed = any(video.events for video in page.videos)
+    listed = any(video.events or video.gone for video in page.videos)
     return {
         "title": page.title,
         "scale": scale,
@@ -148,6 +150,8 @@ def index_of(page: Page) -> dict[str, Any]:
                 "recall": _number(video.recall),
                 "score": None if scale == "rank" else _best(video, by_events=listed),
                 "events": len(video.events) if listed else None,
+                "before": video.before,
+                "gone": len(video.gone),
                 "truths": len(video.truth),
                 "proposals": len(video.proposals),
             }
@@ -178,6 +182,7 @@ def details_of(video: PageVideo) -> dict[str, Any]:
         "truth": [_segment((each.start, each.end), each.label) for each in video.truth],
         "proposals": _segments(video.proposals),
         "events": _segments(video.events),
+        "gone": _segments(video.gone),
         "curves": {
             name: [_number(value, _SHARES) for value in values]
             for name, values in video.curves.items()

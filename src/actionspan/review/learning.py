@@ -3,12 +3,12 @@
 The model learns from all corrected videos and carries on from the one that comes with actionspan:
 what is expected at a segment is the mean of both, in which the included model weighs as much as two
 videos. It is tried by cross-validation on the same videos, of a single one on its halves, against
-the included model alone and against grouped motion, and used only where it finds more than both.
+the included model alone and against grouped motion, and used only where its AUC is above both.
 """
 
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -55,11 +55,13 @@ Cells = tuple[Float64, Float64]  # (N, 2) segments in seconds and the density (N
 
 
 class Figures(NamedTuple):
-    """What a model finds in the corrected videos, without having seen them; in percent."""
+    """What a model finds in the corrected videos, without having seen them."""
 
-    auc: float
-    first: float  # videos with instances whose first event is right
-    five: float  # instances found by the first five events
+    auc: float  # in percent
+    first_right: int  # videos whose first event is right
+    videos: int  # in which something happens
+    in_first_five: int  # instances found by the first five events
+    instances: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,6 +72,7 @@ class Learned:
     videos: int
     instances: int
     labels: int
+    halves: bool  # whether the only video with instances was tried by its halves
     figures: Mapping[str, Figures]  # own (if it was tried), included, motion
     ranks: bool  # whether chances would rest on too few instances
     thresholds: Mapping[str, Sequence[Point]]  # by label, what each chance makes of the events
@@ -82,12 +85,18 @@ class Learned:
         if "own" not in self.figures:
             missing = "too little happens in it to try a model of your own"
             return f"{learned}: the included model is used; {missing}."
-        found = {name: f"{round(each.auc)}" for name, each in self.figures.items()}
-        apart = "videos" if self.videos > 1 else "halves"
-        tried = f"{found['own']} % of what happens, tried on {apart} that it had not seen"
-        others = f"the included one {found['included']} %, motion alone {found['motion']} %"
-        end = "it is used" if self.uses == "own" else "so it is not used, until it finds more"
-        return f"{learned}: your model finds {tried}; {others}; {end}."
+        now, before = self.figures["own"], self.figures["included"]
+        where, places = f"your {counted(self.videos, 'corrected video')}", "videos"
+        places += " with events" * (now.videos < self.videos)
+        if self.halves:
+            where, places = "the halves of your one video with events", "halves"
+        five = f"of {now.instances} events that happen, found among the first five: "
+        five += f"{now.in_first_five} (before, by the included model, {before.in_first_five})"
+        first = f"first event right in {now.first_right} of {now.videos} {places} "
+        first += f"(before {before.first_right})"
+        used = "used" if self.uses == "own" else "not used yet"
+        end = f"Your model is {used}: the choice is by all proposals, not by the first five alone"
+        return f"{learned}. On {where}, each left out of learning in turn: {five}; {first}. {end}."
 
 
 def learn(
@@ -117,9 +126,10 @@ def learn(
         "included": figures_of(before, known),
         "motion": figures_of({}, known, {one.video.video_id: motion_of(one) for one in tried}),
     }
-    counts = {
+    counts: dict[str, Any] = {
         "videos": len(corrected),
         "instances": sum(map(len, truth.values())),
+        "halves": len(useful) == 1,
         "labels": len({each.label for own in truth.values() for each in own if each.label}),
     }
     few = counts["instances"] < FEWEST_FOR_CHANCES
@@ -165,8 +175,10 @@ def figures_of(
     right = {name: right_events(events[name], own) for name, own in instances.items()}
     return Figures(
         auc=average_recall_activitynet(instances, proposals).auc,
-        first=100 * float(np.mean([row[:1].sum() for row in right.values()])),
-        five=100 * sum(row[:5].sum() for row in right.values()) / sum(map(len, instances.values())),
+        first_right=int(sum(row[:1].sum() for row in right.values())),
+        videos=len(instances),
+        in_first_five=int(sum(row[:5].sum() for row in right.values())),
+        instances=sum(map(len, instances.values())),
     )
 
 
@@ -256,22 +268,28 @@ def _halves(
     one: Encoded, instances: Sequence[Instance], out: Path
 ) -> tuple[list[Encoded], dict[str, list[Instance]]]:
     """Cut a video between two of its events, half of them on each side, if it has two."""
-    ordered = sorted(instances, key=lambda each: each.start)
+    ordered = sorted(instances, key=_centre)
     if len(ordered) < 2:
         return [one], {one.video.video_id: list(instances)}
     middle = len(ordered) // 2
-    at = (max(each.end for each in ordered[:middle]) + ordered[middle].start) / 2
+    parts = ordered[:middle], ordered[middle:]
+    last, first = max(each.end for each in parts[0]), min(each.start for each in parts[1])
+    if last > first:  # they overlap: each is where its centre is
+        last, first = _centre(parts[0][-1]), _centre(parts[1][0])
+    at = (last + first) / 2
     pieces, truth = [], {}
     for number, (start, end) in enumerate(((0.0, at), (at, one.video.duration_seconds))):
         name = f"half-{number}"
         pieces.append(stretch(one, start, end, out / f"halves/{name}.h5"))
-        inside = [(max(each.start, start), min(each.end, end), each.label) for each in ordered]
         truth[name] = [
-            Instance(start=first - start, end=last - start, label=label)
-            for first, last, label in inside
-            if last > first
+            replace(each, start=max(each.start, start) - start, end=min(each.end, end) - start)
+            for each in parts[number]
         ]
     return pieces, truth
+
+
+def _centre(one: Instance) -> float:
+    return (one.start + one.end) / 2
 
 
 def _folds(corrected: Sequence[Encoded], truth: Truth) -> list[list[Encoded]]:

@@ -6,6 +6,7 @@ import sys
 import threading
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -30,6 +31,7 @@ from actionspan.report.content import Page, PageVideo
 from actionspan.report.page import write_page
 from actionspan.review.corrections import Corrections
 from actionspan.review.footage import Encoded, encode
+from actionspan.review.lists import Lists
 from actionspan.running.shards import ShardWork
 
 _PATIENCE = 5.0  # seconds for the work to end
@@ -60,6 +62,7 @@ class ReviewWork:
         self._noted = learned(self._model)
         self._encoded: dict[str, Encoded] = {}
         self._results: dict[str, Result] = {}
+        self._lists = Lists(folder / "listed.json")
         self._broken: dict[str, str] = {}
         self._learned_from = read_json(self._note) if self._note.exists() else {}
         self._tried = set(self._learned_from)  # whether or not it came to anything
@@ -96,6 +99,7 @@ class ReviewWork:
             "page": self._version,
             "versions": {name: one["version"] for name, one in kept.items()},
             "new": len(self._not_learned()),
+            "not_done": sum(not (one["state"] or {"done": True}).get("done") for one in kept.values()),
             "broken": self._broken,
         }
 
@@ -228,6 +232,7 @@ class ReviewWork:
         )
         write_page(self.page, page)
         write_tables(self.folder, lambda: results, shown)
+        self._lists.write()
         self._version += 1
         self._page_due = time.monotonic() + 10 * (time.monotonic() - started)
 
@@ -237,4 +242,7 @@ class ReviewWork:
         if lacks_copy(self.folder, result, self.videos[result.video_id]):
             note = f"Your browser may not play this file ({result.unplayable})"
             note += "; a copy that it can is on the way." if self._copies else "."
-        return page_video(result, file, note, shown)
+        listed = self._lists.follow(result.video_id, shown.events(result.events))
+        done = result.video_id in self.corrections.done()  # a person knows all that happens in it
+        video = page_video(result, file, note, shown)
+        return replace(video, before=listed.before, gone=() if done else listed.gone)

@@ -12,7 +12,7 @@ index.videos.forEach((entry, place) => {
 
 export const readSummary = () => parse("summary-data");
 
-const KINDS = { truth: "truth", events: "event", proposals: "proposal" };
+const KINDS = { truth: "truth", events: "event", gone: "event", proposals: "proposal" };
 const parsed = new Map();
 
 /** Return a video's segments, curves and pictures. */
@@ -37,6 +37,11 @@ function prepare(video) {
       segment.shownScore = ranked ? `no. ${segment.rank}` : said;
       segment.scale = ranked ? "rank" : index.scale;
     }
+  }
+  for (const segment of video.gone) {
+    // its score is another model's
+    Object.assign(segment, { gone: true, score: null, shownScore: "no longer proposed" });
+    segment.best = bestTruth(segment, video.truth);
   }
   video.truth.sort((one, other) => one.start - other.start);
   return video;

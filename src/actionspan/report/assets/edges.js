@@ -85,7 +85,7 @@ function press(event, edge) {
 }
 
 function drag(event, edge, handle, button) {
-  if (event.button !== 0) return;
+  if (event.button !== 0 || event.shiftKey || state.drawing) return; // it adds a segment
   event.preventDefault();
   event.stopPropagation();
   handle.focus({ preventScroll: true });

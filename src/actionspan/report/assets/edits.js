@@ -109,9 +109,15 @@ export function replaced(instance) {
   return segments.some((segment) => replaces(segment, instance));
 }
 
-/** What was made of one annotation replaces that one alone: others may share its time. */
+/**
+ * What was made of one annotation replaces that one alone: others may share its time. What was
+ * added with another label happens beside it.
+ */
 export const replaces = (segment, instance) =>
-  !segment.rejected && segment.origin?.kind !== "truth" && tiou(segment, instance) >= SAME;
+  !segment.rejected &&
+  segment.origin?.kind !== "truth" &&
+  (segment.origin || !segment.label || !instance.label || segment.label === instance.label) &&
+  tiou(segment, instance) >= SAME;
 
 const milliseconds = (seconds) => Math.round(seconds * 1000) / 1000;
 

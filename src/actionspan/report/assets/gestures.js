@@ -1,7 +1,7 @@
 /* The mouse on the lanes: seek, choose, add, zoom; what is under it is told beside it. */
 
 import { byId, el } from "./dom.js";
-import { addSegment } from "./edits.js";
+import { addSegment, moveTo } from "./edits.js";
 import { timeAt } from "./edges.js";
 import { clock } from "./format.js";
 import { choose, laneWindow, segmentAt } from "./lanes.js";
@@ -12,44 +12,120 @@ import { pan, seconds, shown, showPart, zoom } from "./view.js";
 
 const A_DRAG = 4; // pixels
 
-/* ---- seek and add ---- */
+/* ---- seek, add and move ---- */
+
+const DRAWING =
+  "Draw: a drag in any lane adds a segment, also over others. Escape ends it.";
+const WHY_NOT =
+  "Nothing was changed: only corrected segments are moved by a drag. Hold Shift, or turn on Draw, to add a segment here.";
+let dragged = false; // the click at the end of a drag selects nothing
+
+function say(text) {
+  byId("lanes-note").textContent = text;
+}
+
+/** Let each drag add a segment, or no longer. */
+export function setDrawing(drawing) {
+  state.drawing = drawing;
+  byId("draw").setAttribute("aria-pressed", String(drawing));
+  byId("lanes").classList.toggle("drawing", drawing);
+  say(drawing ? DRAWING : "");
+}
 
 function press(event) {
   if (event.button !== 0 || !state.video) return;
-  if (event.target.closest(".segment, .handle, .lane-name, .scroll-lane")) return;
-  const frame = laneWindow();
-  const box = frame.getBoundingClientRect();
+  if (event.target.closest(".lane-name, .scroll-lane")) return;
+  const drawing = state.drawing || event.shiftKey;
+  if (event.target.closest(".handle") && !drawing) return;
+  const box = laneWindow().getBoundingClientRect();
   if (event.clientX < box.left || event.clientX > box.right) return;
-  event.preventDefault();
-  const adding = event.target.closest(".own-lane") !== null;
+  const node = event.target.closest(".segment");
+  if (node && !drawing) dragSegment(event, node);
+  else seekOrAdd(event, drawing || event.target.closest(".own-lane") !== null);
+}
+
+/**
+ * Follow the pointer: `move` is called with each time once it is dragged, `finish` with the last
+ * one, or with null where it was not dragged or the browser broke it off.
+ */
+function follow(event, move, finish) {
   const root = byId("lanes");
-  root.setPointerCapture(event.pointerId);
-  const from = timeAt(event, frame);
+  dragged = false;
+  const heard = (moved) => {
+    if (moved.pointerId !== event.pointerId) return;
+    if (!dragged && Math.abs(moved.clientX - event.clientX) <= A_DRAG) return;
+    // not before: a captured pointer clicks on no segment
+    if (!dragged) root.setPointerCapture(event.pointerId);
+    dragged = true;
+    move(timeAt(moved, laneWindow()));
+  };
+  const end = (last) => {
+    if (last.pointerId !== event.pointerId) return;
+    removeEventListener("pointermove", heard);
+    removeEventListener("pointerup", end);
+    removeEventListener("pointercancel", end);
+    say(state.drawing ? DRAWING : ""); // not before: what is pressed must not move
+    finish(dragged && last.type === "pointerup" ? timeAt(last, laneWindow()) : null, last);
+    setTimeout(() => {
+      dragged = false; // a click of a screen reader has no pointer
+    });
+  };
+  addEventListener("pointermove", heard);
+  addEventListener("pointerup", end);
+  addEventListener("pointercancel", end);
+}
+
+function seekOrAdd(event, adding) {
+  event.preventDefault();
+  const from = timeAt(event, laneWindow());
   let ghost = null;
   seek(from);
-  const move = (moved) => {
-    const at = timeAt(moved, frame);
-    if (adding && (ghost || Math.abs(moved.clientX - event.clientX) > A_DRAG)) {
-      ghost ??= drawGhost(event.target);
+  const move = (at) => {
+    if (adding) {
+      ghost ??= drawGhost();
       place(ghost, Math.min(from, at), Math.max(from, at), duration());
     }
     seek(at);
   };
-  const finish = (last) => {
-    root.removeEventListener("pointermove", move);
+  follow(event, move, (at, last) => {
     ghost?.remove();
-    if (ghost && last.type === "pointerup") addBetween(from, timeAt(last, frame));
+    if (adding && at !== null) addBetween(from, at);
     else if (!adding && last.type === "pointerup") choose(null);
-  };
-  root.addEventListener("pointermove", move);
-  root.addEventListener("pointerup", finish, { once: true });
-  root.addEventListener("pointercancel", finish, { once: true });
+  });
 }
 
-function drawGhost(target) {
+function drawGhost() {
   const ghost = el("div", { class: "segment own ghost" });
-  target.closest(".own-lane").querySelector(".content").append(ghost);
+  document.querySelector(".own-lane .content").append(ghost);
   return ghost;
+}
+
+/** Move a correction by whole frames; what was found stays where it is. */
+function dragSegment(event, node) {
+  const segment = segmentAt(node);
+  const from = timeAt(event, laneWindow());
+  const own = segment.kind === "own";
+  const length = segment.end - segment.start;
+  const startAt = (at) => {
+    const by = Math.round((at - from) / frameSeconds()) * frameSeconds();
+    return Math.min(Math.max(segment.start + by, 0), Math.max(duration() - length, 0));
+  };
+  const move = (at) => {
+    if (!own) return;
+    byId("lanes").classList.add("moving");
+    place(node, startAt(at), startAt(at) + length, duration());
+    seek(startAt(at));
+  };
+  follow(event, move, (at) => {
+    byId("lanes").classList.remove("moving");
+    if (own && at !== null) {
+      choose(moveTo(segment, startAt(at), startAt(at) + length), { focus: true });
+    } else if (at !== null) {
+      say(WHY_NOT);
+    } else if (dragged) {
+      emit("chosen", state.chosen); // back to where it was
+    }
+  });
 }
 
 /** Add a segment whose edges lie on frames. */
@@ -68,7 +144,7 @@ export function addBetween(one, other) {
 
 function clicked(event) {
   const segment = segmentAt(event.target.closest(".segment"));
-  if (!segment) return;
+  if (!segment || dragged) return;
   choose(segment, { focus: true });
   seek(segment.start);
 }

@@ -12,13 +12,15 @@ import {
   nameIt,
   reject,
   setDone,
+  touched,
   undo,
 } from "./edits.js";
 import { moveEdge, moveEdgeByFrames } from "./edges.js";
-import { addBetween } from "./gestures.js";
+import { addBetween, setDrawing } from "./gestures.js";
 import { choose, nodeOf, segmentAt } from "./lanes.js";
 import { clock } from "./format.js";
 import { duration, playSegment, seek, time } from "./player.js";
+import { served } from "./server.js";
 import { factsOf, sentenceOf, titleOf } from "./segments.js";
 import { on, state } from "./state.js";
 
@@ -27,7 +29,7 @@ const MOST_LISTED = 8;
 const BEGIN = "Watch the video, accept, move or add what happens, then tick Done.";
 const MISSING = "Where an event is missing, one of the proposals may fit.";
 const HINT =
-  "Click a segment, or step through them with n and p. Drag across an empty part of the Corrected lane to add one.";
+  "Click a segment, or step through them with n and p. Drag across the Corrected lane to add one; over other segments with Shift held or with Draw.";
 const UNSURE = "No event is likely enough to be shown; these may be some.";
 
 /* ---- what is done with the chosen segment ---- */
@@ -49,6 +51,11 @@ export const commands = {
   },
   add() {
     if (state.video) addBetween(time(), Math.min(time() + NEW_SECONDS, duration()));
+  },
+  draw: () => setDrawing(!state.drawing),
+  leave() {
+    setDrawing(false);
+    choose(null);
   },
   start: () => moveEdge("start", time()),
   end: () => moveEdge("end", time()),
@@ -122,7 +129,9 @@ function endTyping(event) {
   const again =
     nodeOf(pressed.dataset.focus) ??
     [...byId("inspector").querySelectorAll("button")].find((one) => like(one) === like(pressed));
-  if (again) addEventListener("pointerup", () => again.click(), { once: true });
+  if (!again) return;
+  addEventListener("pointerup", () => again.click(), { once: true });
+  again.dispatchEvent(new PointerEvent(event.type, event)); // a drag may begin here
 }
 
 function labelField(segment) {
@@ -183,7 +192,8 @@ function drawSegment(segment) {
 /** List what was found: the events, or the best proposals where there are none. */
 function drawNothing() {
   const { proposals } = state.video;
-  const events = shownEvents();
+  const likely = shownEvents();
+  const events = [...likely, ...state.video.gone];
   const found = (events.length ? events : proposals).slice(0, MOST_LISTED);
   const decimals = duration() < 3600 ? 1 : 0;
   const line = (segment) =>
@@ -205,7 +215,7 @@ function drawNothing() {
   byId("inspector").replaceChildren(
     el("p", {}, BEGIN + more),
     el("h3", {}, events.length ? "Events found" : "Best proposals"),
-    found.length && !events.length ? el("p", { class: "quiet" }, UNSURE) : "",
+    found.length && !likely.length ? el("p", { class: "quiet" }, UNSURE) : "",
     found.length
       ? el("ol", { class: "found" }, ...found.map((segment) => el("li", {}, line(segment))))
       : none,
@@ -221,7 +231,9 @@ function draw() {
   if (typing) byId("segment-label")?.focus();
   byId("undo-edit").disabled = !canUndo();
   byId("redo-edit").disabled = !canRedo();
-  byId("done").checked = correctionsOf(state.entry).done;
+  const { done } = correctionsOf(state.entry);
+  byId("done").checked = done;
+  if (served) byId("not-done").hidden = done || !touched(state.entry);
 }
 
 /** Bring what a tap has opened onto a narrow screen. */
@@ -235,6 +247,7 @@ export function startInspector() {
   on("chosen", showChosen);
   document.addEventListener("pointerdown", endTyping, true);
   byId("add-segment").addEventListener("click", commands.add);
+  byId("draw").addEventListener("click", commands.draw);
   byId("undo-edit").addEventListener("click", commands.undo);
   byId("redo-edit").addEventListener("click", commands.redo);
   byId("done").addEventListener("change", commands.done);

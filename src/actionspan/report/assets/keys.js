@@ -77,11 +77,12 @@ const KEYS = [
       [["e"], () => focusEdge("end")],
       [["l"], commands.name, "l", "edit its label"],
       [["i"], commands.add, "i", "add a segment at the playhead"],
+      [["w"], commands.draw, "w", "Draw: each drag adds a segment, also over others, as with Shift held"],
       [["Delete", "Backspace"], commands.forget, "delete", "remove the correction"],
       [["z"], commands.undo, "z", "undo; redo with shift"],
       [["Z"], commands.redo],
       [["d"], commands.done, "d", "mark the video as done or not done"],
-      [["Escape"], () => choose(null), "escape", "clear the selection"],
+      [["Escape"], commands.leave, "escape", "clear the selection, and end Draw"],
     ],
   ],
 ];

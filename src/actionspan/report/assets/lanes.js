@@ -73,7 +73,8 @@ export const laneWindow = () => lanes.get("ruler").frame;
 export function segmentsOf(kind) {
   if (!state.video) return [];
   if (kind === "truth") return state.video.truth;
-  if (kind === "event") return shownEvents().toSorted((one, other) => one.start - other.start);
+  if (kind === "event")
+    return [...shownEvents(), ...state.video.gone].toSorted((one, other) => one.start - other.start);
   if (kind === "proposal") return shownProposals();
   const kept = correctionsOf(state.entry).segments.filter((segment) => !segment.rejected);
   return kept.map(asSegment).toSorted((one, other) => one.start - other.start);
@@ -94,22 +95,25 @@ function draw() {
 function drawLane(kind) {
   const { lane, content, count } = lanes.get(kind);
   const segments = segmentsOf(kind);
-  const ranked = kind === "event" ? state.video.events : segments;
+  const { events, gone } = state.video;
+  const ranked = kind === "event" ? [...events, ...gone] : segments;
   const rows = new Map(pack(ranked).map((row, place) => [ranked[place].key, row]));
   const all =
     kind === "own"
       ? null
       : state.video[{ truth: "truth", event: "events", proposal: "proposals" }[kind]];
-  lane.hidden = kind !== "own" && all.length === 0;
-  count.textContent =
-    all && all.length > segments.length ? outOf(segments.length, all.length) : segments.length;
+  lane.hidden = kind !== "own" && all.length === 0 && segments.length === 0;
+  const left = kind === "event" ? gone.length : 0;
+  const number = segments.length - left;
+  count.textContent = all && all.length > number ? outOf(number, all.length) : number;
+  if (left) count.textContent += ` + ${left} no longer proposed`;
   content.setAttribute("aria-label", textOf(kind, segments));
   content.style.setProperty("--rows", Math.max(1, ...[...rows.values()].map((row) => row + 1)));
   const shares = kind === "proposal" ? sharesOf(segments) : [];
   const buttons = segments.map((segment, here) => {
     const button = segmentButton(segment, rows.get(segment.key), duration());
     if (kind === "proposal") shade(button, shares[here]);
-    if (kind === "event") shade(button, shareOfEvent(segment, ranked));
+    if (kind === "event" && !segment.gone) shade(button, shareOfEvent(segment, events));
     button.setAttribute("aria-pressed", String(segment.key === state.chosen?.key));
     nodes.set(segment.key, button);
     return button;
@@ -132,7 +136,9 @@ function textOf(kind, segments) {
   const name = { truth: "truth", own: "corrected", event: "events", proposal: "proposals" }[kind];
   const told = segments
     .slice(0, MOST_TOLD)
-    .map(({ start, end, label }) => `${label} ${clock(start, 1)} to ${clock(end, 1)}`.trim());
+    .map(({ start, end, label, gone }) =>
+      `${label} ${clock(start, 1)} to ${clock(end, 1)}${gone ? ", no longer proposed" : ""}`.trim(),
+    );
   const more = segments.length > told.length ? `; and ${segments.length - told.length} more` : "";
   return `Lane ${name}: ${plural(segments.length, "segment")}${told.length ? ": " : ""}${told.join("; ")}${more}`;
 }
@@ -193,8 +199,8 @@ export function segmentAt(node) {
   const key = node?.dataset?.focus;
   if (!key) return null;
   if (key.startsWith("own ")) return owned(key);
-  const { truth, events, proposals } = state.video;
-  return [...truth, ...events, ...proposals].find((segment) => segment.key === key) ?? null;
+  const { truth, events, gone, proposals } = state.video;
+  return [...truth, ...events, ...gone, ...proposals].find((segment) => segment.key === key) ?? null;
 }
 
 export const nodeOf = (key) => nodes.get(key);

@@ -4,6 +4,7 @@ import { index, readVideo } from "./data.js";
 import { byId, el } from "./dom.js";
 import { correctionsOf, touched } from "./edits.js";
 import { chance, clock, percent, plural, score } from "./format.js";
+import { served } from "./server.js";
 import { emit, on, state } from "./state.js";
 
 const names = new Intl.Collator("en", { numeric: true });
@@ -44,6 +45,7 @@ function factsOf(entry) {
   if (entry.rate) facts.push(`${Number(entry.rate.toFixed(2))} frames/s`);
   if (entry.truths) facts.push(plural(entry.truths, "true instance"));
   facts.push(entry.events === null ? plural(entry.proposals, "proposal") : countOf(entry));
+  if (entry.gone) facts.push(`${entry.gone} no longer proposed`);
   if (entry.recall !== null) facts.push(`recall ${percent(entry.recall)}`);
   return facts;
 }
@@ -55,13 +57,15 @@ export function openNext(by) {
   if (entry) open(entry);
 }
 
-const countOf = ({ events }) => (events ? plural(events, "event") : "no event");
+/** How many events are listed, and how many there were before the last round of learning. */
+const countOf = ({ events, before }) =>
+  (events ? plural(events, "event") : "no event") + (before === null ? "" : `, ${before} before`);
 
 /** How much was found, and how sure it is. */
-function saidOf({ events, score: best }) {
+function saidOf({ events, before, score: best }) {
   if (events === null) return best === null ? "" : `score ${score(best)}`;
-  if (best === null) return countOf({ events });
-  return `${countOf({ events })}, ${index.scale === "chance" ? chance(best) : score(best)}`;
+  if (best === null) return countOf({ events, before });
+  return `${countOf({ events, before })}, ${index.scale === "chance" ? chance(best) : score(best)}`;
 }
 
 function item(entry) {
@@ -122,7 +126,7 @@ function mark(focus = false) {
 
 function markTouched(entry) {
   const { segments, done } = correctionsOf(entry);
-  const text = done ? "done" : segments.length ? `${segments.length} corrected` : "";
+  const text = done ? "done" : segments.length ? `${segments.length} corrected, not Done` : "";
   const note = items.get(entry.place).querySelector(".state");
   note.textContent = text;
   note.classList.toggle("is-done", done);
@@ -155,7 +159,21 @@ function fillSubsets() {
   byId("order").querySelector('[value="score"]').hidden = index.scale === "rank";
 }
 
+/** Say how many events the lists have, and had before, so that none gets shorter unseen. */
+function sayListed() {
+  const learned = index.videos.filter((entry) => entry.before !== null);
+  if (!served || !learned.length) return;
+  const total = (name) => learned.reduce((sum, entry) => sum + entry[name], 0);
+  const gone = total("gone");
+  const kept = `; ${gone} no longer proposed stay in the page, dimmed (events.csv has none of them)`;
+  byId("listed").textContent =
+    `Events listed in ${plural(learned.length, "video")}: ${total("events")} now, ` +
+    `${total("before")} before${gone ? kept : ""}.`;
+  byId("listed").hidden = false;
+}
+
 export function startList() {
+  sayListed();
   for (const entry of index.videos) {
     items.set(entry.place, item(entry));
     if (touched(entry)) markTouched(entry);

@@ -5,6 +5,7 @@ import { saveCorrections, touchedVideos } from "./corrections_file.js";
 import { startCurves } from "./curves.js";
 import { index } from "./data.js";
 import { announce, byId, el } from "./dom.js";
+import { correctionsOf } from "./edits.js";
 import { plural } from "./format.js";
 import { startGestures } from "./gestures.js";
 import { startInspector } from "./inspector.js";
@@ -44,7 +45,9 @@ function startSaving() {
   countCorrections();
   byId("save-corrections").addEventListener("click", () => {
     saveCorrections();
-    const said = `${plural(touchedVideos().length, "video")} saved as corrections.csv. ${NEXT}`;
+    const open = touchedVideos().filter((entry) => !correctionsOf(entry).done).length;
+    const whole = open ? ` ${open} not Done: tick it where all that happens is corrected.` : "";
+    const said = `${plural(touchedVideos().length, "video")} saved as corrections.csv.${whole} ${NEXT}`;
     byId("saved-note").textContent = said;
     byId("saved-note").hidden = false;
     announce(said);

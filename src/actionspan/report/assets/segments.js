@@ -10,6 +10,7 @@ const SCALES = { rank: "rank", chance: "chance to be right", score: "score" };
 
 export function titleOf(segment) {
   if (segment.kind === "own" || segment.kind === "truth") return NAMES[segment.kind];
+  if (segment.gone) return "Event, no longer proposed";
   const list = segment.kind === "event" ? state.video.events : state.video.proposals;
   return `${NAMES[segment.kind]} ${segment.rank} of ${list.length}`;
 }
@@ -88,7 +89,7 @@ export function segmentButton(segment, row, duration) {
   const name = el("span", { class: "name" }, nameOf(segment));
   const button = el(
     "button",
-    { class: `segment ${segment.kind} ${fate}`, tabindex: "-1", "aria-label": sentenceOf(segment) },
+    { class: `segment ${segment.kind} ${segment.gone ? "gone" : ""} ${fate}`, tabindex: "-1", "aria-label": sentenceOf(segment) },
     name,
   );
   button.dataset.focus = segment.key;

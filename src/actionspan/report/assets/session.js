@@ -8,6 +8,7 @@ import { ask, readAll, served, serverKept } from "./server.js";
 import { on, state } from "./state.js";
 
 const PAUSE = 1500; // milliseconds between two looks at the server
+const MOST_NAMED = 8; // videos
 const unsaved = new Set(); // videos that were changed since they were last sent
 const ELSEWHERE = "This video was changed in another window: that version is shown.";
 let sending = false;
@@ -90,8 +91,20 @@ async function show(status) {
   for (const entry of changed) if (all?.[entry.id] && !unsaved.has(entry)) follow(entry, all[entry.id]);
 }
 
+/** Say of which videos corrections.csv has the corrections, and of which it has not. */
+function sayCounted() {
+  const open = index.videos.filter((entry) => touched(entry) && !correctionsOf(entry).done);
+  const done = index.videos.filter((entry) => correctionsOf(entry).done).length;
+  const names = open.slice(0, MOST_NAMED).map(({ id }) => id);
+  if (open.length > MOST_NAMED) names.push(`and ${open.length - MOST_NAMED} more`);
+  const left = `Saved, not Done: not counted in corrections.csv: ${names.join(", ")}.`;
+  say("counted", open.length ? `Counted in corrections.csv: ${done} Done. ${left}` : "");
+}
+
 export function startSession() {
   if (!served) return;
+  for (const name of ["edits", "edits elsewhere"]) on(name, sayCounted);
+  sayCounted();
   on("edits", (own) => {
     if (own === undefined) return; // of another window
     unsaved.add(state.entry);

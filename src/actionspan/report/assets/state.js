@@ -4,6 +4,7 @@ export const state = {
   entry: null, // of the index: the chosen video
   video: null, // its data
   chosen: null, // the chosen segment: one of the video's, or of the corrections
+  drawing: false, // whether a drag adds a segment wherever it begins
   lane: null, // where the reader chose last
   least: null, // the least score that is shown; null: that of the 15th proposal
   lastLabel: "", // what was named last: the next segment gets it

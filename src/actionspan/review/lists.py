@@ -1,0 +1,59 @@
+"""The events that the page has listed of each video, so that a round of learning hides none."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from actionspan.errors import InputError
+from actionspan.files.storage import read_json, write_json
+from actionspan.proposals.segments import Row, temporal_iou
+
+_SAME = 0.5  # least tIoU of an event with one of before
+
+
+class Listed(NamedTuple):
+    """What was listed of a video."""
+
+    events: Sequence[Row] = ()
+    gone: Sequence[Row] = ()  # listed once, and like none of the events
+    before: int | None = None  # events that the list before had; None: it is the first
+
+
+class Lists:
+    """The lists in a file, which a new start continues.
+
+    Raises:
+        InputError: The file is damaged.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path, self._kept = path, dict[str, Listed]()
+        try:
+            content: Mapping[str, Any] = read_json(path) if path.exists() else {}
+            self._kept = {name: Listed(**one) for name, one in content.items()}
+        except (AttributeError, TypeError):
+            raise InputError(f"{path}: not what `review` keeps of lists; move it away") from None
+
+    def follow(self, video_id: str, events: Sequence[Row]) -> Listed:
+        """Note the events that are listed now; return them with those that are listed no more."""
+        last = self._kept.get(video_id)
+        now = Listed(events)
+        if last is not None:
+            known = [*last.events, *last.gone]
+            overlaps = temporal_iou(_times(known), _times(events))
+            same = overlaps.max(axis=1, initial=0) >= _SAME
+            gone = [row for row, still in zip(known, same, strict=True) if not still]
+            changed = _times(last.events) != _times(events)
+            now = Listed(events, gone, len(last.events) if changed else last.before)
+        self._kept[video_id] = now
+        return now
+
+    def write(self) -> None:
+        """Keep them."""
+        write_json(
+            self._path, {name: one._asdict() for name, one in self._kept.items()}, indent=None
+        )
+
+
+def _times(rows: Sequence[Row]) -> list[Sequence[float]]:
+    return [row["segment"] for row in rows]

@@ -1,0 +1,40 @@
+"""Rounds of review whose proposals are given, without any model."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from actionspan.propose.results import Result
+from actionspan.review.work import ReviewWork
+
+
+def row(start, end, score=0.5):
+    return {"segment": [float(start), float(end)], "score": score, "label": ""}
+
+
+A, B, C = row(0, 10), row(20, 30), row(40, 50)
+
+
+@pytest.fixture
+def rounds(tmp_path, monkeypatch):
+    """The events of two videos, which a test may change, and what starts work on them."""
+    events = {"a": [A, B], "b": [A, B, C]}
+
+    def start():
+        videos = {name: tmp_path / f"{name}.mp4" for name in events}
+        work = ReviewWork(tmp_path / "out", videos, threads=1)
+        monkeypatch.setattr(work, "_propose", lambda bundle, one, before: result(one))
+        return work
+
+    def result(one):
+        name = one.video.video_id
+        facts = {"duration_seconds": 60.0, "labelled": False, "curves": {}, "source": {}}
+        return Result(
+            video_id=name, path=name, proposals=events[name], events=events[name], model="", **facts
+        )
+
+    def encode(path, folder, how):
+        return SimpleNamespace(video=SimpleNamespace(error="", video_id=path.stem))
+
+    monkeypatch.setattr("actionspan.review.work.encode", encode)
+    return events, start
