@@ -116,6 +116,8 @@ def test_the_index_is_apart_from_what_each_video_shows(tmp_path):
         "events": 3,
         "truths": 2,
         "proposals": 60,
+        "before": None,
+        "gone": 0,
     }
     video = elements.data("video-1")
     assert video["truth"][0] == [1, 2.52, "fall", None]

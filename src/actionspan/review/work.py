@@ -92,14 +92,14 @@ class ReviewWork:
 
     def status(self) -> dict[str, Any]:
         """Return what is being done, and what the page should show."""
-        kept = self.corrections.all()
+        kept, done = self.corrections.all(), self.corrections.done()
         return {
             "doing": self._doing,
             "said": self._failure or self._noted.get("sentence", ""),
             "page": self._version,
+            "not_done": len([name for name in kept.keys() - done if kept[name]["state"]]),
             "versions": {name: one["version"] for name, one in kept.items()},
             "new": len(self._not_learned()),
-            "not_done": sum(not (one["state"] or {"done": True}).get("done") for one in kept.values()),
             "broken": self._broken,
         }
 
