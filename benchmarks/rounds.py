@@ -142,6 +142,12 @@ def difference(own: Sequence[dict], included: dict, truth: dict) -> str:
     return f"{gained.sum() / counts.sum():+.1f} [{low:.1f}, {high:.1f}]"
 
 
+def percents(found: learning.Figures) -> tuple[float, float, float]:
+    """Return the AUC, the videos whose first event is right, and what the first five find."""
+    first, five = found.first_right / found.videos, found.in_first_five / found.instances
+    return found.auc, 100 * first, 100 * five
+
+
 def spread(values: Sequence[float]) -> str:
     """Return a mean and, of several values, their deviation."""
     deviation = f" ± {np.std(values, ddof=1):.1f}" if len(values) > 1 else ""
@@ -166,7 +172,7 @@ def run_set(name: str, arguments: argparse.Namespace) -> None:
     }
     print(f"\n**{name}**, {len(truth)} videos, {len(folds)} folds\n\n{HEAD}", flush=True)
     for title, found in references.items():
-        print(f"| {title} | {found.auc:.1f} | {found.first:.1f} | {found.five:.1f} | | | | |")
+        print(f"| {title} | {' | '.join(f'{each:.1f}' for each in percents(found))} | | | | |")
     for order in ([] if arguments.random_only else [None]) + arguments.random:
         # by count: what is expected by seed, the models of all, and how far their chances are off
         cells: dict[int, dict[int, dict]] = {}
@@ -190,10 +196,8 @@ def run_set(name: str, arguments: argparse.Namespace) -> None:
         for count, seeds in cells.items():
             found = list(seeds.values())
             scored = {key: truth[key] for key in found[0]}
-            figures = [learning.figures_of(each, scored) for each in found]
-            columns = [
-                spread([getattr(each, key) for each in figures]) for key in figures[0]._fields
-            ]
+            figures = [percents(learning.figures_of(each, scored)) for each in found]
+            columns = [spread(values) for values in zip(*figures, strict=True)]
             learned = [one.instances for one in own[count]]
             columns.append(difference(found, before, scored))
             columns.append(f"{sum(one.own for one in own[count])} of {len(own[count])}")

@@ -469,6 +469,52 @@ def test_what_was_accepted_is_moved_and_what_was_found_stays_and_says_why(alone)
     assert saved(alone) == [row(START + 0.2, END + 0.2, "sit down", "moved")]
 
 
+def test_a_label_of_what_was_drawn_is_taken_over_by_a_click_on_another_segment(alone):
+    drag(alone, *[(x_of(alone, at), lane_middle(alone)) for at in (1.0, 4.0)])
+    alone.fill("#segment-label", "wave")
+    lane(alone, "event").nth(1).click()
+    until(alone, "document.querySelector('.event-lane [aria-pressed=true]') !== null")
+    assert saved(alone) == [row(1.0, 4.0, "wave", "added")]
+
+
+def test_a_drag_that_changes_no_time_says_why(alone):
+    drag(alone, *[(x_of(alone, at), lane_middle(alone)) for at in (0.0, 4.0)])
+    drag_over(alone, "own", 3.0, 1.0)
+    assert "at the start or the end of the video" in alone.locator("#lanes-note").inner_text()
+    assert times(alone) == [("0.000", "4.000")]
+    press(alone, "z")
+    assert lane(alone, "own").count() == 0, "no step of the history"
+    drag(alone, *[(x_of(alone, at), lane_middle(alone)) for at in (4.48, 8.0)])
+    drag_over(alone, "own", 5.0, 7.0)
+    press(alone, "z")
+    assert lane(alone, "own").count() == 0
+
+
+@pytest.mark.parametrize("mode", [True, False])
+def test_a_finger_draws_over_segments_and_moves_them(show, mode):
+    video = pages.video(truth=(), recall=None)
+    tab = show(pages.page([video]), width=390, height=844, has_touch=True, is_mobile=True)
+    tab.locator(".own-lane").scroll_into_view_if_needed()
+    touch = tab.context.new_cdp_session(tab)
+
+    def swipe(start, end):
+        y = middle(tab.locator(".own-lane .window").bounding_box())[1]
+        for kind, at in [("Start", start), ("Move", (start + end) / 2), ("Move", end)]:
+            points = [{"x": x_of(tab, at), "y": y}]
+            given = {"type": f"touch{kind}", "touchPoints": points}
+            touch.send("Input.dispatchTouchEvent", given)
+        touch.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
+
+    swipe(1.0, 4.0)
+    tab.locator(".own-lane").scroll_into_view_if_needed()
+    if mode:
+        tab.locator("#draw").tap()
+    swipe(2.0, 5.0)
+    found = [[float(one) for one in pair] for pair in times(tab)]
+    wanted = [[1.0, 4.0], [2.0, 5.0]] if mode else [[4.0, 7.0]]
+    assert found == [pytest.approx(pair, abs=0.04) for pair in wanted]
+
+
 def test_events_that_are_no_longer_proposed_stay_and_are_marked(show):
     gone = [pages.row(2.0, 4.0, 0.9, "fall"), pages.row(0.1, 0.9, 0.3)]
     videos = [pages.video(truth=(), recall=None, gone=gone, before=5), pages.video("second")]
@@ -483,8 +529,11 @@ def test_events_that_are_no_longer_proposed_stay_and_are_marked(show):
     assert marked.last.get_attribute("aria-label") == (
         "Event, no longer proposed, start 0:02.000, end 0:04.000, length 2.000 s, label fall"
     )
-    listed = tab.locator("#inspector .found li").all_inner_texts()
-    assert ["no longer proposed" in each for each in listed] == [False] * 3 + [True] * 2
+    titles = tab.locator("#inspector h3").all_inner_texts()
+    assert titles == ["Events found", "No longer proposed"]
+    lists = tab.locator("#inspector .found").all()
+    assert [each.locator("li").count() for each in lists] == [3, 2]
+    assert lists[1].inner_text().split("\n")[0] == "fall"
     assert broken_rules(tab) == []
     marked.last.click()
     press(tab, "a")

@@ -11,13 +11,13 @@ from review.conftest import A, B, C, row
 
 def test_over_three_rounds_events_are_marked_and_lose_the_mark(tmp_path):
     lists = Lists(tmp_path / "listed.json")
-    assert lists.follow("v", [A, B, C]) == ([A, B, C], (), None)
+    assert lists.follow("v", [A, B, C]) == ([A, B, C], [], None)
     like_b = row(22, 31, 0.9)  # tIoU 8 / 11
     assert lists.follow("v", [like_b]) == ([like_b], [A, C], 3)
     like_a = row(0, 6)  # tIoU 0.6
     assert lists.follow("v", [like_a, C]) == ([like_a, C], [like_b], 1)
     assert lists.follow("v", []) == ([], [like_a, C, like_b], 2)
-    assert lists.follow("w", [A]) == ([A], (), None), "another video"
+    assert lists.follow("w", [A]) == ([A], [], None), "another video"
 
 
 def test_a_new_start_continues_the_lists(tmp_path):
@@ -31,7 +31,11 @@ def test_a_new_start_continues_the_lists(tmp_path):
     assert again.follow("v", [A]) == ([A], [B], 1)
 
 
-@pytest.mark.parametrize("content", ["[]", '{"v": 1}', '{"v": {"seen": []}}'])
+BAD = ["[]", '{"v": 1}', '{"v": {"seen": []}}', '{"v": {"events": [1]}}', '{"v": {"gone": [{}]}}']
+BAD += ['{"v": {"events": [{"segment": ["x", 1]}]}}', '{"v": {"events": [{"segment": [1]}]}}']
+
+
+@pytest.mark.parametrize("content", BAD)
 def test_lists_that_are_damaged_are_one_line(tmp_path, content):
     (tmp_path / "listed.json").write_text(content)
     with pytest.raises(InputError, match=r"listed.json: not what `review` keeps of lists"):

@@ -83,7 +83,7 @@ class Learned:
         parts += [(self.labels, "label")] * (self.labels > 0)
         learned = ", ".join(counted(*part) for part in parts)
         if "own" not in self.figures:
-            missing = "too little happens in it to try a model of your own"
+            missing = "to try one of your own takes two events apart in time"
             return f"{learned}: the included model is used; {missing}."
         now, before = self.figures["own"], self.figures["included"]
         where, places = f"your {counted(self.videos, 'corrected video')}", "videos"
@@ -91,7 +91,8 @@ class Learned:
         if self.halves:
             where, places = "the halves of your one video with events", "halves"
         five = f"of {now.instances} events that happen, found among the first five: "
-        five += f"{now.in_first_five} (before, by the included model, {before.in_first_five})"
+        five += f"{now.in_first_five} (before, by the included model, {before.in_first_five}; "
+        five += f"by motion alone {self.figures['motion'].in_first_five})"
         first = f"first event right in {now.first_right} of {now.videos} {places} "
         first += f"(before {before.first_right})"
         used = "used" if self.uses == "own" else "not used yet"
@@ -267,29 +268,29 @@ def _thresholds(
 def _halves(
     one: Encoded, instances: Sequence[Instance], out: Path
 ) -> tuple[list[Encoded], dict[str, list[Instance]]]:
-    """Cut a video between two of its events, half of them on each side, if it has two."""
-    ordered = sorted(instances, key=_centre)
-    if len(ordered) < 2:
+    """Cut a video between two of its events, as near to half of them on each side as can be.
+
+    It stays whole where no moment has events, and snippets, on both sides and no event across it.
+    """
+    ordered = sorted(instances, key=lambda each: each.start)
+    last = np.maximum.accumulate([each.end for each in ordered])
+    times, cuts = one.read()[1]["time"], []
+    for count, (end, after) in enumerate(zip(last, ordered[1:], strict=False), start=1):
+        at = float(end + after.start) / 2
+        if end <= after.start and times[0] < at <= times[-1]:
+            cuts.append((count, at))
+    if not cuts:
         return [one], {one.video.video_id: list(instances)}
-    middle = len(ordered) // 2
-    parts = ordered[:middle], ordered[middle:]
-    last, first = max(each.end for each in parts[0]), min(each.start for each in parts[1])
-    if last > first:  # they overlap: each is where its centre is
-        last, first = _centre(parts[0][-1]), _centre(parts[1][0])
-    at = (last + first) / 2
+    cut, at = min(cuts, key=lambda each: abs(2 * each[0] - len(ordered)))
     pieces, truth = [], {}
     for number, (start, end) in enumerate(((0.0, at), (at, one.video.duration_seconds))):
         name = f"half-{number}"
         pieces.append(stretch(one, start, end, out / f"halves/{name}.h5"))
         truth[name] = [
-            replace(each, start=max(each.start, start) - start, end=min(each.end, end) - start)
-            for each in parts[number]
+            replace(each, start=each.start - start, end=each.end - start)
+            for each in (ordered[cut:] if number else ordered[:cut])
         ]
     return pieces, truth
-
-
-def _centre(one: Instance) -> float:
-    return (one.start + one.end) / 2
 
 
 def _folds(corrected: Sequence[Encoded], truth: Truth) -> list[list[Encoded]]:

@@ -31,28 +31,26 @@ class Lists:
         try:
             content: Mapping[str, Any] = read_json(path) if path.exists() else {}
             self._kept = {name: Listed(**one) for name, one in content.items()}
-        except (AttributeError, TypeError):
+            for one in self._kept.values():
+                temporal_iou(_times(one.events), _times(one.gone))
+        except (AttributeError, KeyError, TypeError, ValueError):
             raise InputError(f"{path}: not what `review` keeps of lists; move it away") from None
 
     def follow(self, video_id: str, events: Sequence[Row]) -> Listed:
         """Note the events that are listed now; return them with those that are listed no more."""
-        last = self._kept.get(video_id)
-        now = Listed(events)
-        if last is not None:
-            known = [*last.events, *last.gone]
-            overlaps = temporal_iou(_times(known), _times(events))
-            same = overlaps.max(axis=1, initial=0) >= _SAME
-            gone = [row for row, still in zip(known, same, strict=True) if not still]
-            changed = _times(last.events) != _times(events)
-            now = Listed(events, gone, len(last.events) if changed else last.before)
-        self._kept[video_id] = now
-        return now
+        last = self._kept.get(video_id, Listed(events))
+        known = [*last.events, *last.gone]
+        best = temporal_iou(_times(known), _times(events)).max(axis=1, initial=0)
+        gone = [row for row, tiou in zip(known, best, strict=True) if tiou < _SAME]
+        changed = _times(last.events) != _times(events)
+        before = len(last.events) if changed else last.before
+        self._kept[video_id] = Listed(events, gone, before)
+        return self._kept[video_id]
 
     def write(self) -> None:
         """Keep them."""
-        write_json(
-            self._path, {name: one._asdict() for name, one in self._kept.items()}, indent=None
-        )
+        content = {name: one._asdict() for name, one in self._kept.items()}
+        write_json(self._path, content, indent=None)
 
 
 def _times(rows: Sequence[Row]) -> list[Sequence[float]]:

@@ -11,6 +11,7 @@ import { emit, on, state } from "./state.js";
 import { pan, seconds, shown, showPart, zoom } from "./view.js";
 
 const A_DRAG = 4; // pixels
+const A_TIME = 5e-4; // seconds: times are kept in milliseconds
 
 /* ---- seek, add and move ---- */
 
@@ -18,6 +19,8 @@ const DRAWING =
   "Draw: a drag in any lane adds a segment, also over others. Escape ends it.";
 const WHY_NOT =
   "Nothing was changed: only corrected segments are moved by a drag. Hold Shift, or turn on Draw, to add a segment here.";
+const NO_ROOM =
+  "Not moved: it is at the start or the end of the video, or was dragged by less than half a frame.";
 let dragged = false; // the click at the end of a drag selects nothing
 
 function say(text) {
@@ -118,13 +121,12 @@ function dragSegment(event, node) {
   };
   follow(event, move, (at) => {
     byId("lanes").classList.remove("moving");
-    if (own && at !== null) {
+    if (own && at !== null && Math.abs(startAt(at) - segment.start) > A_TIME) {
       choose(moveTo(segment, startAt(at), startAt(at) + length), { focus: true });
-    } else if (at !== null) {
-      say(WHY_NOT);
-    } else if (dragged) {
-      emit("chosen", state.chosen); // back to where it was
+      return;
     }
+    if (own && dragged) emit("chosen", state.chosen); // back to where it was
+    if (at !== null) say(own ? NO_ROOM : WHY_NOT);
   });
 }
 

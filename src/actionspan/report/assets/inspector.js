@@ -191,10 +191,9 @@ function drawSegment(segment) {
 
 /** List what was found: the events, or the best proposals where there are none. */
 function drawNothing() {
-  const { proposals } = state.video;
-  const likely = shownEvents();
-  const events = [...likely, ...state.video.gone];
-  const found = (events.length ? events : proposals).slice(0, MOST_LISTED);
+  const { gone, proposals } = state.video;
+  const events = shownEvents();
+  const found = events.length ? events : proposals;
   const decimals = duration() < 3600 ? 1 : 0;
   const line = (segment) =>
     el(
@@ -206,19 +205,22 @@ function drawNothing() {
           seek(segment.start);
         },
       },
-      el("span", {}, segment.label || titleOf(segment).split(" of ")[0]),
+      el("span", {}, segment.label || titleOf(segment).split(/,| of /)[0]),
       el("span", {}, `${clock(segment.start, decimals)} – ${clock(segment.end, decimals)}`),
-      el("span", { class: "quiet" }, segment.shownScore),
+      el("span", { class: "quiet" }, segment.gone ? "" : segment.shownScore),
     );
+  const list = (segments) => {
+    const lines = segments.slice(0, MOST_LISTED).map((segment) => el("li", {}, line(segment)));
+    return el("ol", { class: "found" }, ...lines);
+  };
   const none = el("p", { class: "quiet" }, "Nothing was found in this video.");
   const more = events.length && proposals.length ? ` ${MISSING}` : "";
   byId("inspector").replaceChildren(
     el("p", {}, BEGIN + more),
     el("h3", {}, events.length ? "Events found" : "Best proposals"),
-    found.length && !likely.length ? el("p", { class: "quiet" }, UNSURE) : "",
-    found.length
-      ? el("ol", { class: "found" }, ...found.map((segment) => el("li", {}, line(segment))))
-      : none,
+    found.length && !events.length ? el("p", { class: "quiet" }, UNSURE) : "",
+    found.length ? list(found) : none,
+    ...(gone.length ? [el("h3", {}, "No longer proposed"), list(gone)] : []),
     el("p", { class: "quiet" }, HINT),
   );
 }
@@ -236,9 +238,9 @@ function draw() {
   if (served) byId("not-done").hidden = done || !touched(state.entry);
 }
 
-/** Bring what a tap has opened onto a narrow screen. */
+/** Bring what a tap has opened onto a narrow screen; who draws stays at the lanes. */
 function showChosen(segment) {
-  if (segment && matchMedia("(max-width: 899px)").matches)
+  if (segment && !state.drawing && matchMedia("(max-width: 899px)").matches)
     byId("inspector").scrollIntoView({ block: "nearest" });
 }
 
