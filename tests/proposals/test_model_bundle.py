@@ -12,12 +12,32 @@ import pytest
 import torch
 
 from actionspan.errors import InputError
-from actionspan.files.torch_files import read_torch, write_torch
+from actionspan.features.transform import transform_from
+from actionspan.files.torch_files import Part, read_torch, write_torch
 from actionspan.networks.weights import load_state
 from actionspan.proposals.bundle import bundle_path
+from actionspan.proposals.evaluator import (
+    ProposalEvaluator,
+    evaluator_from_state,
+    evaluator_state,
+)
+from actionspan.proposals.intensity import (
+    DensityModel,
+    Intensity,
+    Lengths,
+    density_from_state,
+    density_state,
+)
 from actionspan.proposals.model_bundle import load_bundle
+from actionspan.proposals.segment_classifier import (
+    SegmentClassifier,
+    classifier_from_state,
+    classifier_state,
+)
+from actionspan.proposals.selection import Calibration
+from actionspan.proposals.settings import LatticeSettings
 from actionspan.propose import Proposer
-from actionspan.temporal.networks import build_model, model_content
+from actionspan.temporal.networks import build_model, load_model, model_content
 from actionspan.temporal.settings import TemporalSettings
 
 OPENED = []
@@ -170,3 +190,87 @@ def test_weights_of_other_shapes_or_that_nothing_fits_name_the_file(tmp_path):
     write_torch(tmp_path / "m.pt", content)
     with pytest.raises(InputError, match=r"m\.pt: its encoders give features of .*rgb 1280.*rgb 7"):
         Proposer(tmp_path / "m.pt")
+
+
+def leaves(content, *above):
+    """Yield the keys of each tensor, text and number of a model."""
+    for key, value in content.items() if isinstance(content, dict) else enumerate(content):
+        if isinstance(value, dict | list | tuple):
+            yield from leaves(value, *above, key)
+        else:
+            yield (*above, key)
+
+
+def at(content, keys):
+    for key in keys:
+        content = content[key]
+    return content
+
+
+WRONG = {
+    "empty": lambda old: old.reshape(-1)[:0],
+    "an axis more": lambda old: old[None],
+    "one short": lambda old: old[..., :-1] if old.ndim else old[None][:0],
+    "other type": lambda old: old.to(torch.complex64),
+    "NaN": lambda old: torch.full(old.shape, float("nan")),
+    "huge": lambda old: torch.full(old.shape, 3e38, dtype=torch.float64).to(old.dtype),
+    "claimed": lambda old: torch.zeros(1, dtype=old.dtype).expand(10**12),
+    "no tensor": lambda old: old.tolist(),
+}
+
+
+def small_parts():
+    """Return each part that holds tensors, small, with what builds it from a file."""
+    span = TemporalSettings(hidden=64, members=2)
+    density = DensityModel(
+        members=[Intensity(8)],
+        lengths=Lengths(0.5, 4.0),
+        lattice=LatticeSettings(),
+        calibration=Calibration(),
+    )
+    labels = SegmentClassifier(labels=("a", "b"), coefficients=np.ones((2, 14)))
+    return {
+        "transform": (sound()["transform"], transform_from),
+        "temporal": (
+            model_content("span", 9, span, build_model("span", 9, span).state_dict(), ""),
+            load_model,
+        ),
+        "density": (density_state(density), density_from_state),
+        "evaluator": (evaluator_state(ProposalEvaluator(hidden=8)), evaluator_from_state),
+        "classifier": (classifier_state(labels), classifier_from_state),
+    }
+
+
+@pytest.mark.parametrize("name", small_parts())
+def test_each_tensor_that_is_wrong_is_one_line_that_names_the_file_and_the_part(name):
+    content, build = small_parts()[name]
+    build(Part(content, "m.pt: it"))
+    tensors = [keys for keys in leaves(content) if isinstance(at(content, keys), torch.Tensor)]
+    assert tensors
+    for keys in tensors:
+        for kind, change in WRONG.items():
+            holder = copy.deepcopy(content)
+            old = at(holder, keys)
+            value = at(holder, keys[:-1])[keys[-1]] = change(old)
+            if isinstance(value, torch.Tensor) and torch.equal(value, old):
+                continue
+            said = refusal(build, holder)
+            if said is None:  # large numbers are numbers, and a text or a count may be shorter
+                assert kind == "huge" or not old.is_floating_point(), (keys, kind)
+            else:
+                assert said.startswith("m.pt: it"), (keys, kind)
+                assert said.isprintable()
+
+
+def refusal(build, content):
+    try:
+        build(Part(content, "m.pt: it"))
+    except InputError as error:
+        return str(error)
+    return None
+
+
+def test_an_empty_scale_of_a_density_is_one_line_that_names_the_file(tmp_path):
+    path = changed(tmp_path / "m.pt", "density", "members", 0, "scale", value=torch.ones(0))
+    with pytest.raises(InputError, match=r"m\.pt: density: members: 0: scale: shape \(0\)"):
+        load_bundle(path)

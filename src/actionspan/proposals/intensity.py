@@ -298,9 +298,10 @@ def density_from_state(part: Part) -> DensityModel:
     members = []
     for member in part["members"].items(1, 100):
         hidden = len(member["layers.0.weight"].tensor(None, FEATURES + 1))
-        if float(member["base"].tensor()) < 0 or float(member["scale"].tensor(None).min()) <= 0:
+        network = member.network(partial(Intensity, hidden), "the density")
+        if network.base < 0 or network.scale.min() <= 0:
             raise InputError(f"{member.name}: base and scale: above 0")
-        members.append(member.network(partial(Intensity, hidden), "the density"))
+        members.append(network)
     low, high = (each.number(1e-6, 1e9) for each in part["lengths"].items(2, 2))
     offset, slope, bar = part["calibration"].items(3, 3)
     if low > high:
