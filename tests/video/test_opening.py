@@ -2,6 +2,7 @@
 
 import socket
 import struct
+import zlib
 from fractions import Fraction
 from types import SimpleNamespace
 from typing import Any
@@ -11,7 +12,7 @@ import numpy as np
 import pytest
 
 from actionspan.cli import main
-from actionspan.dataset.containers import claimed_samples
+from actionspan.dataset.containers import claimed_samples, open_container
 from actionspan.dataset.settings import LimitSettings
 from actionspan.dataset.tables import read_videos
 from actionspan.dataset.video_facts import probe_video, read_timeline
@@ -196,3 +197,64 @@ def test_sound_of_half_a_byte_a_sample_is_no_claim(tmp_path):
     struct.pack_into(">I", content, content.index(b"stsz") + 12, 2 * size)  # the pictures'
     path.write_bytes(content)
     assert claimed_samples(path) == 2 * size
+
+
+def box(kind, content):
+    return struct.pack(">I4s", 8 + len(content), kind) + content
+
+
+def packed(header, stated=None):
+    size = struct.pack(">I", len(header) if stated is None else stated)
+    return box(b"cmov", box(b"dcom", b"zlib") + box(b"cmvd", size + zlib.compress(header)))
+
+
+def with_packed_header(whole, stated=None, first=b"", inside=b"moov", times=1):
+    """Compress the header of an MP4 as QuickTime once did; `stated`: the size that it claims."""
+    content = whole.read_bytes()
+    place = content.index(b"moov") - 4
+    length = struct.unpack_from(">I", content, place)[0]
+    header = content[place : place + length]
+    for _ in range(times):
+        header = box(inside, packed(header, stated))
+    place = content.index(b"mdat") - 4
+    end = place + struct.unpack_from(">I", content, place)[0]
+    # the offsets of samples stay as they were
+    data = first or content[:place]
+    whole.write_bytes(data + bytes(place - len(data)) + content[place:end] + header)
+    return whole
+
+
+def test_a_compressed_header_is_read_as_it_was(whole):
+    frames = probe_video(whole).frames
+    found = probe_video(with_packed_header(whole))
+    assert (found.error, found.frames) == ("", frames)
+
+
+@pytest.mark.parametrize("inside", [b"moov", b"udta"])
+def test_a_compressed_header_of_more_than_64_mib_is_refused(tmp_path, whole, inside):
+    path = with_packed_header(whole, (64 << 20) + 1, inside=inside)
+    said = r"its compressed header \(cmov\) says 67108865 bytes; at most 67108864"
+    assert probe_video(path).error == f"{said}".replace("\\", "")
+    player: Any = SimpleNamespace(frames=FrameSettings())
+    for read in (
+        lambda: open_container(path),
+        lambda: list(read_frames(path)),
+        lambda: write_playable(path, tmp_path / "copy.mp4"),
+        lambda: why_not_playable(path),
+        lambda: play(parse_source(str(path)), player, StreamSettings(), tmp_path / "out"),
+    ):
+        with pytest.raises(InputError, match=said):
+            read()
+
+
+@pytest.mark.parametrize("kind", [b"abcd", b"\x01\x02\x03\x04", b"RIFF"])
+def test_no_first_box_hides_a_compressed_header(whole, kind):
+    with_packed_header(whole, 1 << 30, first=box(kind, bytes(8)) + box(b"ftyp", b"isom" + bytes(4)))
+    with pytest.raises(InputError, match="cmov|not a video"):
+        open_container(whole)
+
+
+def test_a_compressed_header_in_another_is_refused(whole):
+    """Each may unpack to a thousand times its size, so two to a million times."""
+    with pytest.raises(InputError, match="more than one compressed header"):
+        open_container(with_packed_header(whole, times=2))

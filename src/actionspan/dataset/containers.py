@@ -9,9 +9,12 @@ in a container of video, by a decoder that exists.
 """
 
 import os
+import re
 import struct
+import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from itertools import takewhile
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -27,6 +30,11 @@ _ASF_PROPERTIES = bytes.fromhex("a1dcab8c47a9cf118ee400c00c205365")
 _SOUND = int.from_bytes(b"soun", "big")
 _PER_ENTRY = 160  # samples of such sound that FFmpeg takes as one, at least
 _MXF = bytes.fromhex("060e2b34020501010d01020101")  # the pack of any partition
+_OTHERS = (_EBML, _ASF[:4], _MXF[:4], b"RIFF", b"FLV", b"OggS", b"G")  # beginnings of no MP4
+# a header by Apple's old compression, and the size that FFmpeg makes room for and fills
+_PACKED, _PACKED_BYTES = re.compile(rb"dcomzlib.{4}cmvd(.{4})", re.DOTALL), 20
+_UNPACKED = 64 << 20  # bytes; of days of video
+_BLOCK = 1 << 24  # bytes looked through at once
 _MP4_BOXES = frozenset(
     (b"ftyp", b"moov", b"mdat", b"free", b"skip", b"wide", b"pnot", b"moof", b"sidx", b"styp")
     + (b"uuid", b"mfra", b"meta", b"pdin", b"emsg", b"prft", b"ssix")
@@ -44,7 +52,8 @@ def stated_bytes(path: Path) -> int:
     with path.open("rb") as file:
         head = file.read(12)
         if head[4:8] in _MP4_BOXES:
-            return max((end for _, _, end in _boxes(file, 0, size)), default=0)
+            named = takewhile(lambda box: _is_name(box[0]), _boxes(file, 0, size))
+            return max((end for _, _, end in named), default=0)
         if head[:4] == _EBML:
             return _matroska_bytes(file)
         if head[:4] == b"RIFF" and head[8:12] == b"AVI ":
@@ -125,10 +134,15 @@ def _boxes(file: BinaryIO, start: int, stop: int) -> Iterator[tuple[bytes, int, 
                 return
             length, content = struct.unpack(">Q", text)[0], content + 8
         end = start + length if length else stop  # 0: the box reaches to the end
-        if end < content or not all(0x20 <= byte < 0x7F or byte == 0xA9 for byte in kind):
+        if end < content:
             return
         yield kind, content, end
         start = end
+
+
+def _is_name(kind: bytes) -> bool:
+    """Return whether a box has a name as boxes have; FFmpeg steps over one that has not."""
+    return all(0x20 <= byte < 0x7F or byte == 0xA9 for byte in kind)
 
 
 def _matroska_bytes(file: BinaryIO) -> int:
@@ -203,6 +217,29 @@ def claimed_samples(path: Path) -> int:
     return max(most, fragments)
 
 
+def _check_packed(path: Path) -> None:
+    """Refuse headers of MP4/MOV that unpack to much: FFmpeg makes room for what they claim.
+
+    They may stand in any box but that of the samples, and in another such header.
+    """
+    found: set[tuple[int, bytes]] = set()
+    with _mp4(path) as (file, spans):
+        for kind, start, end in (box for span in spans for box in _boxes(file, *span)):
+            for place in range(start, start if kind == b"mdat" else min(end, spans[0][1]), _BLOCK):
+                block = _bytes_at(file, place, _BLOCK + _PACKED_BYTES - 1)
+                found |= {(place + each.end(), each[1]) for each in _PACKED.finditer(block)}
+        for place, stated in found:
+            size = int.from_bytes(stated, "big")
+            if size > _UNPACKED:
+                line = f"its compressed header (cmov) says {size} bytes; at most {_UNPACKED}"
+                raise InputError(f"{path}: {line}")
+            inside = b""
+            with suppress(zlib.error):  # FFmpeg will not read it either
+                inside = zlib.decompressobj().decompress(_bytes_at(file, place, size), _UNPACKED)
+            if len(found) > 1 or _PACKED.search(inside):
+                raise InputError(f"{path}: more than one compressed header (cmov)")
+
+
 def _numbers(file: BinaryIO, spans: list[tuple[int, int]], place: int) -> list[int]:
     """Return the number of 32 bits at a place in each box."""
     return [int.from_bytes(_bytes_at(file, start + place, 4), "big") for start, _ in spans]
@@ -215,9 +252,13 @@ def _bytes_at(file: BinaryIO, place: int, size: int) -> bytes:
 
 @contextmanager
 def _mp4(path: Path) -> Iterator[tuple[BinaryIO, list[tuple[int, int]]]]:
-    """Open a file; yield it and where it has boxes of MP4, which is nowhere in other containers."""
+    """Open a file; yield it and where it has boxes of MP4, which is nowhere in other containers.
+
+    To FFmpeg a file is MP4 whatever its first box is called.
+    """
     with path.open("rb") as file:
-        boxes = file.read(8)[4:8] in _MP4_BOXES
+        head = file.read(8)
+        boxes = len(head) == 8 and _is_name(head[4:]) and not head.startswith(_OTHERS)
         yield file, [(0, path.stat().st_size)] if boxes else []
 
 
@@ -240,13 +281,13 @@ def _track_header(box: bytes) -> tuple[int, bool]:
 
 
 # containers, and streams without one, by the names of FFmpeg's demuxers; none opens another file
+_MOV = "mov,mp4,m4a,3gp,3g2,mj2,"
 _FORMATS = (
-    "mov,mp4,m4a,3gp,3g2,mj2,matroska,webm,avi,asf,flv,live_flv,kux,mpegts,mpeg,mxf,ogg,nut,rm,wtv,"
+    "matroska,webm,avi,asf,flv,live_flv,kux,mpegts,mpeg,mxf,ogg,nut,rm,wtv,"
     "dv,gxf,lxf,nsv,ty,pva,dhav,ifv,ivf,ivr,mlv,cine,r3d,amv,swf,gif,apng,flic,"
     "h261,h263,h264,hevc,vvc,av1,obu,m4v,mpegvideo,mjpeg,mjpeg_2000,vc1,vc1test,dirac,dnxhd,"
     "cavsvideo,avs2,avs3,yuv4mpegpipe,apv,evc"
 )
-_OPTIONS = {"format_whitelist": _FORMATS, "protocol_whitelist": "file"}
 
 
 @contextmanager
@@ -277,14 +318,19 @@ def open_container(path: Path) -> InputContainer:
     """Open a file with PyAV, whatever streams it has.
 
     Raises:
-        InputError: It is in no container of video, or claims an impossible number of samples.
+        InputError: It is in no container of video, or claims an impossible number of samples or
+            a header of more than 64 MiB.
         OSError: The file cannot be read (av.FFmpegError: not by FFmpeg).
     """
     samples, size = claimed_samples(path), path.stat().st_size
     if samples > size:  # FFmpeg would take 24 bytes of memory for each
         raise InputError(f"{path}: damaged: its index has {samples} samples, in {size} bytes")
+    _check_packed(path)
+    with _mp4(path) as (_, boxes):  # what was not looked through as MP4 is not opened as MP4
+        formats = (_MOV if boxes else "") + _FORMATS
+    options = {"format_whitelist": formats, "protocol_whitelist": "file"}
     try:
-        return av.open(str(path.absolute()), metadata_errors="replace", options=_OPTIONS)
+        return av.open(str(path.absolute()), metadata_errors="replace", options=options)
     except av.ArgumentError:
         what = "a playlist, a picture or a damaged header"
         raise InputError(f"{path}: not a video that FFmpeg can read: {what}") from None
