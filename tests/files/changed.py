@@ -1,8 +1,10 @@
-"""JSON as someone, or a damaged disk, may have changed it."""
+"""JSON and files of torch as someone, or a damaged disk, may have changed them."""
 
 import copy
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
+
+import torch
 
 _AT_EACH_END = 3  # elements of a list that are changed
 VALUES: tuple[Any, ...] = (
@@ -37,3 +39,62 @@ def _places(content: Any, above: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ..
     for key in keys:
         yield (*above, key)
         yield from _places(content[key], (*above, key))
+
+
+OTHER_TENSORS: tuple[Callable[[torch.Tensor], Any], ...] = (
+    lambda old: old.reshape(-1)[:0],
+    lambda old: old[None],
+    lambda old: old.to(torch.complex64),
+    lambda old: old.to(torch.int64) if old.is_floating_point() else old.to(torch.float32),
+    lambda old: torch.full_like(old, float("nan") if old.is_floating_point() else 1) + 1,
+    lambda old: torch.zeros(1, dtype=old.dtype).expand(10**12),
+    lambda old: old.to("meta"),
+    lambda old: [1.0],
+    lambda old: "x",
+)
+
+
+def changed_leaves(content: Any) -> Iterator[tuple[str, Any]]:
+    """Yield a text that tells the change, and a content of a torch file with one value changed.
+
+    Each value inside dictionaries, lists and tuples becomes another, of another type or shape, or
+    is left out.
+    """
+    for place in _inside(content):
+        old = content
+        for key in place:
+            old = old[key]
+        tensor = isinstance(old, torch.Tensor)
+        others = OTHER_TENSORS if tensor else (None, "x", -7, [], {}, 10**400, torch.ones(2))
+        for number, value in enumerate((..., *others)):
+            new = value(old) if tensor and value is not ... else value
+            if new is not ... and _same(new, old):
+                continue
+            yield f"{'/'.join(map(str, place))}: change {number}", _with(content, place, new)
+
+
+def _same(new: Any, old: Any) -> bool:
+    if not isinstance(new, torch.Tensor) or not isinstance(old, torch.Tensor):
+        return type(new) is type(old) and bool(new == old)
+    alike = new.dtype == old.dtype and new.shape == old.shape and new.device == old.device
+    return alike and torch.equal(new, old)
+
+
+def _inside(content: Any, above: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    holds = isinstance(content, dict | list | tuple)
+    pairs = content.items() if isinstance(content, dict) else enumerate(content) if holds else ()
+    for key, value in pairs:
+        yield (*above, key)
+        yield from _inside(value, (*above, key))
+
+
+def _with(content: Any, place: tuple[Any, ...], value: Any) -> Any:
+    """Return a content with one value another, or left out for `...`; the rest is shared."""
+    key, *deeper = place
+    if deeper:
+        value = _with(content[key], tuple(deeper), value)
+    if isinstance(content, dict):
+        rest = {name: each for name, each in content.items() if value is not ... or name != key}
+        return rest if value is ... else rest | {key: value}
+    items = [*content[:key], *([] if value is ... else [value]), *content[key + 1 :]]
+    return type(content)(items) if type(content) in (list, tuple) else tuple(items)

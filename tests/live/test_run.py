@@ -11,13 +11,14 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import torch
 from torch import nn
 
 from actionspan.errors import InputError
 from actionspan.files.checksums import fingerprint
 from actionspan.live import frames, play
 from actionspan.live.outputs import ACTIONNESS, EVENTS, PROPOSALS
-from actionspan.live.progress import STATE_FILE
+from actionspan.live.progress import STATE_FILE, Progress, read_state, write_state
 from actionspan.live.reading import Arrived
 from actionspan.live.run import Stream
 from actionspan.video.decode import read_frames
@@ -177,6 +178,19 @@ def test_going_on_after_the_end_does_nothing(video, tmp_path):
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     assert run_stream(video, tmp_path, resume=True).reason == "finished"
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_a_state_that_lacks_what_the_model_keeps_is_one_line(video, tmp_path):
+    """As one that was sealed by another version, or by hand."""
+    run_stream(video, tmp_path)
+    state = vars(read_state(tmp_path, torch.load(tmp_path / STATE_FILE)["made_of"]))
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    for kept in ({}, {"waiting": 3, "count": 0}, {"waiting": [], "counts": 0}):
+        write_state(tmp_path, Progress(**state | {"ended": False, "proposer": kept}))
+        with pytest.raises(InputError, match=f"{STATE_FILE}: damaged; delete it and run again"):
+            run_stream(video, tmp_path, resume=True)
+        (tmp_path / STATE_FILE).write_bytes(before[STATE_FILE])
+        assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
 def damage(path, how):

@@ -9,6 +9,7 @@ import torch
 
 from actionspan.errors import InputError
 from actionspan.live.progress import STATE_FILE, Place, Progress, read_state, write_state
+from files.changed import changed_leaves
 
 STATE = Progress(
     made_of="abc",
@@ -63,3 +64,31 @@ def test_what_is_no_state_is_one_line(tmp_path, content):
     torch.save({"format": "else"}, tmp_path / STATE_FILE)
     with pytest.raises(InputError, match="not the state of a stream"):
         read_state(tmp_path, "abc")
+
+
+def line(folder):
+    """Return the line that refuses a state; nothing where it is read."""
+    try:
+        read_state(folder, "abc")
+    except InputError as error:
+        return str(error)
+    return ""
+
+
+def test_a_damaged_state_is_one_line_whatever_was_changed(tmp_path):
+    write_state(tmp_path, STATE)
+    path = tmp_path / STATE_FILE
+    whole, content = path.read_bytes(), torch.load(path)
+    assert line(tmp_path) == ""
+    for change, other in changed_leaves(content):
+        torch.save(other, path)
+        said = line(tmp_path)
+        if change.startswith("format: "):
+            assert "not the state of a stream" in said, change
+        elif change.startswith("made_of: "):
+            assert "of another stream" in said, change
+        else:
+            assert said == f"{path}: damaged; delete it and run again", change
+    for size in range(0, len(whole), 211):
+        path.write_bytes(whole[:size])
+        assert line(tmp_path) == f"{path}: damaged; delete it and run again"

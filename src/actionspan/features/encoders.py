@@ -19,7 +19,7 @@ from actionspan.features.settings import EncoderSettings
 from actionspan.networks import runtime
 from actionspan.networks.architecture import Inputs, architecture
 from actionspan.networks.names import NO_MOTION, is_hub
-from actionspan.networks.weights import fill, fold_batch_norms, load_state, widen
+from actionspan.networks.weights import checked, fill, fold_batch_norms, load_state, widen
 from actionspan.running.apart import still_working
 from actionspan.video.optical_flow import CODES
 
@@ -56,7 +56,8 @@ def build_network(
     first, last = f"{parts.first}.weight", f"{parts.last}.weight"
     if first not in state:
         raise InputError(f"{origin}: not weights of {encoder}: lacks {first}")
-    planes = state[first].shape[1]
+    state |= checked(state, (first, last), origin)
+    planes = state[first].shape[1:2].numel()
     if planes == 3 and channels != 3 and source == "pooled":
         state[first] = widen(state[first], channels)
     elif planes != channels:
@@ -64,7 +65,7 @@ def build_network(
     # the classifier
     if last not in state and source == "scores":
         raise InputError(f"{origin}: has no classifier ({last}); give source pooled")
-    classes = len(state[last]) if last in state else 1
+    classes = state[last].shape[:1].numel() if last in state else 1
     with torch.device("meta"):
         network = parts.build(channels, classes)
     features = int(network.get_submodule(parts.last).in_features)  # type: ignore[arg-type]

@@ -6,9 +6,11 @@ tensors it needs. Only where names, types, shapes and values are right is the ne
 costs as much memory as its own tensors, and a wrong one is a line that names the file and the leaf.
 """
 
+import hashlib
 import pickletools
 import zipfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
@@ -20,6 +22,7 @@ from actionspan.files.storage import atomic_path
 from actionspan.settings import Checked, from_mapping
 
 DAMAGED = "not a complete torch.save file; if a run made it, delete it and run again"
+SPOILT = "damaged; delete it and run again"
 _PICKLED = 1 << 24  # bytes of names and plain values, each of which may take 100 in memory
 _KINDS = "Float Double Half BFloat16 Long Int Short Char Byte Bool".split()
 _OURS = {"collections OrderedDict", "torch._utils _rebuild_tensor_v2"} | {
@@ -71,6 +74,55 @@ def read_torch(path: Path, unreadable: str = DAMAGED, *, ours: bool = False) -> 
             line = f"too little memory to load its {size} bytes; give it more and run again"
             raise InputError(f"{path}: {line}") from None
         raise InputError(f"{path}: {unreadable}") from None
+
+
+_SEAL = "seal"  # key of the digest of all else that a file holds
+
+
+def write_sealed(path: Path, content: Mapping[str, Any]) -> None:
+    """Write what only the same program continues from; see `write_torch` and `unsealed`."""
+    write_torch(path, {**content, _SEAL: _digest(content)})
+
+
+def unsealed(path: Path, content: Any) -> dict[str, Any]:
+    """Return the content of a file of `write_sealed`, if no value of it was changed.
+
+    Raises:
+        InputError: One was; whoever also changes the seal is not noticed.
+    """
+    with restoring(path):
+        rest = {key: value for key, value in content.items() if key != _SEAL}
+        if content[_SEAL] != _digest(rest):
+            raise ValueError
+    return rest
+
+
+@contextmanager
+def restoring(path: Path) -> Iterator[None]:
+    """Blame a file for what the block, which takes up its content, raises."""
+    try:
+        yield
+    except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError) as e:
+        if lacks_memory(e):
+            raise
+        raise InputError(f"{path}: {SPOILT}") from None
+
+
+def _digest(content: Any) -> str:
+    """Return a SHA-256 of plain values and tensors inside dictionaries and lists."""
+    found, ahead = hashlib.sha256(), [content]
+    while ahead:
+        value = ahead.pop()
+        if isinstance(value, Mapping | list | tuple):
+            ahead += value.items() if isinstance(value, Mapping) else value
+            value = isinstance(value, Mapping), len(value)
+        elif isinstance(value, Tensor):
+            if value.nbytes <= value.untyped_storage().nbytes():  # else it repeats what it holds
+                held = value.detach().cpu().contiguous().reshape(-1)
+                found.update(held.view(torch.uint8).numpy())
+            value = value.dtype, value.shape, value.stride()
+        found.update(f"{type(value).__name__} {value!r}".encode())
+    return found.hexdigest()
 
 
 def _check_archive(path: Path, *, ours: bool) -> None:

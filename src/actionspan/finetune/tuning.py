@@ -17,7 +17,7 @@ from actionspan.errors import InputError
 from actionspan.features.encoders import device_of
 from actionspan.features.settings import EncoderSettings, RescaleSettings
 from actionspan.files.storage import create_h5, digest, write_json, write_text
-from actionspan.files.torch_files import read_torch, write_torch
+from actionspan.files.torch_files import read_torch, unsealed, write_sealed, write_torch
 from actionspan.finetune import preparation
 from actionspan.finetune.encoders import encoder_content, part_of, weights_facts, write_encoder
 from actionspan.finetune.epochs import Epochs, Tuned
@@ -116,7 +116,7 @@ def tune(
             cached = comm.bcast(cached, root=0)
 
         def keep(content: dict[str, Any]) -> None:
-            write_torch(prepared_path, {"digest": source, **content})
+            write_sealed(prepared_path, {"digest": source, **content})
 
         objective = preparation.prepare(built, task, chosen.piece, comm, cached, keep)
         way = make_way(
@@ -175,10 +175,10 @@ def tune(
 def _cached(path: Path, source: str) -> dict[str, Any] | None:
     """Return what an earlier start prepared from the same source, if it did."""
     try:
-        content = read_torch(path)
-        return dict(content) if content["digest"] == source else None
-    except (InputError, LookupError, TypeError):  # there is none, or it is damaged
+        content = unsealed(path, read_torch(path))
+    except InputError:  # there is none, or it is damaged
         return None
+    return content if content.get("digest") == source else None
 
 
 def _optimiser(

@@ -18,6 +18,7 @@ from actionspan.errors import InputError, naming
 from actionspan.features.hub_encoders import located
 from actionspan.files.checksums import fingerprint
 from actionspan.files.storage import digest
+from actionspan.files.torch_files import restoring
 from actionspan.live.connection import connect
 from actionspan.live.encoding import Message, encoding_chain, message_of
 from actionspan.live.frames import FileFrames, Frames, LiveFrames
@@ -127,7 +128,8 @@ def play(
         # of an earlier stream, whose files are begun again
         (out / STATE_FILE).unlink(missing_ok=True)
     else:
-        player.proposer.load_state_dict(state.proposer)
+        with restoring(out / STATE_FILE):
+            player.proposer.load_state_dict(state.proposer)
         if state.snippets:
             begin = Begin(snippet=state.snippets, seconds=state.seconds)
             # a wall clock that was set back must not take the stream back

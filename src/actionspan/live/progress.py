@@ -13,10 +13,10 @@ import numpy as np
 import torch
 
 from actionspan.errors import InputError
-from actionspan.files.torch_files import read_torch, write_torch
+from actionspan.files.torch_files import SPOILT, read_torch, restoring, unsealed, write_sealed
 
 STATE_FILE, STATUS_FILE = "state.pt", "status.tsv"
-_FORMAT = "actionspan stream 2"
+_FORMAT = "actionspan stream 3"
 _ARRAY = "numpy array"  # key of an array inside the file, which holds tensors and plain values only
 _KEPT = 10_000  # latencies that the final summary is made of at most: the last ones
 
@@ -69,7 +69,7 @@ def write_state(folder: Path, at: Progress) -> None:
     """Write a state, atomically."""
     unanswered = [(place.number, place.seconds) for place in at.unanswered]
     changed = {"unanswered": unanswered, "proposer": _packed(at.proposer)}
-    write_torch(folder / STATE_FILE, vars(at) | changed | {"format": _FORMAT})
+    write_sealed(folder / STATE_FILE, vars(at) | changed | {"format": _FORMAT})
 
 
 def read_state(folder: Path, made_of: str) -> Progress | None:
@@ -81,18 +81,20 @@ def read_state(folder: Path, made_of: str) -> Progress | None:
     path = folder / STATE_FILE
     if not path.is_file():
         return None
-    content = read_torch(path)
+    content = read_torch(path, SPOILT)
     if not isinstance(content, Mapping) or content.get("format") != _FORMAT:
         raise InputError(f"{path}: not the state of a stream ({_FORMAT!r}); delete it")
-    if content["made_of"] != made_of:
+    if content.get("made_of") != made_of:
         raise InputError(
             f"{path}: of another stream: the source, the model or a setting has changed; go on as "
             "before, or begin again without --resume"
         )
-    at = Progress(**{name: content[name] for name in Progress.__dataclass_fields__})
-    now = time.monotonic()
-    at.unanswered = deque(Place(number, seconds, now) for number, seconds in content["unanswered"])
-    at.proposer = _unpacked(at.proposer)
+    content = unsealed(path, content)
+    with restoring(path):
+        at = Progress(**{name: content[name] for name in Progress.__dataclass_fields__})
+        now = time.monotonic()
+        at.unanswered = deque(Place(number, seconds, now) for number, seconds in at.unanswered)
+        at.proposer = _unpacked(at.proposer)
     return at
 
 

@@ -2,7 +2,7 @@
 
 import importlib.util
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.error import URLError
@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from actionspan.errors import InputError, printable
-from actionspan.files.torch_files import read_torch
+from actionspan.files.torch_files import Part, read_torch
 from actionspan.lazy import needed
 from actionspan.networks.names import PACKAGED
 
@@ -139,13 +139,26 @@ def widen(weight: Tensor, channels: int) -> Tensor:
     return mean.repeat(1, channels, *[1] * (weight.ndim - 2))
 
 
+def checked(state: Mapping[str, Any], names: Iterable[str], origin: str) -> State:
+    """Return the parameters of these names, tensors of their own, that the state has.
+
+    Raises:
+        InputError: One is no tensor of floating-point numbers, or is not finite.
+    """
+    found = Part({name: state[name] for name in names if name in state}, origin).tensors()
+    for name, value in found.items():
+        if not value.is_floating_point():
+            raise InputError(f"{origin}: {name} holds {value.dtype}, not numbers with a fraction")
+    return found
+
+
 def fill(network: nn.Module, state: State, origin: str) -> None:
     """Load parameters into a network of the same names and shapes, which may be on `meta`.
 
     Batch norms saved as (1, C), as the first PyTorch BN-Inception files have them, are accepted.
 
     Raises:
-        InputError: A parameter is missing, unknown, or has another shape.
+        InputError: A parameter is missing, unknown, has another shape or type, or is not finite.
     """
     # The names.
     expected = network.state_dict()
@@ -159,8 +172,9 @@ def fill(network: nn.Module, state: State, origin: str) -> None:
             raise InputError(f"{origin}: not weights of this network: {found}")
     # The shapes.
     fitted = {}
-    for name in set(expected) - counters:
-        value, shape = state[name], expected[name].shape
+    wanted = {name: state[name] for name in expected if name not in counters}
+    for name, value in checked(wanted, wanted, origin).items():
+        shape = expected[name].shape
         if value.ndim == len(shape) + 1 and len(value) == 1:
             value = value[0]
         if value.shape != shape:

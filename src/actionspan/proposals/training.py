@@ -11,6 +11,7 @@ from torch.nn.functional import smooth_l1_loss
 from actionspan.arrays import Int64
 from actionspan.dataset.tables import read_segments
 from actionspan.files.storage import digest, write_tsv
+from actionspan.files.torch_files import restoring
 from actionspan.parallel.member import Replica
 from actionspan.proposals import examples as sampling
 from actionspan.proposals.candidates import open_candidates
@@ -108,7 +109,8 @@ def train_evaluator(
             more=sampler,
         )
         if checkpoint is not None and (state := run.resume(checkpoint)) is not None:
-            run.restore(state)
+            with restoring(checkpoint):
+                run.restore(state)
         # train
         size, rate, every = settings.batch_size, settings.learning_rate, settings.decay_epochs
 

@@ -14,10 +14,10 @@ from torch import Tensor, nn
 
 from actionspan.arrays import Float64, Int64
 from actionspan.errors import InputError
-from actionspan.files.torch_files import read_torch
+from actionspan.files.torch_files import read_model
 from actionspan.networks.architecture import Inputs, architecture
 from actionspan.networks.runtime import choose_device
-from actionspan.networks.weights import fill, load_state, widen
+from actionspan.networks.weights import checked, fill, load_state, widen
 from actionspan.parallel.member import Replica
 from actionspan.recognition.batches import clip_batches, evaluation_samples
 from actionspan.recognition.clip_store import ClipStore
@@ -27,6 +27,7 @@ from actionspan.running.prefetch import prefetched
 from actionspan.video.jpegs import Stream
 
 FORMAT = "actionspan recognition 1"  # of model.pt, whose state_dict the features stage reads
+_CLASSES = 100_000  # of a model at most
 _PICTURES = 40  # at once, or those of one clip where it has more
 
 
@@ -64,23 +65,25 @@ def carry_over(
     Raises:
         InputError: That is no such model, or has a different network or different classes.
     """
-    content = read_torch(rgb)
-    if not isinstance(content, dict) or content.get("format") != FORMAT:
+    part = read_model(rgb)
+    if "format" not in part or part["format"].value != FORMAT:
         raise InputError(f"{rgb}: not a model of 'actionspan recognition train' ({FORMAT!r})")
-    if content["stream"] != "rgb":
-        raise InputError(f"{rgb}: a network of {content['stream']}, but flow starts from rgb")
-    if content["network"] != settings.network:
-        differ = f"a {content['network']}, but the flow network is a {settings.network}"
+    stream, trained = part["stream"].text(), part["network"].text()
+    if stream != "rgb":
+        raise InputError(f"{rgb}: a network of {stream}, but flow starts from rgb")
+    if trained != settings.network:
+        differ = f"a {trained}, but the flow network is a {settings.network}"
         raise InputError(f"{rgb}: {differ}; train both alike")
-    if content["classes"] != list(classes):
-        own, wanted = ", ".join(content["classes"]), ", ".join(classes)
+    given = [each.text() for each in part["classes"].items(2, _CLASSES)]
+    if given != list(classes):
+        own, wanted = ", ".join(given), ", ".join(classes)
         raise InputError(
             f"{rgb}: its classes are {own}, but those of the clips are {wanted}; train both on the "
             "same clips"
         )
     design = architecture(settings.network)
     network = design.build(channels, len(classes))
-    return _filled(network, dict(content["state_dict"]), design.first, str(rgb))
+    return _filled(network, part["state_dict"].tensors(), design.first, str(rgb))
 
 
 def _filled(network: nn.Module, state: dict[str, Tensor], first: str, origin: str) -> nn.Module:
@@ -88,7 +91,8 @@ def _filled(network: nn.Module, state: dict[str, Tensor], first: str, origin: st
     if kernel not in state:
         raise InputError(f"{origin}: not weights of this network: lacks {kernel}")
     channels = network.state_dict()[kernel].shape[1]
-    if state[kernel].shape[1] == 3 != channels:
+    state |= checked(state, [kernel], origin)
+    if state[kernel].shape[1:2].numel() == 3 != channels:
         state[kernel] = widen(state[kernel], channels)
     fill(network, state, origin)
     return network

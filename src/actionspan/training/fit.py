@@ -22,7 +22,7 @@ from torch.optim import Optimizer
 
 from actionspan.errors import InputError
 from actionspan.files.storage import write_tsv
-from actionspan.files.torch_files import read_torch, write_torch
+from actionspan.files.torch_files import SPOILT, read_torch, restoring, unsealed, write_sealed
 from actionspan.parallel.communicator import Communicator
 from actionspan.parallel.launch import root_first
 from actionspan.parallel.member import Replica
@@ -33,7 +33,7 @@ from actionspan.running.progress import doing, progress
 from actionspan.training.settings import Keep
 
 CHECKPOINT = ".checkpoint.pt"  # hidden, no output: Snakemake deletes the outputs of a failed job
-FORMAT = "training 2"
+FORMAT = "training 3"
 
 Row = dict[str, int | float]
 """An epoch in the log: plain numbers by column."""
@@ -136,18 +136,22 @@ class Run:
         }
 
     def resume(self, checkpoint: Path) -> dict[str, Any] | None:
-        """Return the state to continue from, if there is one of the same settings and data."""
+        """Return the state to continue from, if there is one of the same settings and data.
+
+        Raises:
+            InputError: It is damaged.
+        """
         if not checkpoint.exists():
             return None
-        try:
-            state = read_torch(checkpoint)
-            if state["digest"] == f"{FORMAT} {self.digest}":
-                print(f"{checkpoint}: resuming after epoch {state['epoch']}", file=sys.stderr)
-                return dict(state)
-        except (InputError, LookupError, TypeError):
-            pass  # no checkpoint at all
-        print(f"{checkpoint}: made with different settings or data; starting over", file=sys.stderr)
-        return None
+        state = read_torch(checkpoint, SPOILT)
+        if isinstance(state, dict) and state.get("digest") != f"{FORMAT} {self.digest}":
+            what = "made with different settings or data; starting over"
+            print(f"{checkpoint}: {what}", file=sys.stderr)
+            return None
+        state = unsealed(checkpoint, state)
+        with restoring(checkpoint):
+            print(f"{checkpoint}: resuming after epoch {state['epoch']}", file=sys.stderr)
+        return state
 
     def keep(self, score: float) -> None:
         """Take the weights of the epoch just trained into those that are kept.
@@ -230,8 +234,9 @@ def begin(
             state = run.resume(checkpoint) if rank == 0 and checkpoint is not None else None
             if comm is not None:
                 state = comm.bcast(state, root=0)
-            if state is not None:
-                run.restore(state)
+            if state is not None and checkpoint is not None:
+                with restoring(checkpoint):
+                    run.restore(state)
     return data, run
 
 
@@ -292,7 +297,7 @@ def fit(
         with stopwatch.part("checkpoint", replica):
             state = run.state()  # all ranks give their own
             if replica.rank == 0 and checkpoint is not None:
-                write_torch(checkpoint, state)
+                write_sealed(checkpoint, state)
         if replica.rank == 0:
             report(run.rows[-1])
     doing("writing the results")
