@@ -22,6 +22,7 @@ from torch.func import functional_call
 
 from actionspan.errors import InputError, lacks_memory, printable
 from actionspan.lazy import needed
+from actionspan.networks.hub_limits import read_configuration
 from actionspan.networks.names import FROM_TIMM, FROM_TRANSFORMERS
 
 if TYPE_CHECKING:
@@ -38,6 +39,13 @@ _PREPARES = tuple(  # pictures and clips for transformers
 )
 LOCAL: Any = {"local_files_only": True, "trust_remote_code": False}
 """How transformers loads a model: from this machine, and no code of its own."""
+_OWN_WORDS = {  # of the libraries some advise to run the code
+    "trust_remote_code": "needs code of its own, which is never run; give a model of the library's",
+    "npickling": "its weights are a pickle of more than tensors; give model.safetensors",
+    "weights_only": "its weights are a pickle of more than tensors; give model.safetensors",
+    "size mismatch": "its weights have other shapes than its config.json asks for",
+    "ignore_mismatched_sizes": "its weights have other shapes than its config.json asks for",
+}
 _BLOCK = 1 << 24  # bytes hashed at once
 
 
@@ -79,6 +87,7 @@ def find_source(name: str, weights: Path | None = None, *, fetch: bool = True) -
     if name.startswith(FROM_TRANSFORMERS):
         _imported("transformers")
         folder = _fetched(name, name.removeprefix(FROM_TRANSFORMERS), fetch=fetch)
+        read_configuration(folder, _PREPARES)
         return _in_folder(name, "transformers", folder)
     return _on_disk(name)
 
@@ -138,6 +147,11 @@ def load_network(
                 vectors = again = functional_call(network, shapes, (sample.to("meta"),))
             else:
                 vectors, again = network(sample), network(sample)
+    finite = (sample, vectors) if vectors is not again else (sample, *network.parameters())
+    if not all(torch.isfinite(values).all() for values in finite):
+        raise InputError(
+            f"{source.name}: its weights or preprocessing give values that are not finite"
+        )
     if vectors is not again and not torch.equal(vectors, again):
         raise InputError(f"{source.name}: gives other vectors each time")
     if vectors.ndim != 2:
@@ -181,13 +195,9 @@ def _on_disk(name: str) -> Source:
             f"{name}: no config.json beside the weights says what they are of; give the folder "
             "that timm or transformers saved, or rgb_encoder timm:MODEL and rgb_weights"
         )
-    try:
-        said = json.loads(configuration.read_text(encoding="utf-8"))
-        library = "timm" if "architecture" in said else "transformers"
-        is_named = "architecture" in said or "model_type" in said
-    except (ValueError, TypeError):
-        is_named = False
-    if not is_named:
+    said = read_configuration(folder, _PREPARES)
+    library = "timm" if "architecture" in said else "transformers"
+    if library == "transformers" and "model_type" not in said:
         raise InputError(f"{configuration}: names no architecture (timm) or model_type")
     _imported(library)
     if path.is_file() and library == "timm":
@@ -274,5 +284,6 @@ def telling(name: str, repository: str = "") -> Iterator[None]:
     except Exception as error:  # of code that is not ours
         if lacks_memory(error):
             raise
-        reason = printable(" ".join(str(error).split()))[:300]
-        raise InputError(f"{name}: {type(error).__name__}: {reason}") from None
+        said = f"{type(error).__name__}: {' '.join(str(error).split())}"
+        ours = (ours for theirs, ours in _OWN_WORDS.items() if theirs in said)
+        raise InputError(f"{name}: {next(ours, printable(said)[:300])}") from None

@@ -8,8 +8,7 @@ from torch import Tensor, nn
 from actionspan.errors import InputError
 from actionspan.networks.hub import LOCAL, Source, telling
 from actionspan.networks.hub_images import HubInputs, hf_model, pixels_of
-
-_FRAMES = ("num_frames", "frames_per_clip")  # of a clip, as configurations name it
+from actionspan.networks.hub_limits import FRAMES
 
 
 class ClipInputs(HubInputs):
@@ -31,7 +30,7 @@ class ClipInputs(HubInputs):
 def frames_of(config: Any) -> int | None:
     """Return how many frames a network sees at once; None where it sees pictures."""
     for part in (config, getattr(config, "vision_config", None)):
-        for key in _FRAMES:
+        for key in FRAMES:
             if isinstance(found := getattr(part, key, None), int):
                 return found
     return None

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from actionspan.errors import InputError
 from actionspan.networks.hub import LOCAL, Source
+from actionspan.networks.hub_limits import no_more_than
 
 
 class HubInputs:
@@ -74,9 +75,12 @@ def timm_model(source: Source) -> Any:
     if len(source.weights) > 1:
         raise InputError(f"{source.name}: weights in {len(source.weights)} files; timm takes one")
     is_folder = Path(source.model).is_dir()
+    name = f"local-dir:{source.model}" if is_folder else source.model
+    with no_more_than(source.weights, source.name):
+        timm.create_model(name, pretrained=False, num_classes=0)
     with _loading() as loaded:
         model = timm.create_model(
-            f"local-dir:{source.model}" if is_folder else source.model,
+            name,
             pretrained=True,
             pretrained_cfg_overlay={"file": str(source.weights[0]), "source": ""},
             num_classes=0,
@@ -126,8 +130,10 @@ def hf_model(source: Source) -> tuple[Any, list[str]]:
 
     It has no pooler then.
     """
-    from transformers import AutoModel
+    from transformers import AutoConfig, AutoModel
 
+    with no_more_than(source.weights, source.name):
+        AutoModel.from_config(AutoConfig.from_pretrained(source.model, **LOCAL))
     model, about = AutoModel.from_pretrained(
         source.model, **LOCAL, output_loading_info=True, dtype=torch.float32
     )
