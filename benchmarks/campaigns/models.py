@@ -1,49 +1,43 @@
 """Model files from strangers: each is one line that names the file, or a model that works."""
 
-import contextlib
 import copy
 import io
 import json
-import math
 import pickletools
 import resource
 import sys
 import warnings
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from random import Random
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
 
 from actionspan.errors import InputError
 from campaigns.cases import Result, complaint, fault, wrong
-from campaigns.children import call
+from campaigns.children import Ended, call
 from campaigns.damage import damaged
+from campaigns.leaves import change, leaves_of
 from campaigns.model_samples import SAMPLES, WIDTHS, sample, settings
 from campaigns.pickles import forged
+from campaigns.strangers import Strangers
 
 MEMORY = 2 << 30  # bytes that a model may take beyond what torch has
 LONGEST = 1000  # characters of a line
 SECRET = "secret.pt"
 _STEP, _SNIPPETS = 0.32, 24  # of the small input: seconds, and how many
 _REAL = 0.02  # of the models that work see a video, not features of one
+_OTHERS = 0.4  # of the cases are no models: encoders, states, checkpoints, classifiers, videos
 _TUNED = 0.02  # of the cases have encoders of their own, 13 MB
 _ADDRESSES = ("socket.connect", "socket.getaddrinfo", "urllib.Request", "subprocess.Popen")
 Content = dict[str, Any]
 
 
-class Leaf(NamedTuple):
-    """A value of a model: what holds it, and under which key."""
-
-    holder: Any
-    key: Any
-
-
 class Models:
-    """A model of a kind that runs make, with leaves or records of it changed."""
+    """A model of a kind that runs make, with leaves or records of it changed; or a stranger."""
 
     name = "models"
     count = 10_000
@@ -56,9 +50,12 @@ class Models:
         Path(self._secret).write_bytes(b"of another file")
         self._video = _video(folder / "video.avi")
         self._samples = {name: sample(name) for name in SAMPLES}
+        self._strangers = Strangers(folder)
 
     def case(self, random: Random, folder: Path) -> Result:
         """Load a changed file as `propose` does, and propose on a small input if it loads."""
+        if random.random() < _OTHERS:
+            return judged(*self._strangers.case(random, folder, self._secret), folder)
         name = "tuned" if random.random() < _TUNED else random.choice(SAMPLES[:-1])
         content = copy.deepcopy(self._samples[name])
         if random.random() < 0.7:
@@ -70,42 +67,40 @@ class Models:
         (folder / "stranger.pt").write_bytes(data)
         real = random.random() < _REAL
         ended = call(lambda: _propose(Path("stranger.pt"), self._video, real=real), folder)
-        if (folder / "PWNED").exists():
-            return wrong("code of the file was run")
-        if "another file" in ended.output:
-            return wrong("another file was read, or an address opened", ended.output)
-        if found := fault(ended):
-            return found
-        if ended.status:
-            line = complaint(ended)
-            if "stranger.pt" not in line:
-                return wrong("the line does not name the file", line)
-            if len(line) > LONGEST:
-                return wrong("a long line", line[:LONGEST])
-            if "memory" in line:
-                return wrong("more memory than it says", line)
-            return Result("refused in a line")
-        return Result("works")
+        return judged(ended, "stranger.pt", folder)
 
     def _change(self, content: Content, random: Random) -> None:
         """Change a leaf, or leave one out."""
         given = json.loads(content["settings"]) if _is_json(content.get("settings")) else None
-        leaves = list(_leaves(content))
+        leaves = list(leaves_of(content))
         if given is not None and random.random() < 0.4:
-            leaves = list(_leaves(given))
+            leaves = list(leaves_of(given))
         if not leaves:
             return
-        holder, key = random.choice(leaves)
-        old = holder[key]
-        if random.random() < 0.15:
-            del holder[key]
-        elif isinstance(old, torch.Tensor) and random.random() < 0.8:
-            with contextlib.suppress(RuntimeError):  # not every change fits every tensor
-                holder[key] = random.choice(_TENSORS)(old, random)
-        else:
-            holder[key] = random.choice([*_VALUES, self._secret, *_like(old)])
-        if given is not None and holder is not content:
+        leaf = random.choice(leaves)
+        change(leaf, random, self._secret)
+        if given is not None and leaf.holder is not content:
             content["settings"] = json.dumps(given)
+
+
+def judged(ended: Ended, file: str, folder: Path) -> Result:
+    """Return what a case has come to: a line that names the file, or something that works."""
+    if (folder / "PWNED").exists():
+        return wrong("code of the file was run")
+    if "another file" in ended.output:
+        return wrong("another file was read, or an address opened", ended.output)
+    if found := fault(ended):
+        return found
+    if ended.status:
+        line = complaint(ended)
+        if file not in line:
+            return wrong("the line does not name the file", line)
+        if len(line) > LONGEST:
+            return wrong("a long line", line[:LONGEST])
+        if "memory" in line:
+            return wrong("more memory than it says", line)
+        return Result("refused in a line")
+    return Result("works")
 
 
 def _is_json(text: Any) -> bool:
@@ -113,15 +108,6 @@ def _is_json(text: Any) -> bool:
         return isinstance(json.loads(text), dict)
     except (TypeError, ValueError, RecursionError):
         return False
-
-
-def _leaves(content: Any) -> Iterator[Leaf]:
-    """Yield the values inside a content, containers too."""
-    pairs = content.items() if isinstance(content, dict) else enumerate(content)
-    for key, value in list(pairs):
-        yield Leaf(content, key)
-        if isinstance(value, dict | list):
-            yield from _leaves(value)
 
 
 def _video(path: Path) -> Path:
@@ -148,7 +134,7 @@ def _propose(path: Path, video: Path, *, real: bool) -> int:
     pages = int(Path("/proc/self/statm").read_text().split()[0])
     limit = pages * resource.getpagesize() + MEMORY
     resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
-    sys.addaudithook(_watch)
+    sys.addaudithook(watch)
     load, known = proposer.VideoEncoder, json.loads(settings())
 
     def build(settings: Any, weights: Any) -> Any:
@@ -172,7 +158,8 @@ def _propose(path: Path, video: Path, *, real: bool) -> int:
     return 0
 
 
-def _watch(event: str, words: tuple[Any, ...]) -> None:
+def watch(event: str, words: tuple[Any, ...]) -> None:
+    """Print when an address, or the file that no other may name, is opened."""
     if event in _ADDRESSES or (event == "open" and SECRET in str(words[0])):
         print(f"another file or address: {event} {words[0]!r}", flush=True)
 
@@ -196,79 +183,6 @@ class _Seen:
         }
         facts = {key: chance.random(_SNIPPETS) for key in ("flow_magnitude", "frame_difference")}
         return features, facts | {"time": (np.arange(_SNIPPETS) + 0.5) * _STEP}, 8 * _SNIPPETS
-
-
-def _deep(depth: int) -> Any:
-    inner: Any = 1
-    for _ in range(depth):
-        inner = [inner]
-    return inner
-
-
-_VALUES: tuple[Any, ...] = (
-    *(None, True, False, 0, 1, -1, 2, 7, 1000, 10**6, 10**12, 2**63, 10**400, 0.0, 0.5, -0.5),
-    *(1e-9, 1e-300, 1e30, 1e300, math.nan, math.inf, -math.inf, "", "x", "\0", "a\n\x1b[2J", "é"),
-    *("1", "9" * 5000, "x" * 100_000, "../../etc/passwd", "IMAGENET1K_V1", "DEFAULT", "packaged"),
-    *("https://example.org/x.pt", "resnet18", "i3d", "raft", "stream", "pyramid", "windows"),
-    *("cuda", [], {}, [1], [0.5, 0.1], ["a"] * 3, {"a": 1}, _deep(40), [0] * 1000, "[" * 100_000),
-)
-
-
-def _like(old: Any) -> list[Any]:
-    """Return neighbours of a number."""
-    if isinstance(old, int | float) and not isinstance(old, bool):
-        return [old + 1, old - 1, old * 2, -old, old * 1000, str(old), [old], old // 3]
-    return []
-
-
-def _filled(value: float) -> Callable[[torch.Tensor, Random], Any]:
-    def fill(old: torch.Tensor, random: Random) -> Any:
-        new = old.clone()
-        if new.is_floating_point() and new.numel():
-            new.view(-1)[random.randrange(new.numel())] = value
-        return new
-
-    return fill
-
-
-def _as(kind: torch.dtype) -> Callable[[torch.Tensor, Random], Any]:
-    return lambda old, _: old.to(torch.float32).to(kind)
-
-
-_TENSORS: tuple[Callable[[torch.Tensor, Random], Any], ...] = (
-    *(_filled(value) for value in (math.nan, math.inf, 1e30, -1e30, 1e-40, -1.0, 0.0)),
-    *(_as(kind) for kind in (torch.float64, torch.float16, torch.bfloat16, torch.int64)),
-    *(_as(kind) for kind in (torch.complex64, torch.bool, torch.float8_e4m3fn, torch.uint8)),
-    lambda old, _: old * (1e20 if old.is_floating_point() else 10**6),
-    lambda old, _: -old.to(torch.float32),
-    lambda old, _: torch.zeros_like(old),
-    lambda old, _: old[None],
-    lambda old, _: old.reshape(-1),
-    lambda old, _: old.transpose(0, -1) if old.ndim else old,
-    lambda old, _: old[:0] if old.ndim else old[None][:0],
-    lambda old, _: torch.cat([old, old]) if old.ndim else old[None].repeat(2),
-    lambda old, _: old[..., :-1] if old.ndim else old,
-    lambda old, _: torch.nn.Parameter(old.to(torch.float32)),
-    lambda old, random: old.reshape(-1)[:1].expand(random.choice([10**6, 10**10, 10**13])),
-    lambda old, _: torch.zeros(1, dtype=old.dtype).expand(old.shape),
-    lambda old, _: torch.zeros(1, dtype=old.dtype).expand(10**6, *old.shape),
-    lambda old, _: (
-        torch.zeros(100_000, dtype=old.dtype)[7 : 7 + old.numel()].reshape(old.shape)
-        if old.numel() < 90_000
-        else old
-    ),
-    lambda old, _: old.to("meta"),
-    lambda old, _: torch.empty(10**7, 10**5, device="meta"),
-    lambda old, _: old.to(torch.float32).to_sparse(),
-    lambda *_: torch.sparse_coo_tensor(torch.zeros(1, 1).long(), torch.ones(1), (10**12,)),
-    lambda old, _: torch.quantize_per_tensor(old.to(torch.float32), 0.1, 0, torch.quint8),
-    lambda old, _: torch._neg_view(old.to(torch.float32)),
-    lambda old, random: (
-        torch.full_like(old, random.choice([-1, 3, 10**6, 10**9]))
-        if not old.is_floating_point() and old.dtype != torch.bool and old.dtype != torch.uint8
-        else old
-    ),
-)
 
 
 def _records(data: bytes) -> tuple[list[str], dict[str, bytes]]:

@@ -6,11 +6,12 @@ import resource
 import signal
 import zipfile
 
+import numpy as np
 import pytest
 import torch
 
 from actionspan.errors import InputError
-from actionspan.files.torch_files import DAMAGED, read_torch, write_torch
+from actionspan.files.torch_files import DAMAGED, read_torch, unsealed, write_sealed, write_torch
 from actionspan.networks.weights import load_file
 
 CONTENT = {"weights": torch.arange(5000.0), "rows": [{"epoch": 1, "loss": 0.5}], "big": 2**127}
@@ -96,3 +97,22 @@ def test_too_little_memory_is_not_the_fault_of_the_file(tmp_path, error, monkeyp
             InputError, match=r"model\.pt: too little memory to load its 2\d+ bytes"
         ):
             read(tmp_path / "model.pt")
+
+
+def test_what_is_sealed_comes_back_whatever_its_tensors_are_like(tmp_path):
+    content = {
+        "strides": torch.from_numpy(np.broadcast_to(np.float32(1), (1,))),
+        "turned": torch.arange(6.0).reshape(2, 3).T,
+        "view": torch.arange(10)[3:7],
+        "scalar": torch.tensor(2.0, dtype=torch.bfloat16),
+        "empty": torch.zeros(0, 3),
+        "repeated": torch.zeros(1).expand(5),
+        "plain": [None, True, 1, -0.5, float("nan"), "a", (1, {"b": torch.tensor([True])})],
+    }
+    write_sealed(tmp_path / "s.pt", content)
+    found = unsealed(tmp_path / "s.pt", read_torch(tmp_path / "s.pt"))
+    assert list(found) == list(content)
+    assert torch.equal(found["turned"], content["turned"])
+    torch.save({**found, "seal": ""}, tmp_path / "s.pt")
+    with pytest.raises(InputError, match=r"s\.pt: damaged; delete it and run again"):
+        unsealed(tmp_path / "s.pt", read_torch(tmp_path / "s.pt"))
