@@ -49,6 +49,7 @@ OTHER_TENSORS: tuple[Callable[[torch.Tensor], Any], ...] = (
     lambda old: torch.full_like(old, float("nan") if old.is_floating_point() else 1) + 1,
     lambda old: torch.zeros(1, dtype=old.dtype).expand(10**12),
     lambda old: old.to("meta"),
+    lambda _: torch.empty(10**7, 10**5, device="meta"),
     lambda old: [1.0],
     lambda old: "x",
 )
@@ -65,7 +66,9 @@ def changed_leaves(content: Any) -> Iterator[tuple[str, Any]]:
         for key in place:
             old = old[key]
         tensor = isinstance(old, torch.Tensor)
-        others = OTHER_TENSORS if tensor else (None, "x", -7, [], {}, 10**400, torch.ones(2))
+        others = (
+            OTHER_TENSORS if tensor else (None, "\0\x1b" * 600, -7, [], {}, 10**400, torch.ones(2))
+        )
         for number, value in enumerate((..., *others)):
             new = value(old) if tensor and value is not ... else value
             if new is not ... and _same(new, old):

@@ -255,6 +255,7 @@ def refusal(look):
     return ""
 
 
+@pytest.mark.full
 def test_a_damaged_checkpoint_is_one_line_whatever_was_changed(tmp_path):
     toy = Toy(tmp_path)
     with pytest.raises(KeyboardInterrupt):

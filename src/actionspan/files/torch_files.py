@@ -117,7 +117,8 @@ def _digest(content: Any) -> str:
             ahead += value.items() if isinstance(value, Mapping) else value
             value = isinstance(value, Mapping), len(value)
         elif isinstance(value, Tensor):
-            if value.nbytes <= value.untyped_storage().nbytes():  # else it repeats what it holds
+            # one on `meta` holds nothing, an expanded one less than its shape says
+            if not value.is_meta and value.nbytes <= value.untyped_storage().nbytes():
                 held = value.detach().cpu().contiguous().as_strided((value.numel(),), (1,))
                 found.update(held.view(torch.uint8).numpy())
             value = value.dtype, value.shape

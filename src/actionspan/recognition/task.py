@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from actionspan.arrays import Float64, Int64
-from actionspan.errors import InputError
+from actionspan.errors import InputError, printable
 from actionspan.files.torch_files import read_model
 from actionspan.networks.architecture import Inputs, architecture
 from actionspan.networks.runtime import choose_device
@@ -70,13 +70,13 @@ def carry_over(
         raise InputError(f"{rgb}: not a model of 'actionspan recognition train' ({FORMAT!r})")
     stream, trained = part["stream"].text(), part["network"].text()
     if stream != "rgb":
-        raise InputError(f"{rgb}: a network of {stream}, but flow starts from rgb")
+        raise InputError(f"{rgb}: a network of {printable(stream)}, but flow starts from rgb")
     if trained != settings.network:
-        differ = f"a {trained}, but the flow network is a {settings.network}"
+        differ = f"a {printable(trained)}, but the flow network is a {settings.network}"
         raise InputError(f"{rgb}: {differ}; train both alike")
     given = [each.text() for each in part["classes"].items(2, _CLASSES)]
     if given != list(classes):
-        own, wanted = ", ".join(given), ", ".join(classes)
+        own, wanted = (printable(", ".join(each))[:300] for each in (given, classes))
         raise InputError(
             f"{rgb}: its classes are {own}, but those of the clips are {wanted}; train both on the "
             "same clips"
