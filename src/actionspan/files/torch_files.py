@@ -119,7 +119,7 @@ def _digest(content: Any) -> str:
         elif isinstance(value, Tensor):
             # one on `meta` holds nothing, an expanded one less than its shape says
             if not value.is_meta and value.nbytes <= value.untyped_storage().nbytes():
-                held = value.detach().cpu().contiguous().as_strided((value.numel(),), (1,))
+                held: Any = value.detach().cpu().contiguous().as_strided((value.numel(),), (1,))
                 found.update(held.view(torch.uint8).numpy())
             value = value.dtype, value.shape
         found.update(f"{type(value).__name__} {value!r}".encode())

@@ -93,7 +93,9 @@ def read_state(folder: Path, made_of: str) -> Progress | None:
     with restoring(path):
         at = Progress(**{name: content[name] for name in Progress.__dataclass_fields__})
         now = time.monotonic()
-        at.unanswered = deque(Place(number, seconds, now) for number, seconds in at.unanswered)
+        at.unanswered = deque(
+            Place(number, seconds, now) for number, seconds in content["unanswered"]
+        )
         at.proposer = _unpacked(at.proposer)
     return at
 

@@ -132,8 +132,9 @@ def hf_model(source: Source) -> tuple[Any, list[str]]:
     """
     from transformers import AutoConfig, AutoModel
 
+    building: Any = AutoModel
     with no_more_than(source.weights, source.name):
-        AutoModel.from_config(AutoConfig.from_pretrained(source.model, **LOCAL))
+        building.from_config(AutoConfig.from_pretrained(source.model, **LOCAL))
     model, about = AutoModel.from_pretrained(
         source.model, **LOCAL, output_loading_info=True, dtype=torch.float32
     )

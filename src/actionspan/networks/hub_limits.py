@@ -69,7 +69,7 @@ def _check(part: Part, most: int, key: str = "") -> None:
         if key == "quantization_config":
             raise InputError(f"{part.name}: weights that are not quantized")
         for name, each in value.items() if isinstance(value, dict) else enumerate(value):
-            inner = name if isinstance(value, dict) and "_implementation" not in key else key
+            inner = str(name) if isinstance(value, dict) and "_implementation" not in key else key
             _check(Part(each, f"{part.name}: {name}"[:300]), most, inner)
     elif "_implementation" in key:
         if value not in _ATTENTION:
