@@ -1,21 +1,23 @@
-"""Which process is which, and which files it is writing.
+"""Which process is which, and which files it is writing or holds.
 
 A process is known also after its number is used again or the machine has restarted; so is what
 killed processes left of files.
 """
 
+import errno
 import hashlib
 import json
 import os
 import socket
 import subprocess
+import sys
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
-from typing import Self
+from typing import IO, Self
 
 _BATCH_JOB = (b"SLURM_JOB_ID", b"PBS_JOBID", b"LSB_JOBID", b"JOB_ID")
 
@@ -162,3 +164,38 @@ def _host() -> str:
     """Return what tells apart machines, and containers, with process numbers of their own."""
     host, _, _, space, _ = _here()
     return hashlib.sha256(f"{host} {space}".encode()).hexdigest()[:8]
+
+
+_LONGEST_OWNER = 200  # bytes; always as many, so that a full disk has room for another
+
+
+def hold_file(path: Path, owner: str) -> IO[bytes]:
+    """Open a file that one process at a time may hold, and write into it who that is.
+
+    It is held until it is closed, or the process ends in any way.
+
+    Raises:
+        BlockingIOError: Another process holds it; the text is the owner that it wrote.
+    """
+    file = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o644), "r+b", buffering=0)
+    try:
+        if sys.platform == "win32":
+            import msvcrt
+
+            file.seek(_LONGEST_OWNER)  # nobody can read what is locked there
+            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
+        else:
+            import fcntl
+
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        if error.errno in (errno.EAGAIN, errno.EACCES):
+            with file:
+                file.seek(0)
+                said = file.read(_LONGEST_OWNER).decode(errors="replace").strip()
+            raise BlockingIOError(said) from None
+        # else the file system knows no locks
+    file.seek(0)
+    with suppress(OSError):  # of a full disk: the lock holds, its owner has no name
+        file.write(owner.encode()[:_LONGEST_OWNER].ljust(_LONGEST_OWNER))
+    return file
