@@ -1,6 +1,8 @@
 """Features in one pass are those of the separate steps, to the bit."""
 
+import multiprocessing
 import tracemalloc
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,14 +12,17 @@ import pytest
 import torch
 
 from actionspan.cli import main
+from actionspan.dataset.tables import read_videos
 from actionspan.errors import InputError
 from actionspan.features import VideoSettings, encode_video, one_pass
-from actionspan.features.one_pass import VideoEncoder
+from actionspan.features.one_pass import VideoEncoder, encode_each
 from actionspan.features.settings import EncoderSettings
 from actionspan.networks.bn_inception import BNInception
 from actionspan.networks.i3d import I3D
 from actionspan.plan.runs import flags
 from actionspan.running.parts import rejected_videos
+from actionspan.running.shards import ShardWork
+from actionspan.settings import to_json
 from actionspan.video.decode import decord
 from actionspan.video.settings import FlowSettings, FrameSettings
 from tiers import first_tier
@@ -198,3 +203,24 @@ def test_encode_video_returns_arrays(tmp_path):
     assert found["rgb"].shape == found["flow"].shape == (5, 1280)
     with pytest.raises(InputError, match="no such file"):
         encode_video(tmp_path / "none.mp4", VideoSettings(encoders=EncoderSettings(**SMALL)))
+
+
+def test_a_process_encodes_one_video_after_another_into_files_of_their_own(shard, tmp_path):
+    """The features are those of `encode_video`; a video that cannot be read ends nothing."""
+    settings = VideoSettings(encoders=EncoderSettings(flow_encoder="flow_histogram", **SMALL))
+    videos = [video for video in read_videos(shard) if video.video_id in ("v1", "v2")]
+    videos.insert(1, replace(videos[0], video_id="gone", path=tmp_path / "gone.mp4"))
+    jobs = [(video, tmp_path / f"{video.video_id}.h5") for video in videos]
+    reasons, said, processes = encode_each(iter(jobs), settings, ShardWork()), {}, set()
+    for video, out in jobs:
+        said[video.video_id] = next(reasons)
+        processes |= {child.pid for child in multiprocessing.active_children()}
+        assert out.exists() == (not said[video.video_id])
+    reasons.close()
+    assert [name for name, reason in said.items() if reason] == ["gone"]
+    assert len(processes) == 1
+    for video in (videos[0], videos[2]):
+        with h5py.File(tmp_path / f"{video.video_id}.h5") as file:
+            assert file.attrs["settings"] == to_json(**vars(settings))
+            for name, values in encode_video(video.path, settings).items():
+                assert np.array_equal(file[video.video_id][name], values)

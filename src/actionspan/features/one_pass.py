@@ -5,7 +5,7 @@ grow with the video, unless its colours have more than 8 bits, and no file is ma
 to the bit those of `video frames`, `video flow` and `features extract`.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import replace
 from functools import lru_cache, partial
@@ -21,12 +21,13 @@ from torch import Tensor
 from actionspan.arrays import Float32
 from actionspan.dataset.settings import LimitSettings
 from actionspan.dataset.tables import Video
-from actionspan.errors import InputError
+from actionspan.errors import InputError, printable
 from actionspan.features import extraction
 from actionspan.features.clips import ClipStream
 from actionspan.features.hub_encoders import pinned
 from actionspan.features.settings import VideoSettings
-from actionspan.files.storage import digest
+from actionspan.files.storage import create_h5, digest
+from actionspan.running.apart import work_apart
 from actionspan.running.memory import keep_freed_memory
 from actionspan.running.parts import map_videos, take_over
 from actionspan.running.prefetch import prefetched
@@ -182,12 +183,43 @@ def encode_shard(
         how=how,
         prepare=partial(_prepare, settings, how.threads),
         settings_digest=digest(common, digests),
-        attributes={
-            "description": settings.encoders.described(settings.flow.algorithm),
-            "settings": to_json(**vars(settings)),
-            **recipe_attribute(made_by),
-        },
+        attributes={**_attributes(settings), **recipe_attribute(made_by)},
     )
+
+
+def encode_each(
+    jobs: Iterable[tuple[Video, Path]], settings: VideoSettings, how: ShardWork
+) -> Generator[str, None, None]:
+    """Write the features of probed videos, each into its file; yield why not, or an empty text.
+
+    One process encodes all, one after the other as they are asked for; another takes its place only
+    if it dies.
+
+    Raises:
+        JobError: The disk is full, or the flow or the encoders cannot be made here.
+    """
+    settings = replace(settings, encoders=pinned(settings.encoders))
+    outcomes = work_apart(
+        partial(_alone, settings),
+        jobs,
+        prepare=partial(_prepare, settings, how.threads),
+        stall_seconds=how.faults.stall_seconds,
+    )
+    with closing(outcomes):
+        for _, outcome in outcomes:
+            yield printable(outcome.reason)
+
+
+def _alone(settings: VideoSettings, job: tuple[Video, Path]) -> None:
+    video, out = job
+    with create_h5(out, "") as file:
+        file.attrs.update(_attributes(settings))
+        _work(settings, None, (video, None), file.create_group(video.video_id))
+
+
+def _attributes(settings: VideoSettings) -> dict[str, str]:
+    described = settings.encoders.described(settings.flow.algorithm)
+    return {"description": described, "settings": to_json(**vars(settings))}
 
 
 _encoder = lru_cache(maxsize=1)(VideoEncoder)  # loaded once in a process
