@@ -1,11 +1,12 @@
 """Corrections of the served page: nothing is lost, and two windows cannot overwrite each other."""
 
+import json
 import threading
 
 import pytest
 
 from actionspan.dataset.formats.registry import read_annotation_file
-from actionspan.errors import InputError
+from actionspan.errors import InputError, JobError
 from actionspan.review.corrections import Conflict, Corrections
 
 STATE = {"segments": [{"id": 1, "start": 1, "end": 2}], "done": False}
@@ -93,8 +94,125 @@ def test_a_state_that_is_none_is_refused_before_anything_is_written(opened, tmp_
     assert not (tmp_path / "kept").exists()
 
 
-def test_a_damaged_file_is_a_line_that_names_it(opened, tmp_path):
-    opened().save("a", 0, STATE, ROWS)
-    (tmp_path / "kept/a.json").write_text('{"version": 1}')
-    with pytest.raises(InputError, match=r"kept/a\.json: not what"):
-        opened()
+INF, HALF = float("inf"), "\ud83d"
+NONE = [["a", "", "", "", "none"]]
+
+
+@pytest.mark.parametrize(
+    ("version", "state", "rows", "said"),
+    [
+        (0.0, STATE, ROWS, "version"),
+        (False, STATE, ROWS, "version"),
+        (0, {"x": HALF}, ROWS, "half of a character"),
+        (0, {"x": INF}, ROWS, "not finite"),
+        (0, STATE, [["a", "1", "2", HALF, "added"]], "half of a character"),
+        (0, STATE, [["a", "1", "2", "a\0b", "added"]], "control character"),
+        (0, STATE, [["a", "", "", "a\0b", "rejected"]], "control character"),
+        (0, STATE, [["a", "abc", "2", "", "added"]], "'abc' is not a time"),
+        (0, STATE, [["a", "inf", "2", "", "added"]], "start"),
+        (0, STATE, [["a", "2", "1", "", "moved"]], "start 2 is not before end 1"),
+        (0, STATE, [["a", "1", "2", "", "seen"]], "status 'seen'"),
+    ],
+)
+def test_what_could_not_be_read_again_is_refused_before_anything_is_written(
+    opened, tmp_path, version, state, rows, said
+):
+    corrections = opened()
+    with pytest.raises(ValueError, match=said):
+        corrections.save("a", version, state, rows)
+    assert not (tmp_path / "kept").exists()
+    assert corrections.save("b c", 0, STATE, []) == 1  # nor are others held up
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        '{"version": 1}',
+        '{"version": 1.0, "state": null, "rows": []}',
+        '{"version": 1, "state": {"x": Infinity}, "rows": []}',
+        '{"version": 1, "state": {"x": "\\ud83d"}, "rows": []}',
+        '{"version": 1, "state": {"x": ' + "[" * 900 + "]" * 900 + '}, "rows": []}',
+        '{"version": 1, "state": {"done": true}, "rows": [["a", 1, 2, "", "added"]]}',
+        "no JSON",
+    ],
+)
+def test_a_file_that_cannot_be_read_leaves_out_its_video_alone(opened, tmp_path, content):
+    before = opened()
+    before.save("a", 0, DONE, ROWS)
+    before.save("b c", 0, DONE, [["b c", "1", "2", "", "added"]])
+    table = (tmp_path / "corrections.csv").read_text()
+    (tmp_path / "kept/a.json").write_text(content)
+    corrections = opened()
+    assert corrections.done() == ["b c"]
+    assert "kept/a.json: " in corrections.remarks()["a"]
+    with pytest.raises(InputError, match=r"kept/a\.json"):
+        corrections.save("a", 0, STATE, ROWS)
+    assert (tmp_path / "kept/a.json").read_text() == content  # not written over
+    assert (tmp_path / "corrections.csv").read_text() == table
+
+
+def test_a_row_of_before_that_no_annotations_have_is_named_and_the_others_are_learned_from(
+    opened, tmp_path
+):
+    opened().save("b c", 0, DONE, [["b c", "1", "2", "", "added"]])
+    bad = {"version": 1, "state": DONE, "rows": [["a", "1", "2", "a\0b", "added"]]}
+    (tmp_path / "kept/a.json").write_text(json.dumps(bad))
+    corrections = opened()
+    assert corrections.done() == ["b c"]
+    assert "control character" in corrections.remarks()["a"]
+    read_annotation_file(tmp_path / "corrections.csv", strict=True)
+    corrections.save("a", 1, DONE, ROWS)
+    assert corrections.done() == ["a", "b c"]
+    assert corrections.remarks() == {}
+
+
+def test_rows_of_a_video_that_is_not_there_stay_in_the_table(opened, tmp_path):
+    opened().save("a", 0, DONE, ROWS)
+    table = (tmp_path / "corrections.csv").read_text()
+    fewer = Corrections(tmp_path / "kept", ["b c"], tmp_path / "corrections.csv")
+    assert (tmp_path / "corrections.csv").read_text() == table
+    assert fewer.remarks() == {"corrections.csv": "keeps the rows of videos that are not there: a"}
+    fewer.save("b c", 0, DONE, [["b c", "", "", "", "none"]])
+    assert (tmp_path / "corrections.csv").read_text() == f"{table}b c,,,,none\n"
+    assert set(fewer.all()) == {"b c"}
+
+
+def test_corrections_belong_to_the_file_that_was_shown(opened):
+    corrections = opened()
+    corrections.shown_of("a", "7 first")
+    corrections.save("a", 0, DONE, ROWS)
+    again = opened()
+    assert again.done() == ["a"]  # nobody has looked yet
+    again.shown_of("a", "7 second")
+    assert again.done() == []
+    assert "not the file that was corrected" in again.remarks()["a"]
+    again.shown_of("a", "7 first")
+    assert again.done() == ["a"]
+    again.shown_of("a", "7 second")
+    again.save("a", 1, DONE, ROWS)
+    assert again.done() == ["a"]
+
+
+def test_a_file_of_before_without_that_of_the_video_is_read(opened, tmp_path):
+    (tmp_path / "kept").mkdir()
+    old = {"version": 3, "state": DONE, "rows": ROWS}
+    (tmp_path / "kept/a.json").write_text(json.dumps(old))
+    corrections = opened()
+    corrections.shown_of("a", "7 first")
+    assert corrections.done() == ["a"]
+    assert corrections.all()["a"] == old
+
+
+def test_nothing_is_saved_into_a_new_folder_in_the_place_of_the_opened_one(tmp_path):
+    folder = tmp_path / "out"
+    folder.mkdir()
+    corrections = Corrections(folder / "kept", ["a"], folder / "corrections.csv")
+    folder.rename(tmp_path / "elsewhere")
+    for _ in range(2):
+        with pytest.raises(JobError, match="out: was moved or deleted"):
+            corrections.save("a", 0, STATE, ROWS)
+        folder.mkdir(exist_ok=True)
+    assert list(folder.iterdir()) == []
+    folder.rmdir()
+    (tmp_path / "elsewhere").rename(folder)
+    assert corrections.save("a", 0, STATE, ROWS) == 1

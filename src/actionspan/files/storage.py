@@ -64,9 +64,9 @@ def atomic_path(path: Path) -> Iterator[Path]:
         raise JobError(f"{path}: is a folder; name a file")
     if path.parent.is_file():
         raise JobError(f"{path.parent}: is a file; name a folder")
+    partial = partial_path(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        partial = partial_path(path)
         sweep(path)
         try:
             yield partial
@@ -78,6 +78,8 @@ def atomic_path(path: Path) -> Iterator[Path]:
             partial.unlink(missing_ok=True)
     except OSError as error:
         if error.errno not in NO_ROOM:
+            if error.filename == str(partial):
+                error.filename = str(path)  # nobody knows the other name
             raise
         # the system does not say which file there was no room for
         raise JobError(f"{path}: {NO_ROOM[error.errno]}; make room and run it again") from None

@@ -13,7 +13,7 @@ from actionspan.dataset.formats import rows
 from actionspan.dataset.formats.proposals import labelled
 from actionspan.dataset.formats.records import Reading, quoted
 from actionspan.dataset.formats.rows import Line
-from actionspan.errors import counted
+from actionspan.errors import InputError, counted
 from actionspan.files.storage import read_json
 
 HEADER = ("video", "start", "end", "label", "status")
@@ -62,7 +62,12 @@ def add_not_done(reading: Reading, table: Path, take: bool | None) -> None:
     """Add what `review` keeps, beside its table, of videos that are not done, or name these."""
     known, left = {record.video_id for record in reading.records}, []
     for path in sorted(table.with_suffix("").glob("*.json")):
-        match read_json(path):
+        try:
+            content = read_json(path)
+        except InputError as error:
+            print(error, file=sys.stderr)
+            continue
+        match content:
             case {"state": {"done": True}}:
                 continue
             case {"state": {}, "rows": [[str(name), *_], *_] as kept} if name not in known:
