@@ -1,13 +1,14 @@
 """Features of a folder's videos are made once, and again where what they rest on has changed."""
 
 import os
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from actionspan.files.storage import create_h5
 from actionspan.review import footage
-from actionspan.review.footage import encode
+from actionspan.review.footage import Encoded, encode_all
 from dataset.conftest import encode_video
 
 
@@ -16,16 +17,21 @@ def made(monkeypatch):
     """The ids of the videos that are encoded, in their order."""
     made = []
 
-    def encode_shard(videos, out, settings, how):
-        made.extend(video.video_id for video in videos)
-        with create_h5(out, "") as file:
-            group = file.create_group(videos[0].video_id)
-            for name in footage.FACTS:
-                group[name] = np.zeros((0, 2) if name == "cuts" else 3, np.float32)
-        return {}
+    def encode_each(jobs, settings, how):
+        for video, out in jobs:
+            made.append(video.video_id)
+            with create_h5(out, "") as file:
+                group = file.create_group(video.video_id)
+                for name in footage.FACTS:
+                    group[name] = np.zeros((0, 2) if name == "cuts" else 3, np.float32)
+            yield ""
 
-    monkeypatch.setattr(footage, "encode_shard", encode_shard)
+    monkeypatch.setattr(footage, "encode_each", encode_each)
     return made
+
+
+def encode(path: Path, folder: Path) -> Encoded:
+    return next(encode_all([path], folder))
 
 
 @pytest.fixture
@@ -60,7 +66,7 @@ def test_what_they_rest_on_makes_them_again(film, made, tmp_path, monkeypatch, c
 
 def test_a_video_that_could_not_be_encoded_is_tried_again(film, made, tmp_path, monkeypatch):
     with monkeypatch.context() as broken:
-        broken.setattr(footage, "encode_shard", lambda *given: {"film": "killed"})
+        broken.setattr(footage, "encode_each", lambda *given: (why for why in ["killed"]))
         assert encode(film, tmp_path / "features").video.error == "killed"
     assert encode(film, tmp_path / "features").video.error == ""
     assert made == ["film"]

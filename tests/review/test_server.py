@@ -1,7 +1,9 @@
 """Who is answered by the served page, and what."""
 
+import errno
 import http.client
 import json
+import logging
 import socket
 import threading
 import time
@@ -11,6 +13,8 @@ from urllib.parse import quote
 import pytest
 import uvicorn
 
+from actionspan.cli import main
+from actionspan.errors import JobError
 from actionspan.review.corrections import Corrections
 from actionspan.review.server import make_app
 
@@ -83,7 +87,7 @@ def stranger(work):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         port = taken.getsockname()[1]
-        app = make_app(work, "secret", port)
+        app = make_app(work, "secret", port, "only once")
         server = uvicorn.Server(uvicorn.Config(app, log_level="error"))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [taken]})
         thread.start()
@@ -151,3 +155,101 @@ def test_a_change_that_is_none_is_refused(client, work, body):
 
 def test_a_change_larger_than_any_is_refused(client):
     assert client.put("/corrections/film é", content=b" " * (5 << 20)).status_code == 413
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"version": 0, "state": {"x": 1e999}, "rows": []}',
+        b'{"version": 0, "state": {"x": NaN}, "rows": []}',
+        b'{"version": 0, "state": {"x": "\\ud83d"}, "rows": []}',
+        b'{"version": 0.0, "state": null, "rows": []}',
+        b'{"version": 0, "state": {}}',
+        b'{"version": 0, "state": {"x": ' + b"[" * 5000 + b"]" * 5000 + b'}, "rows": []}',
+    ],
+)
+def test_what_would_spoil_the_folder_is_refused(client, body):
+    assert client.put("/corrections/film é", content=body).status_code == 400
+    assert client.get("/corrections").json() == {}
+    assert client.put("/corrections/film é", json=CHANGE).status_code == 200
+
+
+def test_a_full_disk_is_a_line_in_the_page_and_one_in_the_log(client, monkeypatch, capfd, work):
+    def full(*_, **__):
+        raise JobError(f"{work.folder}: the disk is full; make room and run it again")
+
+    with monkeypatch.context() as disk:
+        disk.setattr("actionspan.review.corrections.write_json", full)
+        for _ in range(3):
+            answer = client.put("/corrections/film é", json=CHANGE)
+            assert (answer.status_code, answer.text) == (
+                507,
+                f"{work.folder}: the disk is full; make room\n",
+            )
+    line = f"not saved: {work.folder}: the disk is full; make room\n"
+    assert capfd.readouterr().err == line
+    assert client.put("/corrections/film é", json=CHANGE).status_code == 200
+
+
+def test_a_folder_that_cannot_be_written_is_a_line_with_the_files_own_name(
+    client, monkeypatch, work
+):
+    def read_only(self, *_, **__):
+        raise PermissionError(errno.EROFS, "Read-only file system", str(self))
+
+    with monkeypatch.context() as disk:
+        disk.setattr(Path, "write_text", read_only)
+        answer = client.put("/corrections/film é", json=CHANGE)
+    assert answer.status_code == 507
+    assert "partial" not in answer.text
+    assert answer.text.endswith(".json: Read-only file system\n")
+
+
+def test_a_tab_that_is_closed_while_it_saves_is_no_traceback(client, caplog):
+    logging.getLogger("uvicorn.error").addHandler(caplog.handler)
+    head = f"PUT /corrections/x HTTP/1.1\r\nHost: 127.0.0.1:{client.port}\r\n"
+    head += "".join(f"{name}: {value}\r\n" for name, value in client.headers.items())
+    with socket.create_connection(("127.0.0.1", client.port)) as tab:
+        tab.sendall(f"{head}Content-Length: 100\r\n\r\n{{".encode())
+        time.sleep(0.3)
+    time.sleep(0.3)
+    assert client.get("/status").status_code == 200
+    assert caplog.records == []
+
+
+def test_a_page_that_is_gone_is_a_line(client, work, capfd):
+    work.page.unlink()
+    answer = client.get("/")
+    assert answer.status_code == 503
+    assert "put it back" in answer.text
+    assert capfd.readouterr().err == ""
+
+
+def test_a_name_that_is_no_text_does_not_end_the_status(client, work, monkeypatch):
+    monkeypatch.setattr(work, "status", lambda: {"doing": "film \udce9"})
+    assert client.get("/status").json() == {"doing": "film \udce9"}
+
+
+def test_the_word_of_the_opened_address_is_good_once(stranger):
+    opened = stranger.get("/?token=only%20once")
+    assert opened.status_code == 303
+    cookie = opened.headers["set-cookie"].split(";")[0]
+    assert "once" not in cookie
+    assert stranger.get("/status", headers={"Cookie": cookie}).status_code == 200
+    assert stranger.get("/?token=only%20once").status_code == 403
+    assert stranger.get("/?token=secret").status_code == 303
+
+
+@pytest.mark.parametrize("path", ["/", "/?token=secret", "/status", "/none"])
+def test_no_other_page_may_frame_it_or_learn_its_address(stranger, path):
+    headers = stranger.get(path).headers
+    assert headers["x-frame-options"] == "DENY"
+    assert headers["referrer-policy"] == "no-referrer"
+    assert headers["content-security-policy"] == "frame-ancestors 'none'"
+
+
+@pytest.mark.parametrize("port", [-1, 70000])
+def test_a_port_that_is_none_is_named(tmp_path, port, capsys):
+    (tmp_path / "a.mp4").touch()
+    assert main(["review", str(tmp_path), "--port", str(port)]) == 2
+    assert f"--port {port}: not from 1 to 65535" in capsys.readouterr().err

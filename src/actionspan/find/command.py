@@ -172,18 +172,19 @@ def _encoded(
     model: "WordModel | None" = None,
 ) -> "list[Encoded]":
     """Return the videos that can be read with their features; say which cannot."""
-    from actionspan.review.footage import encode
+    from actionspan.review.footage import encode_all
+    from actionspan.running.progress import progress
     from actionspan.running.shards import ShardWork
 
     encoded = []
     folder = arguments.features or arguments.out / "features"
     if model is not None:
         folder = folder / model.digest[:16]  # beside those of other encoders
-    for path in videos.values():
-        how = ShardWork(threads=arguments.threads)
-        one = encode(path, folder, how, model.settings if model else None)
+    how = ShardWork(threads=arguments.threads)
+    every = encode_all(videos.values(), folder, how, model.settings if model else None)
+    for one in progress(every, "features", len(videos)):
         if one.video.error:
-            _say(f"{path}: {one.video.error}")
+            _say(f"{one.video.path}: {one.video.error}")
         else:
             encoded.append(one)
     return encoded

@@ -11,6 +11,8 @@ from pathlib import Path
 from actionspan.errors import InputError
 from actionspan.settings import at_least_one
 
+_HIGHEST = 65535  # port
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's flags."""
@@ -30,6 +32,8 @@ def run(arguments: argparse.Namespace) -> int:
     from actionspan.propose.command import named_videos
 
     at_least_one("--threads", arguments.threads)
+    if not 0 <= arguments.port <= _HIGHEST:
+        raise InputError(f"--port {arguments.port}: not from 1 to {_HIGHEST}, or 0 for any")
     videos, passed = named_videos(arguments.videos)
     for path, reason in passed.items():
         print(f"{path}: {reason}", file=sys.stderr)
@@ -41,27 +45,27 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         taken.bind(("127.0.0.1", arguments.port))
         taken.listen(128)  # who opens the address at once is answered a little later
-    except (OSError, OverflowError):
+    except OSError:
         raise InputError(f"--port {arguments.port}: is in use, or may not be used") from None
     import uvicorn
 
     from actionspan.review.server import make_app
     from actionspan.review.work import ReviewWork
 
-    token, port = secrets.token_urlsafe(16), taken.getsockname()[1]
-    copies = not arguments.no_copies
-    with ReviewWork(out, videos, arguments.threads, copies=copies) as work:
-        app = make_app(work, token, port)
+    token, once = secrets.token_urlsafe(16), secrets.token_urlsafe(16)
+    port, copies = taken.getsockname()[1], not arguments.no_copies
+    here = f"http://127.0.0.1:{port}/"
+    with ReviewWork(out, videos, arguments.threads, copies=copies, address=here) as work:
+        app = make_app(work, token, port, once)
         how = uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=1, lifespan="off")
         server = uvicorn.Server(how)
         # else its own way to end would end the process before what is below
         signal.signal(signal.SIGTERM, signal.getsignal(signal.SIGINT))
-        address = f"http://127.0.0.1:{port}/?token={token}"
         try:
             kept = f"Ctrl-C ends it; corrections are in {work.corrections.table}"
-            print(f"{address}\n{kept}", flush=True)
-            if not arguments.no_browser:
-                webbrowser.open(address)
+            print(f"{here}?token={token}\n{kept}", flush=True)
+            if not arguments.no_browser:  # others see what a browser is started with
+                webbrowser.open(f"{here}?token={once}")
             server.run(sockets=[taken])
         except KeyboardInterrupt:
             pass

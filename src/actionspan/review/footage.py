@@ -1,7 +1,8 @@
 """The features of the videos of a folder, each made once and kept in a file of its own."""
 
-from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Generator, Iterable, Mapping
+from contextlib import closing, suppress
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from actionspan.dataset.tables import Video
 from actionspan.dataset.video_facts import probe_video
 from actionspan.errors import InputError
 from actionspan.features.collect import MOTION, STREAMS
-from actionspan.features.one_pass import encode_shard
+from actionspan.features.one_pass import encode_each
 from actionspan.features.settings import RescaleSettings, VideoSettings
 from actionspan.features.steps import rescale
 from actionspan.files.storage import create_h5, digest, open_h5, read_json, write_json
@@ -32,6 +33,12 @@ class Encoded:
 
     video: Video
     shard: Path
+    source: Mapping[str, int] = field(default_factory=dict)  # size and time of the video's file
+
+    @property
+    def fingerprint(self) -> str:
+        """The size and SHA-256 of the video's file, as `files.checksums` writes them."""
+        return f"{self.source.get('bytes', 0)} {self.video.sha256}"
 
     def read(self) -> tuple[dict[str, Float32], dict[str, NDArray[Any]]]:
         """Return the (T, C) features of each stream, and the facts of the T snippets."""
@@ -50,34 +57,51 @@ class Encoded:
         return rescale(*given, motion=True)
 
 
-def encode(
-    path: Path,
+def encode_all(
+    paths: Iterable[Path],
     folder: Path,
     how: ShardWork | None = None,
     settings: VideoSettings | None = None,
-) -> Encoded:
-    """Encode a video, unless this version has done it; `video.error` says why it cannot be.
+) -> Generator[Encoded, None, None]:
+    """Encode videos, those that this version has not done; `video.error` says why one cannot be.
+
+    Each path is taken when the video before it is done.
 
     Raises:
         JobError: The disk is full, or the encoders cannot be made here.
     """
-    shard = folder / f"{file_name(path.stem)}.h5"
-    note = shard.with_suffix(".json")
     settings = settings or VideoSettings()
-    made_of: dict[str, Any] = {"by": digest(__version__, settings)}
-    if path.exists():
-        made_of |= source_of(path)
-    with suppress(InputError, KeyError, TypeError):
-        kept = read_json(note)
-        if kept["made_of"] == made_of and shard.is_file():
-            return Encoded(video=Video(**{**kept["video"], "path": path}), shard=shard)
-    video = probe_video(path)
-    if not video.error:
-        reasons = encode_shard([video], shard, settings, how)
-        video = replace(video, error=reasons.get(video.video_id, ""))
-    if not video.error:  # else it may be the machine's fault, and is tried again
-        write_json(note, {"made_of": made_of, "video": {**asdict(video), "path": str(path)}})
-    return Encoded(video=video, shard=shard)
+    given: list[tuple[Video, Path]] = []
+    reasons = encode_each(iter(given.pop, None), settings, how or ShardWork())
+    with closing(reasons):
+        for path in paths:
+            shard = folder / f"{file_name(path.stem)}.h5"
+            note = shard.with_suffix(".json")
+            source = source_if_there(path)
+            made_of = {"by": digest(__version__, settings), **source}
+            done = None
+            with suppress(InputError, KeyError, TypeError):
+                kept = read_json(note)
+                if kept["made_of"] == made_of and shard.is_file():
+                    done = Video(**{**kept["video"], "path": path})
+            if done:
+                yield Encoded(video=done, shard=shard, source=source)
+                continue
+            video = probe_video(path)
+            if not video.error:
+                given.append((video, shard))
+                video = replace(video, error=next(reasons))
+            if not video.error:  # else it may be the machine's fault, and is tried again
+                known = {**asdict(video), "path": str(path)}
+                write_json(note, {"made_of": made_of, "video": known})
+            yield Encoded(video=video, shard=shard, source=source)
+
+
+def source_if_there(path: Path) -> dict[str, int]:
+    """Return the size and time of a file, nothing if it cannot be read."""
+    with suppress(InputError):
+        return source_of(path)
+    return {}
 
 
 def stretch(one: Encoded, start: float, end: float, shard: Path) -> Encoded:

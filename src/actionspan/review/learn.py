@@ -27,8 +27,9 @@ def run(arguments: argparse.Namespace) -> int:
     """Encode the corrected videos, learn from them, and say what came of it."""
     from actionspan.dataset.completing import Truth
     from actionspan.propose.command import named_videos
-    from actionspan.review.footage import encode
+    from actionspan.review.footage import encode_all
     from actionspan.review.learning import learn
+    from actionspan.running.progress import progress
     from actionspan.running.shards import ShardWork
 
     videos, passed = named_videos(arguments.videos)
@@ -37,11 +38,11 @@ def run(arguments: argparse.Namespace) -> int:
     known = Truth(arguments.annotations, videos, **how_read(arguments))
     corrected = [name for name in videos if name in known.instances]
     encoded = []
-    for name in corrected:
-        how = ShardWork(threads=arguments.threads)
-        one = encode(videos[name], arguments.features or arguments.out / "features", how)
+    paths, how = [videos[name] for name in corrected], ShardWork(threads=arguments.threads)
+    every = encode_all(paths, arguments.features or arguments.out / "features", how)
+    for one in progress(every, "features", len(paths)):
         if one.video.error:
-            print(f"{videos[name]}: {one.video.error}", file=sys.stderr)
+            print(f"{one.video.path}: {one.video.error}", file=sys.stderr)
         else:
             encoded.append(one)
     truth = {

@@ -6,27 +6,33 @@ come from the page itself.
 """
 
 import hmac
+import json
+import secrets
+import sys
 from collections.abc import Awaitable, Callable, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any, Protocol
 
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.middleware.base import BaseHTTPMiddleware
-from starlette.requests import Request
-from starlette.responses import (
-    FileResponse,
-    JSONResponse,
-    PlainTextResponse,
-    RedirectResponse,
-    Response,
-)
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import FileResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
 
+from actionspan.errors import InputError, JobError
 from actionspan.review.corrections import Conflict, Corrections
 
 _HOSTS = ("127.0.0.1", "localhost")
 _LARGEST = 4 << 20  # bytes of a change
+_HEADERS = {
+    "X-Content-Type-Options": "nosniff",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "X-Frame-Options": "DENY",
+    "Content-Security-Policy": "frame-ancestors 'none'",  # the page has the rest
+    "Referrer-Policy": "no-referrer",
+}
 
 
 class Work(Protocol):
@@ -45,10 +51,15 @@ class Work(Protocol):
         """Ask for a model of the corrections so far."""
 
 
-def make_app(work: Work, token: str, port: int) -> Starlette:
-    """Return the application that serves a page to whoever knows the token."""
+def make_app(work: Work, token: str, port: int, once: str) -> Starlette:
+    """Return the application that serves a page to whoever knows the token.
+
+    The first who says `once` in its place knows it, too.
+    """
 
     async def page(_: Request) -> Response:
+        if not work.page.is_file():
+            return _said(f"{work.page}: was moved or deleted; put it back", 503)
         return FileResponse(work.page, headers={"Cache-Control": "no-store"})
 
     async def video(request: Request) -> Response:
@@ -63,14 +74,14 @@ def make_app(work: Work, token: str, port: int) -> Starlette:
             return _said("too large", 413)
         try:
             change = await request.json()
+            if not isinstance(change, dict) or not change.keys() >= {"version", "state", "rows"}:
+                return _said("a change has version, state and rows", 400)
             given = change["version"], change["state"], change["rows"]
             version = work.corrections.save(request.path_params["video"], *given)
         except Conflict as conflict:
             return _fresh(dict(conflict.kept), 409)
-        except KeyError as error:
-            return _said(f"nothing is called {error}", 404)
-        except (TypeError, ValueError) as error:
-            return _said(str(error), 400)
+        except (KeyError, InputError, ValueError, RecursionError, ClientDisconnect) as error:
+            return _refused(error)
         return _fresh({"version": version})
 
     async def status(_: Request) -> Response:
@@ -89,34 +100,60 @@ def make_app(work: Work, token: str, port: int) -> Starlette:
             Route("/status", status),
             Route("/learn", learn, methods=["POST"]),
         ],
-        middleware=[Middleware(BaseHTTPMiddleware, dispatch=_guard(token, f"actionspan-{port}"))],
+        middleware=[Middleware(BaseHTTPMiddleware, dispatch=_guard(token, once, port))],
     )
 
 
-def _guard(
-    token: str, cookie: str
-) -> Callable[[Request, Callable[[Request], Awaitable[Response]]], Awaitable[Response]]:
-    def knows(word: str | None) -> bool:
-        return word is not None and hmac.compare_digest(word.encode(), token.encode())
+_Next = Callable[[Request], Awaitable[Response]]
 
-    async def guard(request: Request, go_on: Callable[[Request], Awaitable[Response]]) -> Response:
+
+def _guard(token: str, once: str, port: int) -> Callable[[Request, _Next], Awaitable[Response]]:
+    cookie = f"actionspan-{port}"
+
+    def same(word: str | None, secret: str) -> bool:
+        return word is not None and hmac.compare_digest(word.encode(), secret.encode())
+
+    async def answered(request: Request, go_on: _Next) -> Response:
+        nonlocal once
         if request.url.hostname not in _HOSTS:
             return _said("this page is for this machine alone", 400)
-        if request.url.path == "/" and knows(request.query_params.get("token")):
+        word = request.query_params.get("token")
+        if request.url.path == "/" and (same(word, token) or same(word, once)):
+            if same(word, once):
+                once = secrets.token_urlsafe(16)  # known to nobody
             answer: Response = RedirectResponse("/", 303)
             answer.set_cookie(cookie, token, httponly=True, samesite="strict")
             return answer
-        if not knows(request.cookies.get(cookie)):
+        if not same(request.cookies.get(cookie), token):
             return _said("open the address that `actionspan review` printed", 403)
         origin = request.headers.get("origin")
         if request.method not in ("GET", "HEAD") and origin != _origin(request):
             return _said("changes come from the page alone", 403)
-        answer = await go_on(request)
-        answer.headers["X-Content-Type-Options"] = "nosniff"
-        answer.headers["Cross-Origin-Resource-Policy"] = "same-origin"
+        return await go_on(request)
+
+    async def guard(request: Request, go_on: _Next) -> Response:
+        answer = await answered(request, go_on)
+        answer.headers.update(_HEADERS)
         return answer
 
     return guard
+
+
+def _refused(error: Exception) -> Response:
+    """Return what is answered to a change that was not kept."""
+    if isinstance(error, JobError):
+        line = str(error).removesuffix(" and run it again")
+        _log(f"not saved: {line}")
+        return _said(line, 507)
+    if isinstance(error, KeyError):
+        return _said(f"nothing is called {error}", 404)
+    return _said("nested too deep" if isinstance(error, RecursionError) else str(error), 400)
+
+
+@cache
+def _log(line: str) -> None:
+    """Print a line once: the page tries again, and again."""
+    print(line, file=sys.stderr, flush=True)
 
 
 def _origin(request: Request) -> str:
@@ -124,7 +161,9 @@ def _origin(request: Request) -> str:
 
 
 def _fresh(content: Mapping[str, Any], status: int = 200) -> Response:
-    return JSONResponse(dict(content), status, headers={"Cache-Control": "no-store"})
+    # in ASCII: a video's name may be no text that UTF-8 has
+    body, kind = json.dumps(dict(content)), "application/json"
+    return Response(body, status, headers={"Cache-Control": "no-store"}, media_type=kind)
 
 
 def _said(text: str, status: int) -> Response:

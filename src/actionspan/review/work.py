@@ -1,17 +1,21 @@
 """What goes on behind the served page: videos are encoded, proposed for and learned from."""
 
 import multiprocessing
+import os
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Mapping
+import traceback
+from collections.abc import Iterator, Mapping
+from contextlib import closing, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
 from actionspan import __version__
 from actionspan.errors import InputError, JobError, counted
+from actionspan.files.process import hold_file
 from actionspan.files.storage import read_json, write_json
 from actionspan.proposals.bundle import included_model
 from actionspan.proposals.model_bundle import Bundle, load_bundle
@@ -24,17 +28,19 @@ from actionspan.propose.results import (
     lacks_copy,
     make_copy,
     result_of,
-    source_of,
     write_tables,
 )
 from actionspan.report.content import Page, PageVideo
 from actionspan.report.page import write_page
 from actionspan.review.corrections import Corrections
-from actionspan.review.footage import Encoded, encode
+from actionspan.review.footage import Encoded, encode_all, source_if_there
 from actionspan.review.lists import Lists
+from actionspan.running.progress import progress
 from actionspan.running.shards import ShardWork
 
 _PATIENCE = 5.0  # seconds for the work to end
+_SAME_NS = 2 * 10**9  # between times of a video and its copy, which file systems may round
+_RETRY = 60.0  # seconds until work that an error ended begins again
 
 
 class ReviewWork:
@@ -45,21 +51,35 @@ class ReviewWork:
         videos: Files by id.
         threads: Cores of the encoders.
         copies: Whether videos that browsers do not play get copies that they do.
+        address: Of the page, for whoever opens the same folder a second time.
 
     Raises:
-        InputError: Nothing can be written there, or something in it is damaged.
+        InputError: Another process has the folder open, or something in it is damaged.
     """
 
     def __init__(
-        self, folder: Path, videos: Mapping[str, Path], threads: int, *, copies: bool = True
+        self,
+        folder: Path,
+        videos: Mapping[str, Path],
+        threads: int,
+        *,
+        copies: bool = True,
+        address: str = "",
     ) -> None:
         folder.mkdir(parents=True, exist_ok=True)
+        try:
+            self._held = hold_file(folder / ".lock", f"{address} (pid {os.getpid()})")
+        except BlockingIOError as error:
+            raise InputError(f"{folder}: already open at {error}") from None
         self.folder, self.videos, self.threads = folder, videos, threads
         self.page = folder / "index.html"
         self.corrections = Corrections(folder / "corrections", videos, folder / "corrections.csv")
+        for name, line in self.corrections.remarks().items():
+            print(f"{name}: {line}", file=sys.stderr)
         self._copies = copies
         self._model, self._note = folder / "model/model.pt", folder / "model/learned_from.json"
         self._noted = learned(self._model)
+        self._seen: dict[str, Mapping[str, int]] = {}  # size and time of the videos looked at
         self._encoded: dict[str, Encoded] = {}
         self._results: dict[str, Result] = {}
         self._lists = Lists(folder / "listed.json")
@@ -67,9 +87,15 @@ class ReviewWork:
         self._learned_from = read_json(self._note) if self._note.exists() else {}
         self._tried = set(self._learned_from)  # whether or not it came to anything
         self._doing, self._failure, self._version = "starting", "", 0
+        self._page_due = 0.0
         self._wake, self._asked, self._closed = threading.Condition(), False, False
         self._child: subprocess.Popen[str] | None = None
-        self._write_page()
+        try:
+            self._write_page()
+        except JobError as error:  # without room the last one is shown
+            if not self.page.is_file():
+                raise
+            self._failure = str(error)
         self._thread = threading.Thread(target=self._work, daemon=True)
 
     def __enter__(self) -> Self:
@@ -89,6 +115,8 @@ class ReviewWork:
             for child in multiprocessing.active_children():
                 child.kill()
             self._thread.join(0.05)
+        if not self._thread.is_alive():
+            self._held.close()
 
     def status(self) -> dict[str, Any]:
         """Return what is being done, and what the page should show."""
@@ -100,13 +128,19 @@ class ReviewWork:
             "not_done": len([name for name in kept.keys() - done if kept[name]["state"]]),
             "versions": {name: one["version"] for name, one in kept.items()},
             "new": len(self._not_learned()),
-            "broken": self._broken,
+            "broken": {**self._broken, **self.corrections.remarks()},
         }
 
     def video(self, video_id: str) -> Path | None:
-        """Return the file that a browser plays of a video."""
-        copy = copy_path(self.folder, video_id)
-        return copy if copy.is_file() else self.videos.get(video_id)
+        """Return the file that a browser plays of a video, None if it is not one of these."""
+        if video_id not in self.videos:
+            return None
+        path, copy = self.videos[video_id], copy_path(self.folder, video_id)
+        with suppress(OSError):
+            # one of another time was made of another film, or is a person's own
+            if abs(copy.stat().st_mtime_ns - path.stat().st_mtime_ns) <= _SAME_NS:
+                return copy
+        return path
 
     def learn(self) -> None:
         """Ask for a model of the corrections so far."""
@@ -129,42 +163,59 @@ class ReviewWork:
         return len(new) >= max(1, len(self._tried) // 4)
 
     def _work(self) -> None:
-        try:
-            self._look()
-            while not self._closed:
-                with self._wake:
-                    self._doing = ""
-                    self._wake.wait_for(lambda: self._asked or self._closed, timeout=1.0)
-                    wanted, self._asked = self._asked or self._enough(), False
-                if wanted and not self._closed:
-                    self._learn()
-        except Exception as error:  # the page still keeps corrections, and says so
+        """Look at the videos, then learn when it is time; an error ends no more than its round."""
+        pause = 0.0
+        while not self._closed:
+            try:
+                self._round(pause)
+                pause = 1.0
+            except Exception as error:  # the page keeps corrections, and says so
+                self._failure = f"Stopped: {error}. Corrections are kept; it is tried again."
+                self._seen.clear()
+                pause = _RETRY
+                if not isinstance(error, (InputError, OSError)):
+                    traceback.print_exc()
             self._doing = ""
-            self._failure = f"Stopped: {error}. Corrections are kept; start it again to go on."
-            if not isinstance(error, (InputError, JobError, OSError)):
-                raise
+
+    def _round(self, pause: float) -> None:
+        with self._wake:
+            self._wake.wait_for(lambda: self._asked or self._closed, timeout=pause)
+            wanted, self._asked = self._asked or self._enough(), False
+        if wanted or not self._seen:
+            self._look()
+        if wanted and not self._closed:
+            self._learn()
 
     def _look(self) -> None:
-        """Encode each video, and propose for it; then copy those that browsers do not play."""
+        """Encode videos that are new or not as they were, and propose for them.
+
+        Then those that browsers do not play are copied.
+        """
+        now = {name: source_if_there(path) for name, path in self.videos.items()}
+        names = [name for name, source in now.items() if self._seen.get(name) != source]
+        if not names:
+            return
+
+        def paths() -> Iterator[Path]:
+            for number, name in enumerate(names, start=1):
+                if self._closed:
+                    return
+                self._doing = f"looking at {name} ({number} of {len(names)})"
+                yield self.videos[name]
+
         bundle = self._bundle()
-        for number, (name, path) in enumerate(self.videos.items(), start=1):
-            if self._closed:
-                return
-            self._doing = f"looking at {name} ({number} of {len(self.videos)})"
-            one = encode(path, self.folder / "features", ShardWork(threads=self.threads))
-            if one.video.error:
-                self._broken[name] = one.video.error
-                continue
-            try:
-                self._results[name] = self._propose(bundle, one, None)
-            except InputError as error:
-                self._broken[name] = str(error)
-                continue
-            self._encoded[name] = one
-            if time.monotonic() >= self._page_due:
-                self._write_page()
+        how = ShardWork(threads=self.threads)
+        with closing(encode_all(paths(), self.folder / "features", how)) as encoded:
+            for one in progress(encoded, "features", len(names)):
+                self._take(bundle, one)
+                if time.monotonic() >= self._page_due:
+                    self._write_page()
+        if self._closed:
+            return
+        self._failure = ""
         self._write_page()
-        for name, result in self._results.items():
+        for name in self._encoded:
+            result = self._results[name]
             wanted = self._copies and not self._closed
             if wanted and lacks_copy(self.folder, result, self.videos[name]):
                 self._doing = f"making a copy of {name} that browsers play"
@@ -174,11 +225,33 @@ class ReviewWork:
                     self._broken[name] = str(error)
                 self._write_page()
 
+    def _take(self, bundle: Bundle, one: Encoded) -> None:
+        """Propose for a video; one that cannot be read ends no other."""
+        name = one.video.video_id
+        self._seen[name] = one.source
+        try:
+            if one.video.error:
+                raise InputError(one.video.error)
+            self._results[name] = self._propose(bundle, one, self._results.get(name))
+        except InputError as error:
+            if isinstance(error, JobError):
+                raise
+            self._broken[name] = str(error)
+            self._encoded.pop(name, None)
+            return
+        self._broken.pop(name, None)
+        self._encoded[name] = one
+        self.corrections.shown_of(name, one.fingerprint)
+
     def _learn(self) -> None:
         """Learn in a process of its own, and propose again."""
         kept = self.corrections.all()
         versions = {name: kept[name]["version"] for name in self.corrections.done()}
+        self._tried = set(versions)
         videos = [self.videos[name] for name in versions if name in self._encoded]
+        if not videos:
+            self._failure = "Not learned: the corrected videos cannot be read"
+            return
         self._doing = f"learning from {counted(len(videos), 'corrected video')}"
         command = [sys.executable, "-m", "actionspan", "learn", *map(str, videos)]
         command += ["--annotations", str(self.corrections.table), "--out", str(self._model.parent)]
@@ -196,14 +269,12 @@ class ReviewWork:
         else:
             write_json(self._note, versions)
             self._learned_from, self._noted = versions, learned(self._model)
-        self._tried = set(versions)
         bundle = self._bundle()
-        for number, one in enumerate(self._encoded.values(), start=1):
+        for number, (name, one) in enumerate(list(self._encoded.items()), start=1):
             if self._closed:
                 return
-            name = one.video.video_id
             self._doing = f"proposing for {name} ({number} of {len(self._encoded)})"
-            self._results[name] = self._propose(bundle, one, self._results[name])
+            self._take(bundle, one)
         self._write_page()
 
     def _bundle(self) -> Bundle:
@@ -211,9 +282,10 @@ class ReviewWork:
 
     def _propose(self, bundle: Bundle, one: Encoded, before: Result | None) -> Result:
         raw, facts = one.read()
+        if before is not None and before.source != one.source:
+            before = None
         proposed = proposed_of(bundle, raw, facts, one.video.duration_seconds, str(self._model))
-        source = source_of(one.video.path)
-        return result_of(proposed, one.video.path, __version__, source, before)
+        return result_of(proposed, one.video.path, __version__, one.source, before)
 
     def _write_page(self) -> None:
         """Write the page of all videos that are looked at, and the tables beside it.
@@ -221,6 +293,7 @@ class ReviewWork:
         Of many videos that takes long: the next is due when ten times as long has gone by.
         """
         started = time.monotonic()
+        self.corrections.check_place()
         shown = Shown()
         results = [self._results[name] for name in self.videos if name in self._results]
         page = Page(
