@@ -33,8 +33,10 @@ def rounds(tmp_path, monkeypatch):
             video_id=name, path=name, proposals=events[name], events=events[name], model="", **facts
         )
 
-    def encode(path, folder, how):
-        return SimpleNamespace(video=SimpleNamespace(error="", video_id=path.stem))
+    def encode_all(paths, folder, how):
+        for path in paths:
+            video = SimpleNamespace(error="", video_id=path.stem)
+            yield SimpleNamespace(video=video, source={}, fingerprint="0 0")
 
-    monkeypatch.setattr("actionspan.review.work.encode", encode)
+    monkeypatch.setattr("actionspan.review.work.encode_all", encode_all)
     return events, start

@@ -61,6 +61,7 @@ def test_a_round_marks_what_it_no_longer_proposes_in_videos_that_are_not_done(ro
     assert page_of(work)["index-data"]["videos"][0]["before"] is None
     work.corrections.save("a", 0, {"segments": [], "done": True}, [])
     events |= {"a": [A], "b": [C]}
+    work._seen.clear()  # as if the files had changed
     work._look()
     index = page_of(work)["index-data"]["videos"]
     assert [(one["events"], one["before"], one["gone"]) for one in index] == [(1, 2, 0), (1, 3, 2)]
@@ -69,6 +70,7 @@ def test_a_round_marks_what_it_no_longer_proposes_in_videos_that_are_not_done(ro
     # the tables have what is proposed now
     kept = json.loads((work.folder / "events.json").read_text())["results"]
     assert {name: len(rows) for name, rows in kept.items()} == {"a": 1, "b": 1}
+    work._held.close()
     again = start()
     again._look()
     assert page_of(again)["video-1"]["gone"] == gone
