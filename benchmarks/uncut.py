@@ -16,8 +16,9 @@ smaller.
 
 Prints a Markdown table a set: mean ± deviation over seeds, the bootstrap interval over videos of
 the seeds' mean recall, and the paired difference in AUC to the default model, with its interval.
-Ranking is in how many pairs of a right and a wrong event, of one fold, the right one has the higher
-chance (the area under the ROC curve).
+The line above it says on how many videos the figures rest, and how much "found in the first five"
+can be at most. Ranking is in how many pairs of a right and a wrong event, of one fold, the right
+one has the higher chance (the area under the ROC curve).
 """
 
 import argparse
@@ -38,6 +39,7 @@ import yaml
 from accuracy import BASELINES, READER, call, changed_config, read, run_baseline, run_model
 from actionspan.dataset.tables import write_annotations
 from actionspan.evaluation.evaluate import VIDEO_COLUMNS, evaluate_files
+from actionspan.evaluation.reader import most_found
 from actionspan.evaluation.records import EvaluationSettings
 from actionspan.features.collect import MOTION
 from actionspan.features.cues import REACHES
@@ -287,6 +289,19 @@ def learning_curve(
         print(row(str(count), [job.result() for job in running], None), flush=True)
 
 
+def size(footage: Sequence[Footage], folds: Sequence[Fold], who: Callable[[str], str]) -> str:
+    """Return on how much the figures of a set rest, and the most that one of them can be."""
+    minutes = sum(one.video.duration_seconds for one in footage) / 60
+    people = len({who(one.video.video_id) for one in footage})
+    counts = [len(one.instances) for one in footage]
+    learned = [len(fold.training) for fold in folds]
+    return (
+        f"{len(footage)} videos of {people}, {minutes:.0f} minutes, {sum(counts)} instances; "
+        f"{len(folds)} folds, each trained on {min(learned)} to {max(learned)} videos; "
+        f"found in the first five: of at most {100 * most_found(counts, 5):.1f} %"
+    )
+
+
 def run_set(name: str, arguments: argparse.Namespace, pool: Executor) -> None:
     """Print the table of one set."""
     config = changed_config([], ["evaluation.subset=testing", *arguments.set])
@@ -316,11 +331,7 @@ def run_set(name: str, arguments: argparse.Namespace, pool: Executor) -> None:
         ]
         for method in methods
     }
-    seconds = sum(one.video.duration_seconds for one in footage)
-    instances = sum(len(one.instances) for one in footage)
-    people = len({SETS[name].who(one.video.video_id) for one in footage})
-    size = f"{len(footage)} videos of {people}, {seconds / 60:.0f} minutes, {instances} instances"
-    print(f"\n**{name}** ({size}; {arguments.folds} folds): {SETS[name].says}\n")
+    print(f"\n**{name}** ({size(footage, folds, SETS[name].who)}): {SETS[name].says}\n")
     print(HEAD, flush=True)
     default = [job.result() for job in jobs[arguments.models[0]]]
     for method, running in jobs.items():

@@ -28,8 +28,8 @@ LISTS = {
 }
 
 
-def shares(right, given, instances):
-    return {"precision": right / given if given else None, "recall": right / instances}
+def shares(right, given, instances, **more):
+    return {"precision": right / given if given else None, "recall": right / instances, **more}
 
 
 def test_figures_by_hand():
@@ -38,10 +38,11 @@ def test_figures_by_hand():
     assert judged["per_video"] == pytest.approx(5 / 3)
     assert judged | shares(right=2, given=5, instances=4) == judged
     assert judged["first"] == {
-        "1": shares(right=1, given=2, instances=4),
-        "3": shares(right=1, given=4, instances=4),
-        "5": shares(right=2, given=5, instances=4),
-        "10": shares(right=2, given=5, instances=4),
+        # two videos have two instances, of which a single event of each finds one
+        "1": shares(right=1, given=2, instances=4, most=0.5),
+        "3": shares(right=1, given=4, instances=4, most=1),
+        "5": shares(right=2, given=5, instances=4, most=1),
+        "10": shares(right=2, given=5, instances=4, most=1),
     }
     assert judged["repeats"] == pytest.approx(1 / 3)  # ranks 2, 3, 4 of `a`
     # five bins of an event: (score, right) = (.4, 1) (.5, 0) (.6, 0) (.8, 0) (.9, 1)
@@ -49,6 +50,19 @@ def test_figures_by_hand():
     assert judged["calibration_error"] == pytest.approx((0.6 + 0.5 + 0.6 + 0.8 + 0.1) / 5)
     # of six pairs of a right and a wrong one, .9 has the higher score in three, .4 in none
     assert judged["ranking"] == pytest.approx(3 / 6)
+
+
+def test_no_list_finds_more_than_one_instance_an_event():
+    crowded = [(at, at + 1) for at in range(0, 40, 4)]  # ten
+    annotations = [video("a", *crowded), video("b", (0, 10), (20, 30)), video("calm")]
+    perfect = {
+        one.video_id: [(*ends, 1) for ends in segments]
+        for one, segments in ((annotations[0], crowded), (annotations[1], [(0, 10), (20, 30)]))
+    }
+    first = judge_list(annotations, perfect)["first"]
+    most = {"1": 2 / 12, "3": 5 / 12, "5": 7 / 12, "10": 1}
+    assert {number: one["most"] for number, one in first.items()} == pytest.approx(most)
+    assert {number: one["recall"] for number, one in first.items()} == pytest.approx(most)
 
 
 def test_nothing_shown_has_no_precision_and_finds_nothing():
@@ -101,7 +115,9 @@ def test_properties_of_any_lists(lists, instances):
     assert judged | shares(right[-1], given, total) == judged
     for number, hits in zip(NUMBERS, right, strict=False):
         few = sum(min(number, len(each)) for each in lists)
-        assert judged["first"][str(number)] == shares(hits, few, total)
+        first = judged["first"][str(number)]
+        assert first == shares(hits, few, total, most=first["most"])
+        assert hits <= min(number, len(instances)) + 1 == round(first["most"] * total)
     # the bins hold every event once; those that are right are the ones counted
     bins = judged["reliability"]
     assert sum(row["events"] for row in bins) == given
@@ -172,14 +188,16 @@ def test_without_events_the_chapters_are_the_readers_list(judge, tmp_path):
     chapters, proposals = record["lists"].values()
     assert (chapters["precision"], proposals["precision"]) == (0.5, 0.4)  # (1, 10) is no chapter
     assert (chapters["repeats"], proposals["repeats"]) == (0, pytest.approx(1 / 3))
-    assert chapters["first"]["3"] == {"precision": 0.5, "recall": 0.5}
-    assert proposals["first"]["3"] == {"precision": 0.25, "recall": 0.25}
+    assert chapters["first"]["3"] == {"precision": 0.5, "recall": 0.5, "most": 1}
+    assert proposals["first"]["3"] == {"precision": 0.25, "recall": 0.25, "most": 1}
     assert (chapters["per_video"], chapters["videos_without"]) == (pytest.approx(4 / 3), 1)
     page = (tmp_path / "out.md").read_text()
     assert (
         "| proposals | 1.7 | 40.0 | 50.0 | 50.0 / 25.0 | 25.0 / 25.0 | 40.0 / 50.0 "
         "| 40.0 / 50.0 | 33.3 |" in page
     )
+    assert "the first 1, 3, 5 and 10 find 50.0, 100.0, 100.0 and 100.0 % at most." in page
+    assert "% of the pairs of 2 right and 2 wrong ones" in page.replace("**", "")
     assert "## The score of the chapters" in page
 
 
@@ -202,7 +220,8 @@ def test_events_come_first_and_chapters_are_made_of_them(judge, tmp_path):
     page = (tmp_path / "out.md").read_text()
     assert "off by **0.500**" in page
     assert "so few events would be off by 0.4" in page
-    assert "higher score than a wrong one in **50.0 %** of their pairs" in page
+    pairs = "**50.0 %** of the pairs of 2 right and 1 wrong ones"
+    assert f"higher score than a wrong one in {pairs}" in page
     assert "| 0.75 – 0.75 | 1 | 0.75 | 100.0 % |" in page
 
 

@@ -6,7 +6,7 @@ wrong.
 """
 
 import argparse
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -84,7 +84,8 @@ def judge_list(annotations: Sequence[Annotation], lists: Mapping[str, ArrayLike]
     Returns:
         What the record has of a list. `precision` is the share of the events that are right, None
         where there is none; `recall` is the share of the instances that are found. Both are also
-        given for the `first` 1, 3, 5 and 10 events of each video. `repeats` is the share of the
+        given for the `first` 1, 3, 5 and 10 events of each video, with the recall that is the
+        `most` so few can have (`most_found`). `repeats` is the share of the
         events of ranks 2 to 5 that repeat a better one, None where there is none.
         `calibration_error` is that of the score as the chance to be right, None where a score lies
         outside 0…1 or there is no event; the next is its mean if each score were that chance.
@@ -100,7 +101,8 @@ def judge_list(annotations: Sequence[Annotation], lists: Mapping[str, ArrayLike]
     scored = reliability.scored_proposals(annotations, lists)  # in the same order
     ends = np.cumsum([len(rows) for rows in ranked])
     right = np.split(scored.first[:, 0], ends[:-1])
-    instances = sum(map(len, truth.values()))
+    counts = [len(segments) for segments in truth.values()]
+    instances = sum(counts)
 
     def judge(number: int | None) -> dict[str, float | None]:
         chosen = np.concatenate([row[:number] for row in right])
@@ -114,7 +116,9 @@ def judge_list(annotations: Sequence[Annotation], lists: Mapping[str, ArrayLike]
         "per_video": len(scored.scores) / len(truth),
         "videos_without": sum(not len(rows) for rows in ranked),
         **judge(None),
-        "first": {str(number): judge(number) for number in NUMBERS},
+        "first": {
+            str(number): {**judge(number), "most": most_found(counts, number)} for number in NUMBERS
+        },
         "repeats": float(repeated.mean()) if len(repeated) else None,
         "calibration_error": reliability.calibration_error(scored, bins, lambda row: row.first[0]),
         "calibration_error_of_exact_scores": reliability.error_by_luck(scored, bins),
@@ -132,6 +136,14 @@ def judge_list(annotations: Sequence[Annotation], lists: Mapping[str, ArrayLike]
     }
 
 
+def most_found(instances: Sequence[int], number: int) -> float:
+    """Return the share of the instances that the first `number` events of each video can find.
+
+    An event finds one. `instances` are how many each video has, in all at least one.
+    """
+    return sum(min(count, number) for count in instances) / sum(instances)
+
+
 def repeats(events: Float64) -> NDArray[np.bool_]:
     """Return whether each of (K, 2) events, best first, repeats a better one.
 
@@ -141,6 +153,11 @@ def repeats(events: Float64) -> NDArray[np.bool_]:
     shared = np.minimum(ends[:, None], ends) - np.maximum(starts[:, None], starts)  # (K, K)
     shorter = np.minimum((ends - starts)[:, None], ends - starts)
     return np.asarray(np.tril(shared > _REPEATED * shorter, -1).any(axis=1))
+
+
+def _listed(words: Iterable[str]) -> str:
+    *most, last = words
+    return f"{', '.join(most)} and {last}"
 
 
 _BOTH = ("precision", "recall")
@@ -161,6 +178,7 @@ def reader_markdown(record: Mapping[str, Any]) -> str:
         pairs = [[percent(one[key]) for key in _BOTH] for one in (each, *each["first"].values())]
         cells = [*pairs[0], *map(" / ".join, pairs[1:]), percent(each["repeats"])]
         rows.append([title, f"{each['per_video']:.1f}", *cells])
+    most = [percent(one["most"]) for one in shown["first"].values()]
     lines = [
         f"# What a reader gets from {record['method']}",
         "",
@@ -170,7 +188,8 @@ def reader_markdown(record: Mapping[str, Any]) -> str:
         "an instance. Precision is the share of events that is right, recall the share of "
         "instances that is found, in percent: of all events, and (precision / recall) of the "
         "first few of each video. Repeats: the share of ranks 2 to 5 that overlaps a better event "
-        "by more than half of the shorter.",
+        "by more than half of the shorter. As an event finds one instance, the first "
+        f"{_listed(map(str, NUMBERS))} find {_listed(most)} % at most.",
         "",
         *markdown_table("l" + "r" * (len(titles) - 1), titles, rows),
         "",
@@ -192,7 +211,10 @@ def reader_markdown(record: Mapping[str, Any]) -> str:
         )
     if shown["ranking"] is not None:
         higher = f"a higher score than a wrong one in **{percent(shown['ranking'])} %**"
-        curve = "of their pairs (the area under the ROC curve; 50 %: by luck)"
+        listed = sum(row["events"] for row in shown["reliability"])
+        right = round(listed * shown["precision"])
+        pairs = f"of the pairs of {right} right and {listed - right} wrong ones"
+        curve = f"{pairs} (the area under the ROC curve; 50 %: by luck)"
         lines += ["", f"A right one has {higher} {curve}."]
     table = []
     for row in reversed(shown["reliability"]):

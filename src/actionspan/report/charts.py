@@ -8,7 +8,7 @@ from pathlib import Path
 from actionspan.errors import InputError
 from actionspan.evaluation.curves import AR_AGAINST_AN, PANELS, RECALL_AGAINST_TIOU, curves_of
 from actionspan.evaluation.misses import NAMES
-from actionspan.evaluation.summary import Record, percent, said_of, table_of
+from actionspan.evaluation.summary import Record, percent, said_of, said_of_papers, table_of
 from actionspan.files.storage import read_json, read_tsv
 from actionspan.report.content import Chart, Series, Table
 
@@ -165,7 +165,7 @@ def summary_tables(records: Sequence[Record]) -> list[Table]:
         "All in percent. AR@N: the share of instances that the first N proposals find, mean over "
     )
     note += "tIoU 0.5 to 0.95. AUC: the area under AR over N. Intervals are over videos."
-    note += said_of(records)
+    note = f"{note}{said_of(records)} {said_of_papers(records)}".rstrip()
     return [Table(title="All methods", columns=columns, rows=rows, note=note)]
 
 
@@ -176,10 +176,12 @@ def reader_tables(paths: Iterable[Path]) -> list[Table]:
         InputError: A file, `evaluation/reader/{method}.json`, is missing or has another format.
     """
     rows = []
+    most = ""
     for path in paths:
         record = read_json(path)
         try:
             for name, each in record["lists"].items():
+                most = percent(each["first"]["5"]["most"])
                 judged = [each, each["first"]["1"], each["first"]["5"]]
                 shares = [one[key] for one in judged for key in ("precision", "recall")]
                 cells = [*map(percent, shares), percent(each["repeats"])]
@@ -198,6 +200,7 @@ def reader_tables(paths: Iterable[Path]) -> list[Table]:
             columns=[*columns, "repeats"],
             rows=rows,
             note="In percent, at tIoU 0.5; a video: events listed on average; repeats: ranks 2 to "
-            "5 that overlap a better event",
+            "5 that overlap a better event. An event finds one instance: the first 5 of each video "
+            f"find {most} % at most",
         )
     ]
