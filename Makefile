@@ -26,9 +26,9 @@ demo: $(VENV)/ready
 	@echo "A line as each stage begins; all else is in .snakemake/log/ and results/logs/"
 	@$(BIN)/actionspan run --cores $(CORES) --quiet rules progress host
 	@echo
+	@sed '/^##/,$$d' results/evaluation/reader/span.md
 	@cat results/evaluation/summary.md
 	@echo
-	@sed '/^##/,$$d' results/evaluation/reader/span.md
 	@echo "Page:       results/report/index.html, in any browser"
 	@echo "Events:     results/proposals/span/events.csv (to read), chapters/ (for any player)"
 	@echo "Proposals:  results/proposals/span/proposals.csv (and .json)"
