@@ -62,6 +62,8 @@ our_negative | equation 1 gives the ring C < 0 | section IV | 0 | C | our runs, 
 _MARGIN = 10.0
 """Percent by which n·t1 may change with n and count as constant."""
 
+_TOO_FEW = "Runs on {} numbers of ranks above 1 are needed, each repeated: scaling.ranks: [{}]."
+
 Logarithms = dict[tuple[str, int], Float64]
 """By exchange and ranks, 100·log of the seconds of each repeat: differences are percents."""
 
@@ -141,9 +143,10 @@ def measured_evidence(runs: Sequence[Run]) -> dict[str, Estimate | float | str]:
     both = sorted(n for name, n in whole if name == "ring" and n > 1 and ("ps", n) in whole)
     most, fewest = max(both, default=0), min(both[:-1], default=0)
     lead = {("ps", most): 1, ("ring", most): -1}
+    more = _sum(whole, {**lead, ("ps", fewest): -1, ("ring", fewest): 1})
     return {
         "our_seconds": _sum(whole, lead),
-        "our_lead": _sum(whole, {**lead, ("ps", fewest): -1, ("ring", fewest): 1}),
+        "our_lead": _TOO_FEW.format("two", "1, 2, 4") if len(both) == 1 else more,
         "our_t2": _sum(sent, lead),
         "our_t1": alike(_MARGIN, _sum(work, {("ring", most): 1, ("none", 1): -1})),
         "our_negative": _negative([run for run in runs if run.exchange == "ring"]),
@@ -177,7 +180,7 @@ def _negative(runs: Sequence[Run]) -> Estimate | str:
     fit = timing_model.least_squares(timing_model.model_columns("ps", ranks), seconds)
     ends = fit.estimate.interval([0, -1, 0]) if fit.estimate and fit.degrees else None
     if ends is None:
-        return "Runs on three numbers of ranks, and one more, are needed to fit equation 1."
+        return _TOO_FEW.format("three", "1, 2, 3, 4")
     return Estimate(value=-float(fit.coefficients[1]), low=ends[0], high=ends[1])
 
 

@@ -135,6 +135,20 @@ def test_our_runs_are_judged_by_welchs_interval():
     assert "three numbers of ranks" in ours["our_negative"].why
 
 
+def test_what_the_default_ranks_cannot_show_names_the_ranks_that_can():
+    """`scaling.ranks` is [1, 2]: no order over ranks, and no fit of three numbers."""
+    ours = found([*timed("ring", 2, 50), *timed("ps", 2, 51), *timed("none", 1, 90)])
+    for key, ranks in (("our_lead", [1, 2, 4]), ("our_negative", [1, 2, 3, 4])):
+        assert ours[key].verdict == UNKNOWN
+        assert f"scaling.ranks: {ranks}" in ours[key].why
+        with_them = [
+            run
+            for n in ranks[1:]
+            for run in [*timed("ring", n, 50 / n + n**0.5), *timed("ps", n, 60 / n + n)]
+        ]
+        assert not np.isnan(found(with_them)[key].low)
+
+
 def test_one_run_of_each_tells_nothing():
     one = found(timed("ring", 2, 5, (1,)) + timed("ps", 2, 6, (1,)))["our_seconds"]
     assert (one.verdict, one.why) == (UNKNOWN, "One run of each says nothing about the next.")
