@@ -94,7 +94,7 @@ docs: $(VENV)/ready
 
 # The environment; a changed lock replaces it. uv comes from PyPI, like everything else.
 $(VENV)/ready: envs/requirements.txt envs/install.py pyproject.toml
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.11")'
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 to 3.13 is needed: make PYTHON=python3.13")'
 	@$(PYTHON) -c 'import ensurepip' 2>/dev/null || { echo "Python lacks venv: apt install python3-venv" >&2; exit 1; }
 	$(PYTHON) -m venv --clear $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv==$(UV_VERSION)

@@ -1,6 +1,7 @@
 """Table I and the verdicts of paper 003: exact means, intervals by hand, every verdict."""
 
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -169,6 +170,12 @@ def findings(logs=(), scores=()):
         (one.claim.text, one.claim.measure): one
         for one in judge_claims(read_run_logs(logs), read_run_scores(scores), SETTINGS)
     }
+
+
+def test_the_docs_count_the_verdicts():
+    page = Path(__file__).parents[3] / "docs" / "benchmarks.md"
+    rows = judge_claims({}, {}, SETTINGS)
+    assert f"`papers/aavg/claims.md` has {len(rows)} verdicts" in page.read_text()
 
 
 def level(right, clips=40):
