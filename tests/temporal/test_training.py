@@ -28,6 +28,7 @@ from actionspan.temporal.samples import read_samples
 from actionspan.temporal.settings import MODELS, TemporalSettings
 from actionspan.temporal.training import train
 from actionspan.training.fit import CHECKPOINT, bits_of
+from temporal.conftest import write_toy_sequences
 from tiers import first_tier
 
 SMALL = TemporalSettings(hidden=16, epochs=5, batch_size=3, dropout=0.2, output_scale=1.0)
@@ -415,6 +416,38 @@ def test_each_length_of_a_batch_does_not_cost_memory_for_ever(toy, tmp_path):
     environment = {name: value for name, value in os.environ.items() if "ONEDNN" not in name}
     done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
     assert int(done.stdout.splitlines()[-1]) < 240  # MiB; 500 where all kernels are kept
+
+
+EPOCHS = """
+import sys
+from pathlib import Path
+from actionspan.running.memory import keep_freed_memory, resident_bytes
+from actionspan.temporal import training
+from actionspan.temporal.settings import TemporalSettings
+
+keep_freed_memory()  # as the command does
+features, annotations, out = map(Path, sys.argv[1:])
+plain = training.train_epoch
+
+def noted(*words):
+    losses = plain(*words)
+    print(resident_bytes(), flush=True)
+    return losses
+
+training.train_epoch = noted
+training.train(features, annotations, "span", TemporalSettings(epochs=10), out)
+"""
+
+
+@pytest.mark.full
+def test_epochs_of_span_hold_no_more_than_the_first(tmp_path):
+    toy = write_toy_sequences(tmp_path, training=60, channels=128, window=100, longest=300)
+    command = [sys.executable, "-c", EPOCHS, toy.features, toy.annotations, tmp_path / "out"]
+    environment = {name: value for name, value in os.environ.items() if "ONEDNN" not in name}
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+    held = [int(line) for line in done.stdout.splitlines()]
+    assert len(held) == 10
+    assert held[-1] < 1.1 * held[0]  # 1.18 where 32 kernels are kept
 
 
 def test_a_loss_that_is_no_number_is_one_line(toy, tmp_path):

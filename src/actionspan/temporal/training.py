@@ -30,7 +30,7 @@ from actionspan.training import fit as engine
 from actionspan.training.fit import CHECKPOINT, Row, Run, Stopwatch, fit
 
 _PARTS = ("loss", "start", "action", "end")  # of a `BoundaryLoss`, in the log
-_KERNELS = "32"  # oneDNN keeps a convolution for each length of input, of megabytes: usually 1024
+_KERNELS = 32  # oneDNN keeps a convolution for each length of input, of megabytes: usually 1024
 _LOSSES = tuple(f"{subset}_{part}" for subset in ("training", "validation") for part in _PARTS)
 LOG_COLUMNS = ("epoch", "learning_rate", *_LOSSES, "seconds")
 
@@ -186,7 +186,10 @@ def train(
             average_after=settings.epochs - settings.average_epochs,
         )
 
-    os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", _KERNELS)  # read at the first use
+    # read at the first use; batches of a cross-fitted network differ in length, so it uses none of
+    # them again, and those kept would lie between what is freed: memory would grow with each epoch
+    kernels = 0 if kind.cross_fitted else _KERNELS
+    os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", str(kernels))
     with deterministic(threads):
         # prepare: data, network, ranks, checkpoint
         resumed = checkpoint if continued else None
