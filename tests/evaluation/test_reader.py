@@ -196,7 +196,7 @@ def test_without_events_the_chapters_are_the_readers_list(judge, tmp_path):
         "| proposals | 1.7 | 40.0 | 50.0 | 50.0 / 25.0 | 25.0 / 25.0 | 40.0 / 50.0 "
         "| 40.0 / 50.0 | 33.3 |" in page
     )
-    assert "the first 1, 3, 5 and 10 find 50.0, 100.0, 100.0 and 100.0 % at most." in page
+    assert "the first 1 / 3 / 5 / 10 find 50.0 / 100.0 / 100.0 / 100.0 % at most." in page
     assert "% of the pairs of 2 right and 2 wrong ones" in page.replace("**", "")
     assert "## The score of the chapters" in page
 

@@ -6,7 +6,7 @@ wrong.
 """
 
 import argparse
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -155,11 +155,6 @@ def repeats(events: Float64) -> NDArray[np.bool_]:
     return np.asarray(np.tril(shared > _REPEATED * shorter, -1).any(axis=1))
 
 
-def _listed(words: Iterable[str]) -> str:
-    *most, last = words
-    return f"{', '.join(most)} and {last}"
-
-
 _BOTH = ("precision", "recall")
 _LISTS = {
     "events": "events: distinct events, down to a bar (`events.json`).",
@@ -178,7 +173,7 @@ def reader_markdown(record: Mapping[str, Any]) -> str:
         pairs = [[percent(one[key]) for key in _BOTH] for one in (each, *each["first"].values())]
         cells = [*pairs[0], *map(" / ".join, pairs[1:]), percent(each["repeats"])]
         rows.append([title, f"{each['per_video']:.1f}", *cells])
-    most = [percent(one["most"]) for one in shown["first"].values()]
+    most = " / ".join(percent(one["most"]) for one in shown["first"].values())
     lines = [
         f"# What a reader gets from {record['method']}",
         "",
@@ -189,7 +184,7 @@ def reader_markdown(record: Mapping[str, Any]) -> str:
         "instances that is found, in percent: of all events, and (precision / recall) of the "
         "first few of each video. Repeats: the share of ranks 2 to 5 that overlaps a better event "
         "by more than half of the shorter. As an event finds one instance, the first "
-        f"{_listed(map(str, NUMBERS))} find {_listed(most)} % at most.",
+        f"{' / '.join(map(str, NUMBERS))} find {most} % at most.",
         "",
         *markdown_table("l" + "r" * (len(titles) - 1), titles, rows),
         "",
@@ -213,8 +208,8 @@ def reader_markdown(record: Mapping[str, Any]) -> str:
         higher = f"a higher score than a wrong one in **{percent(shown['ranking'])} %**"
         listed = sum(row["events"] for row in shown["reliability"])
         right = round(listed * shown["precision"])
-        pairs = f"of the pairs of {right} right and {listed - right} wrong ones"
-        curve = f"{pairs} (the area under the ROC curve; 50 %: by luck)"
+        those = f"of the pairs of {right} right and {listed - right} wrong ones"
+        curve = f"{those} (the area under the ROC curve; 50 %: by luck)"
         lines += ["", f"A right one has {higher} {curve}."]
     table = []
     for row in reversed(shown["reliability"]):
