@@ -34,7 +34,7 @@ _OTHERS = (_EBML, _ASF[:4], _MXF[:4], b"RIFF", b"FLV", b"OggS", b"G")  # beginni
 # a header by Apple's old compression, and the size that FFmpeg makes room for and fills
 _PACKED, _PACKED_BYTES = re.compile(rb"dcomzlib.{4}cmvd(.{4})", re.DOTALL), 20
 _UNPACKED = 64 << 20  # bytes; of days of video
-_BLOCK = 1 << 24  # bytes looked through at once
+_BLOCK = 1 << 20  # bytes looked through at once
 _MP4_BOXES = frozenset(
     (b"ftyp", b"moov", b"mdat", b"free", b"skip", b"wide", b"pnot", b"moof", b"sidx", b"styp")
     + (b"uuid", b"mfra", b"meta", b"pdin", b"emsg", b"prft", b"ssix")

@@ -157,7 +157,7 @@ def _read_timeline(path: Path, limits: LimitSettings, *_: int) -> Timeline:
     return Timeline(
         seconds=seconds,
         rate=rate,
-        step=float(np.median(np.diff(seconds))) if frames > 1 else 1 / rate,
+        step=float(np.sort(np.diff(seconds))[(frames - 1) // 2]) if frames > 1 else 1 / rate,
         origin=float(ordered[0] * tick) if stamped else float("nan"),
         headless=headless,
         continuous=seekable and trimmed == 0 and headless == 0,

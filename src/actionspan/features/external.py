@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from actionspan.arrays import Float32, Float64
 from actionspan.dataset.sharding import other_names
 from actionspan.dataset.tables import Video, read_videos
-from actionspan.dataset.video_facts import seconds_of
 from actionspan.errors import InputError, naming, printable
 from actionspan.features.settings import ExternalSettings
 from actionspan.files.hdf5 import open_h5
@@ -65,6 +64,8 @@ def row_times(rows: int, video: Video, settings: ExternalSettings) -> Float64:
             "stride is in frames, and the annotations give this video no frame rate; give "
             "dataset.video_info, or stride 0"
         )
+    from actionspan.dataset.video_facts import seconds_of  # --help does not wait for PyAV
+
     times = seconds_of(settings.offset + settings.stride * np.arange(rows), video)
     if times[-1] > video.duration_seconds + settings.stride / video.fps:
         raise InputError(
