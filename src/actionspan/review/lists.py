@@ -15,7 +15,7 @@ class Listed(NamedTuple):
     """What was listed of a video."""
 
     events: Sequence[Row] = ()
-    gone: Sequence[Row] = ()  # listed once, and like none of the events
+    gone: Sequence[Row] = ()  # listed once; no event of now is like them
     before: int | None = None  # events that the list before had; None: it is the first
 
 
