@@ -52,6 +52,15 @@ def answers(path):
     return {"vectors": torch.from_numpy(Encoder(NETWORK, path, settings, 3)(picture.astype("u1")))}
 
 
+def test_a_variance_below_0_is_one_line(tmp_path):
+    """Its root is no number; found by the campaign of models."""
+    sound = content()
+    sound["state_dict"]["bn2.running_var"][3] = -1.0
+    torch.save(sound, tmp_path / "model.pt")
+    with pytest.raises(InputError, match=r"bn2\.running_var has a variance below 0"):
+        carried(tmp_path / "model.pt")
+
+
 def check(make, path, sound, changes):
     torch.save(sound, path)
     wanted = make(path)

@@ -118,6 +118,7 @@ def test_events_that_overlap_are_learned_from(footage, tmp_path):
     totals = []
     for label in ("", "jump"):  # without a second event inside each, and with it
         folder = tmp_path / f"with {label}"
+        folder.mkdir()
         corrections = Corrections(folder / "kept", paths, folder / "corrections.csv")
         for name in names:
             events = [(one.start, one.end, "wave") for one in footage[1][name]]

@@ -158,7 +158,8 @@ def fill(network: nn.Module, state: State, origin: str) -> None:
     Batch norms saved as (1, C), as the first PyTorch BN-Inception files have them, are accepted.
 
     Raises:
-        InputError: A parameter is missing, unknown, has another shape or type, or is not finite.
+        InputError: A parameter is missing, unknown, has another shape or type, is not finite, or is
+            a variance below 0.
     """
     # The names.
     expected = network.state_dict()
@@ -180,6 +181,8 @@ def fill(network: nn.Module, state: State, origin: str) -> None:
         if value.shape != shape:
             shapes = f"{tuple(value.shape)}, the network's {tuple(shape)}"
             raise InputError(f"{origin}: {name} has shape {shapes}")
+        if name.endswith("running_var") and value.min() < 0:
+            raise InputError(f"{origin}: {name} has a variance below 0")
         fitted[name] = value.float()
     # On `meta` there is no memory to copy into: the tensors take the place of the network's.
     on_meta = any(each.is_meta for each in expected.values())
