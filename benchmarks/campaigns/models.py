@@ -97,7 +97,10 @@ def judged(ended: Ended, file: str, folder: Path) -> Result:
             return wrong("the line does not name the file", line)
         if len(line) > LONGEST:
             return wrong("a long line", line[:LONGEST])
-        if "memory" in line:
+        path = folder / file
+        # a file may be as large as it says, and larger than the memory of a case
+        own = path.is_file() and f" {path.stat().st_size} bytes" in line
+        if "memory" in line and not own:
             return wrong("more memory than it says", line)
         return Result("refused in a line")
     return Result("works")
