@@ -167,7 +167,7 @@ def test_numbers_that_are_not_finite_are_the_fault_of_the_model(tmp_path):
         pictures.write(np.full((64, 96, 3), 10 * level, np.uint8))
     pictures.release()
     encoder = load_state("efficientnet_lite0", None, "_fc")
-    encoder["_bn1.running_var"] = torch.full_like(encoder["_bn1.running_var"], -1.0)  # its root
+    encoder["_bn1.weight"] = torch.full_like(encoder["_bn1.weight"], 3e38)  # its products
     path = changed(tmp_path / "m.pt", "settings", "encoders", "runtime", value="eager")
     write_torch(path, read_torch(path) | {"weights": {"rgb": encoder}})
     with pytest.raises(InputError, match=r"m\.pt: .*(not finite|infinity)"):

@@ -36,7 +36,8 @@ def browse(work, chromium):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         port = taken.getsockname()[1]
-        server = uvicorn.Server(uvicorn.Config(make_app(work, "x", port), log_level="error"))
+        app = make_app(work, "x", port, "once")
+        server = uvicorn.Server(uvicorn.Config(app, log_level="error"))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [taken]})
         thread.start()
         while not server.started:
