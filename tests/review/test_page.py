@@ -25,6 +25,7 @@ def work(rounds):
     work = start()
     work._look()
     events |= {"a": [A], "b": [A]}
+    work._seen.clear()  # as if the files had changed
     work._look()
     work._doing = ""
     return work
