@@ -9,6 +9,7 @@ import sys
 import warnings
 import zipfile
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -80,7 +81,8 @@ class Models:
         leaf = random.choice(leaves)
         change(leaf, random, self._secret)
         if given is not None and leaf.holder is not content:
-            content["settings"] = json.dumps(given)
+            with suppress(ValueError):  # a leaf holds what it is in: no file can
+                content["settings"] = json.dumps(given)
 
 
 def judged(ended: Ended, file: str, folder: Path) -> Result:
