@@ -95,7 +95,6 @@ rule all:
         "results/dataset/rejected.tsv",
         "results/dataset/losses.tsv",
         expand("results/proposals/{model}/proposals.csv", model=plan.outcomes.models),
-        expand("results/evaluation/detections/{model}.md", model=plan.outcomes.models),
         expand("results/evaluation/reader/{model}.md", model=plan.outcomes.models),
         plan.outcomes.bundles,
         plan.outcomes.chapters,

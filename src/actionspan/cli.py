@@ -22,6 +22,8 @@ from actionspan.files.inputs import inputs_kept
 from actionspan.plan.steps import GROUPS, OURS, commands, file_of, steps_of, summary_of
 from actionspan.running.launcher import let_root_speak
 
+THEN = "--then"
+
 
 class Parser(argparse.ArgumentParser):
     """A parser that reports an error from one rank only: all have the same flags."""
@@ -39,12 +41,25 @@ class Parser(argparse.ArgumentParser):
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit status: 0 done, 2 bad input, 130 interrupted."""
+    """Run a command, or several with `--then` between them, in one process.
+
+    Returns:
+        The exit status of the last that ran: 0 done, 2 bad input, 130 interrupted.
+    """
     words = list(sys.argv[1:] if arguments is None else arguments)
     if arguments is None and hasattr(os, "fork"):  # Windows has no jobs and no ranks
         from actionspan.running.supervisor import supervise
 
         supervise(words)
+    while THEN in words:  # what one has imported, the next has: seconds for torch alone
+        end = words.index(THEN)
+        if status := _main(words[:end]):
+            return status
+        words = words[end + 1 :]
+    return _main(words)
+
+
+def _main(words: list[str]) -> int:
     completed = os.environ.get("COMP_LINE") if "_ARGCOMPLETE" in os.environ else None
     if completed is not None:
         words = shlex.split(completed[: completed.rfind(" ") + 1])[1:]  # without the unfinished one

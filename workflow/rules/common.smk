@@ -76,9 +76,9 @@ os.environ.update(
 )
 
 
-def step(words):
-    """Return the source files of a step; they are no results, wherever these lie."""
-    return files.local(step_files(words))
+def step(*words):
+    """Return the source files of steps; they are no results, wherever these lie."""
+    return files.local(sorted({file for each in words for file in step_files(each)}))
 
 
 def decoding_mb(wildcards, threads):

@@ -31,15 +31,28 @@ rule evaluation_baseline:
 
 
 rule evaluation_evaluate:
+    # What a method's proposals, its reader's list and its labels are worth, and what it misses.
     input:
         proposals="results/proposals/{method}/proposals.json",
+        events=plan.outcomes.events,
         annotations=of_fold("results/dataset/annotations.json"),
         videos="results/dataset/videos.tsv",
         subset=plan.folds.scored,
-        code=step("evaluation evaluate"),
+        code=step("evaluation evaluate", "evaluation reader", "evaluation misses"),
     output:
         record="results/evaluation/{method}.json",
         videos="results/evaluation/videos/{method}.tsv",
+        reader="results/evaluation/reader/{method}.json",
+        reader_markdown="results/evaluation/reader/{method}.md",
+        misses="results/evaluation/misses/{method}.tsv",
+        instances="results/evaluation/misses/{method}.instances.tsv",
+        misses_markdown="results/evaluation/misses/{method}.md",
+        misses_figure=report(
+            "results/evaluation/misses/{method}.svg",
+            caption="../report/misses.rst",
+            category="Analysis",
+            labels={"figure": "misses", "method": "{method}"},
+        ),
     log:
         "results/logs/evaluation_evaluate/{method}.log",
     benchmark:
@@ -49,17 +62,27 @@ rule evaluation_evaluate:
     conda:
         "../../envs/environment.yaml"
     resources:
-        runtime=minutes(20, "scoring"),
+        runtime=minutes(40, "scoring"),
     params:
-        settings=flags(config["evaluation"]["protocol"]),
-        method=lambda wildcards: wildcards.method.removesuffix("-folds"),
+        protocol=flags(config["evaluation"]["protocol"]),
+        name=lambda wildcards: wildcards.method.removesuffix("-folds"),
         subset=plan.folds.subset,
         folds=plan.folds.pooled_flag,
+        chapters=flags(config["proposals"]["chapters"]),
     shell:
         "python -m actionspan evaluation evaluate --proposals {input.proposals}"
-        " --annotations {input.annotations} --videos {input.videos} --method {params.method}"
-        " --subset {params.subset} {params.folds} {params.settings}"
-        " --out {output.record} --out-videos {output.videos} > {log} 2>&1"
+        " --annotations {input.annotations} --videos {input.videos} --method {params.name}"
+        " --subset {params.subset} {params.folds} {params.protocol}"
+        " --out {output.record} --out-videos {output.videos}"
+        " --then evaluation reader --proposals {input.proposals}"
+        " --events {input.events} --annotations {input.annotations}"
+        " --method {wildcards.method} --subset {params.subset} {params.chapters}"
+        " --out-json {output.reader} --out-markdown {output.reader_markdown}"
+        " --then evaluation misses --proposals {input.proposals}"
+        " --annotations {input.annotations} --subset {params.subset}"
+        " --method {wildcards.method} --out-table {output.misses}"
+        " --out-instances {output.instances} --out-markdown {output.misses_markdown}"
+        " --out-figure {output.misses_figure} > {log} 2>&1"
 
 
 rule evaluation_detections:
@@ -85,33 +108,6 @@ rule evaluation_detections:
         "python -m actionspan evaluation detections --detections {input.detections}"
         " --proposals {input.proposals} --annotations {input.annotations}"
         " --method {wildcards.method} --subset {params.subset}"
-        " --out-json {output.json} --out-markdown {output.markdown} > {log} 2>&1"
-
-
-rule evaluation_reader:
-    input:
-        proposals="results/proposals/{method}/proposals.json",
-        events=plan.outcomes.events,
-        annotations=of_fold("results/dataset/annotations.json"),
-        code=step("evaluation reader"),
-    output:
-        json="results/evaluation/reader/{method}.json",
-        markdown="results/evaluation/reader/{method}.md",
-    log:
-        "results/logs/evaluation_reader/{method}.log",
-    group:
-        "scoring"
-    conda:
-        "../../envs/environment.yaml"
-    resources:
-        runtime=minutes(10, "scoring"),
-    params:
-        subset=plan.folds.subset,
-        settings=flags(config["proposals"]["chapters"]),
-    shell:
-        "python -m actionspan evaluation reader --proposals {input.proposals}"
-        " --events {input.events} --annotations {input.annotations}"
-        " --method {wildcards.method} --subset {params.subset} {params.settings}"
         " --out-json {output.json} --out-markdown {output.markdown} > {log} 2>&1"
 
 
@@ -219,39 +215,6 @@ rule evaluation_timeline:
 
 
 # A closer look at each method: what it misses and why, and what its scores mean.
-
-
-rule evaluation_misses:
-    input:
-        proposals="results/proposals/{method}/proposals.json",
-        annotations=of_fold("results/dataset/annotations.json"),
-        code=step("evaluation misses"),
-    output:
-        table="results/evaluation/misses/{method}.tsv",
-        instances="results/evaluation/misses/{method}.instances.tsv",
-        markdown="results/evaluation/misses/{method}.md",
-        figure=report(
-            "results/evaluation/misses/{method}.svg",
-            caption="../report/misses.rst",
-            category="Analysis",
-            labels={"figure": "misses", "method": "{method}"},
-        ),
-    log:
-        "results/logs/evaluation_misses/{method}.log",
-    group:
-        "scoring"
-    conda:
-        "../../envs/environment.yaml"
-    resources:
-        runtime=minutes(10, "scoring"),
-    params:
-        subset=plan.folds.subset,
-    shell:
-        "python -m actionspan evaluation misses --proposals {input.proposals}"
-        " --annotations {input.annotations} --subset {params.subset}"
-        " --method {wildcards.method} --out-table {output.table}"
-        " --out-instances {output.instances} --out-markdown {output.markdown}"
-        " --out-figure {output.figure} > {log} 2>&1"
 
 
 rule evaluation_reliability:

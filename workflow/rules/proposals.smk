@@ -1,54 +1,6 @@
 # Probabilities → candidates (PGM) → their evaluation (PEM) → Soft-NMS → proposals, labels, detections.
-
-
-rule proposals_candidates:
-    input:
-        probabilities=f"results/temporal/{{model}}/{plan.ranks.run}/probabilities.h5",
-        code=step("proposals candidates"),
-    output:
-        "results/proposals/{model}/candidates.h5",
-    log:
-        "results/logs/proposals_candidates/{model}.log",
-    group:
-        "scoring"
-    conda:
-        "../../envs/environment.yaml"
-    resources:
-        runtime=minutes(30, "scoring"),
-    params:
-        settings=flags(config["proposals"]["candidates"]),
-    shell:
-        "python -m actionspan proposals candidates --probabilities {input.probabilities}"
-        " {params.settings} --out {output} > {log} 2>&1"
-
-
-rule proposals_train:
-    input:
-        candidates="results/proposals/{model}/candidates.h5",
-        annotations=of_fold("results/dataset/annotations.json"),
-        code=step("proposals train"),
-    output:
-        evaluator="results/proposals/{model}/pem.pt",
-        log="results/proposals/{model}/pem.tsv",
-    log:
-        "results/logs/proposals_train/{model}.log",
-    benchmark:
-        "results/benchmarks/proposals_train/{model}.tsv"
-    group:
-        "scoring"
-    conda:
-        "../../envs/environment.yaml"
-    resources:
-        runtime=minutes(120, "scoring"),
-    params:
-        settings=lambda wildcards: seeded_flags(
-            config["proposals"]["evaluator"], wildcards.model
-        ),
-    shell:
-        "python -m actionspan proposals train --candidates {input.candidates}"
-        " --annotations {input.annotations} {params.settings}"
-        " --out {output.evaluator} --out-log {output.log} > {log} 2>&1"
-
+#
+# All of a model is made in one process: to start another takes longer than most of its steps.
 
 rule proposals_losses:
     input:
@@ -101,14 +53,30 @@ rule proposals_classifier:
 
 rule proposals_generate:
     input:
-        candidates="results/proposals/{model}/candidates.h5",
-        evaluator="results/proposals/{model}/pem.pt",
-        classifier=of_fold("results/proposals/classifier.pt"),
+        model=f"results/temporal/{{model}}/{plan.ranks.run}/model.pt",
+        network_features=plan.outcomes.network_features,
         features=of_fold("results/features/features.h5"),
-        code=step("proposals generate"),
+        annotations=of_fold("results/dataset/annotations.json"),
+        classifier=of_fold("results/proposals/classifier.pt"),
+        code=step(
+            "temporal predict",
+            "proposals candidates",
+            "proposals train",
+            "proposals generate",
+            "proposals detections",
+            "proposals chapters",
+            "proposals bundle",
+        ),
     output:
+        probabilities=f"results/temporal/{{model}}/{plan.ranks.run}/probabilities.h5",
+        candidates="results/proposals/{model}/candidates.h5",
+        scorer="results/proposals/{model}/pem.pt",
+        log="results/proposals/{model}/pem.tsv",
         json="results/proposals/{model}/proposals.json",
         csv="results/proposals/{model}/proposals.csv",
+        detections="results/proposals/{model}/detections.json",
+        chapters=plan.outcomes.chapters_of,
+        bundle=plan.outcomes.bundle,
     log:
         "results/logs/proposals_generate/{model}.log",
     benchmark:
@@ -120,59 +88,62 @@ rule proposals_generate:
     conda:
         "../../envs/environment.yaml"
     resources:
-        runtime=minutes(60, "scoring"),
+        mem_mb=4000,
+        runtime=minutes(300, "scoring"),
     params:
-        settings=flags(
+        candidates=flags(config["proposals"]["candidates"]),
+        training=lambda wildcards: seeded_flags(
+            config["proposals"]["evaluator"], wildcards.model
+        ),
+        ranking=flags(
             {**config["proposals"]["ranking"], **config["proposals"]["suppression"]}
         ),
+        detections=flags(config["proposals"]["detections"]),
+        rest=plan.outcomes.rest,
     shell:
-        "python -m actionspan proposals generate --candidates {input.candidates}"
-        " --evaluator {input.evaluator} --classifier {input.classifier}"
-        " --features {input.features} {params.settings}"
-        " --out-json {output.json} --out-csv {output.csv} > {log} 2>&1"
-
-
-# The models span and stream: a density of instances in place of candidates, PEM and Soft-NMS.
-
-
-rule proposals_density:
-    input:
-        probabilities=f"results/temporal/{{model}}/{plan.ranks.run}/probabilities.h5",
-        annotations=of_fold("results/dataset/annotations.json"),
-        code=step("proposals density"),
-    output:
-        "results/proposals/{model}/density.pt",
-    log:
-        "results/logs/proposals_density/{model}.log",
-    benchmark:
-        "results/benchmarks/proposals_density/{model}.tsv"
-    group:
-        "scoring"
-    conda:
-        "../../envs/environment.yaml"
-    resources:
-        mem_mb=4000,
-        runtime=minutes(120, "scoring"),
-    params:
-        settings=plan.outcomes.density_flags,
-    shell:
-        "python -m actionspan proposals density --probabilities {input.probabilities}"
-        " --annotations {input.annotations} {params.settings} --out {output} > {log} 2>&1"
+        "python -m actionspan temporal predict --model {input.model}"
+        " --features {input.network_features} --out {output.probabilities}"
+        " --then proposals candidates --probabilities {output.probabilities}"
+        " {params.candidates} --out {output.candidates}"
+        " --then proposals train --candidates {output.candidates}"
+        " --annotations {input.annotations} {params.training}"
+        " --out {output.scorer} --out-log {output.log}"
+        " --then proposals generate --candidates {output.candidates}"
+        " --evaluator {output.scorer} --classifier {input.classifier}"
+        " --features {input.features} {params.ranking}"
+        " --out-json {output.json} --out-csv {output.csv}"
+        " --then proposals detections --proposals {output.json} --features {input.features}"
+        " --classifier {input.classifier} {params.detections} --out {output.detections}"
+        " {params.rest} > {log} 2>&1"
 
 
 rule proposals_select:
+    # The models span and stream: a density of instances in place of candidates, PEM and Soft-NMS.
     input:
-        probabilities=f"results/temporal/{{model}}/{plan.ranks.run}/probabilities.h5",
-        density="results/proposals/{model}/density.pt",
-        classifier=of_fold("results/proposals/classifier.pt"),
+        model=f"results/temporal/{{model}}/{plan.ranks.run}/model.pt",
+        network_features=plan.outcomes.network_features,
         features=of_fold("results/features/features.h5"),
+        annotations=of_fold("results/dataset/annotations.json"),
+        classifier=of_fold("results/proposals/classifier.pt"),
         videos="results/dataset/videos.tsv",
-        code=step("proposals select"),
+        code=step(
+            "temporal predict",
+            "proposals density",
+            "proposals select",
+            "proposals detections",
+            "proposals chapters",
+            "proposals bundle",
+        ),
     output:
+        probabilities=f"results/temporal/{{model}}/{plan.ranks.run}/probabilities.h5",
+        scorer="results/proposals/{model}/density.pt",
         json="results/proposals/{model}/proposals.json",
         csv="results/proposals/{model}/proposals.csv",
         events="results/proposals/{model}/events.json",
         table="results/proposals/{model}/events.csv",
+        detections="results/proposals/{model}/detections.json",
+        chapters=plan.outcomes.chapters_of,
+        bundle=plan.outcomes.bundle,
     log:
         "results/logs/proposals_select/{model}.log",
     benchmark:
@@ -184,33 +155,41 @@ rule proposals_select:
     conda:
         "../../envs/environment.yaml"
     resources:
-        runtime=minutes(120, "scoring"),
+        mem_mb=4000,
+        runtime=minutes(300, "scoring"),
     params:
+        density=plan.outcomes.density_flags,
         settings=flags(
             {**config["proposals"]["selection"], **config["proposals"]["events"]}
         ),
+        detections=flags(config["proposals"]["detections"]),
+        rest=plan.outcomes.rest,
     shell:
-        "python -m actionspan proposals select --probabilities {input.probabilities}"
-        " --density {input.density} --classifier {input.classifier}"
+        "python -m actionspan temporal predict --model {input.model}"
+        " --features {input.network_features} --out {output.probabilities}"
+        " --then proposals density --probabilities {output.probabilities}"
+        " --annotations {input.annotations} {params.density} --out {output.scorer}"
+        " --then proposals select --probabilities {output.probabilities}"
+        " --density {output.scorer} --classifier {input.classifier}"
         " --features {input.features} {params.settings}"
         " --out-json {output.json} --out-csv {output.csv}"
         " --out-events-json {output.events} --out-events-csv {output.table}"
-        " --videos {input.videos} > {log} 2>&1"
+        " --videos {input.videos}"
+        " --then proposals detections --proposals {output.json} --features {input.features}"
+        " --classifier {input.classifier} {params.detections} --out {output.detections}"
+        " {params.rest} > {log} 2>&1"
 
 
 rule proposals_detections:
     input:
-        proposals="results/proposals/{method}/proposals.json",
+        proposals="results/proposals/{baseline}/proposals.json",
         features=of_fold("results/features/features.h5"),
         classifier=of_fold("results/proposals/classifier.pt"),
         code=step("proposals detections"),
     output:
-        "results/proposals/{method}/detections.json",
+        "results/proposals/{baseline}/detections.json",
     log:
-        "results/logs/proposals_detections/{method}.log",
-    wildcard_constraints:
-        # joined folds have no classifier: each fold has its own
-        method=seeded(METHODS) + plan.folds.one,
+        "results/logs/proposals_detections/{baseline}.log",
     group:
         "scoring"
     conda:
@@ -225,60 +204,27 @@ rule proposals_detections:
         " --out {output} > {log} 2>&1"
 
 
-rule proposals_chapters:
-    input:
-        proposals=plan.outcomes.listed,
-        missing=plan.dataset.missing_video,
-        code=step("proposals chapters"),
-    output:
-        expand(
-            "results/proposals/{{model}}/chapters/{video}.vtt",
-            video=plan.outcomes.chaptered,
-        ),
-    log:
-        (
-            "results/logs/proposals_chapters/{model}/{video}.log"
-            if plan.outcomes.chaptered == ["{video}"]
-            else "results/logs/proposals_chapters/{model}.log"
-        ),
-    group:
-        "scoring"
-    conda:
-        "../../envs/environment.yaml"
-    resources:
-        runtime=minutes(5, "scoring"),
-    params:
-        # a flag each: an id may begin with a hyphen
-        videos=[f"--videos={video}" for video in plan.outcomes.chaptered],
-        folder=subpath(output[0], parent=True),
-        settings=flags(config["proposals"]["chapters"]),
-    shell:
-        "python -m actionspan proposals chapters --proposals {input.proposals} {params.videos:q}"
-        " {params.settings} --out-folder {params.folder} > {log} 2>&1"
+if not plan.outcomes.chapters_of:  # of a set that nobody can browse: on demand
 
-
-rule proposals_bundle:
-    # A file with all that `actionspan propose` needs, so that a model can be passed on.
-    input:
-        features=plan.outcomes.network_features,
-        temporal=f"results/temporal/{{model}}/{plan.ranks.run}/model.pt",
-        scorer=plan.outcomes.scorer,
-        classifier=of_fold("results/proposals/classifier.pt"),
-        classified=of_fold("results/features/features.h5"),
-        code=step("proposals bundle"),
-    output:
-        "results/proposals/{model}/model.pt",
-    log:
-        "results/logs/proposals_bundle/{model}.log",
-    group:
-        "scoring"
-    conda:
-        "../../envs/environment.yaml"
-    resources:
-        runtime=minutes(5, "scoring"),
-    params:
-        scorer=plan.outcomes.bundle_flags,
-    shell:
-        "python -m actionspan proposals bundle --features {input.features} --temporal {input.temporal}"
-        " {params.scorer} {input.scorer} --classifier {input.classifier} --classifier-features {input.classified}"
-        " --out {output} > {log} 2>&1"
+    rule proposals_chapters:
+        input:
+            proposals=plan.outcomes.listed,
+            missing=plan.dataset.missing_video,
+            code=step("proposals chapters"),
+        output:
+            "results/proposals/{model}/chapters/{video}.vtt",
+        log:
+            "results/logs/proposals_chapters/{model}/{video}.log",
+        group:
+            "scoring"
+        conda:
+            "../../envs/environment.yaml"
+        resources:
+            runtime=minutes(5, "scoring"),
+        params:
+            folder=subpath(output[0], parent=True),
+            settings=flags(config["proposals"]["chapters"]),
+        shell:
+            "python -m actionspan proposals chapters --proposals {input.proposals}"
+            " --videos={wildcards.video:q} {params.settings}"
+            " --out-folder {params.folder} > {log} 2>&1"

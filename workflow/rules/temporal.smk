@@ -40,6 +40,7 @@ rule temporal_train:
 
 
 rule temporal_predict:
+    # Of further runs: what proposals are made of is predicted with them.
     input:
         model="results/temporal/{model}/{run}/model.pt",
         features=plan.outcomes.network_features,
@@ -48,12 +49,12 @@ rule temporal_predict:
         "results/temporal/{model}/{run}/probabilities.h5",
     log:
         "results/logs/temporal_predict/{model}/{run}.log",
-    group:
-        "scoring"
+    wildcard_constraints:
+        run=f"(?!{plan.ranks.run}/)({run_pattern()})",
     conda:
         "../../envs/environment.yaml"
     resources:
-        runtime=minutes(30, "scoring"),
+        runtime=minutes(30),
     shell:
         "python -m actionspan temporal predict --model {input.model} --features {input.features}"
         " --out {output} > {log} 2>&1"

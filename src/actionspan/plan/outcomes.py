@@ -6,6 +6,7 @@ that held it out. A fold's data set, features and annotations, is under `folds/2
 folder.
 """
 
+import shlex
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -130,12 +131,15 @@ class OutcomesPlan:
         self.methods = self.models + self.baselines  # in the order of the tables
         folders = [f"results/proposals/{model}" for model in self.models]
         # with external features a model cannot take videos
-        self.bundles = [] if features.external else [f"{folder}/model.pt" for folder in folders]
+        self.bundle = [] if features.external else ["results/proposals/{model}/model.pt"]
+        self.bundles = [path.format(model=model) for path in self.bundle for model in self.models]
         # the videos whose chapters one job makes: all, or in a large set one
         browsed = len(videos) <= BROWSED
         self.chaptered = videos if browsed else ["{video}"]
         chapters = [f"{folder}/chapters/{{}}.vtt" for folder in folders if browsed]
         self.chapters = [path.format(video) for path in chapters for video in videos]
+        inner = "results/proposals/{{model}}/chapters/{}.vtt"
+        self.chapters_of = [inner.format(video) for video in videos if browsed]
         # the model whose proposals pictures and the page show, and its events, if it has any
         self.shown: str = config["report"]["model"] or self.models[-1]
         events = f"results/proposals/{self.shown}/events.json"
@@ -154,11 +158,6 @@ class OutcomesPlan:
         name = SEQUENCES.get(_base(wildcards), "features")
         return of_fold(f"results/features/{name}.h5")(wildcards)
 
-    def scorer(self, wildcards: Any) -> str:
-        """Return what scores a model's candidates, or the segments of a lattice."""
-        name = "density" if _on_sequences(wildcards) else "pem"
-        return f"results/proposals/{wildcards.model}/{name}.pt"
-
     def density_flags(self, wildcards: Any) -> str:
         """Return a density's settings and its list's; that of stream sees soon after an end."""
         settings = self._config["proposals"]
@@ -167,15 +166,27 @@ class OutcomesPlan:
         ahead = settings["online"]["ahead"]
         return f"{kept} --ahead {ahead}" if _base(wildcards) == "stream" else kept
 
-    def bundle_flags(self, wildcards: Any) -> str:
-        """Return the settings that `actionspan propose` needs, and the flag of what scores."""
+    def rest(self, wildcards: Any, input: Any, output: Any) -> str:
+        """Return the steps after a model's proposals: its chapters, and the bundle for `propose`."""
+        settings, steps = self._config["proposals"], ""
         names, flag = ["candidates", "ranking", "suppression"], "evaluator"
         if _on_sequences(wildcards):
             names, flag = ["selection", "events"], "density"
         if _base(wildcards) == "stream":
             names = [*names, "online"]
-        kept = " ".join(flags(self._config["proposals"][name]) for name in names)
-        return f"{kept} --{flag}"
+        if self.chapters_of:
+            listed = output.events if _on_sequences(wildcards) else output.json
+            # a flag each: an id may begin with a hyphen
+            videos = shlex.join(f"--videos={video}" for video in self.chaptered)
+            steps = f"--then proposals chapters --proposals {listed} {videos}"
+            steps += f" {flags(settings['chapters'])} --out-folder {Path(listed).parent}/chapters"
+        if self.bundle:
+            kept = " ".join(flags(settings[name]) for name in names)
+            steps += f" --then proposals bundle --features {input.network_features}"
+            steps += f" --temporal {input.model} {kept} --{flag} {output.scorer}"
+            steps += f" --classifier {input.classifier} --classifier-features {input.features}"
+            steps += f" --out {output.bundle}"
+        return steps
 
     def listed(self, wildcards: Any) -> str:
         """Return the list for a reader: distinct events, where a model has them."""
