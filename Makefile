@@ -1,4 +1,5 @@
 # make demo   set everything up and run the complete pipeline on the embedded data set
+# make demo-all   the same with all models
 # make test   run the tests          make check   run the linters
 # make test-all   run those too that take long or need more: CONTRIBUTING.md
 # make campaign   hostile input and injected faults by the thousand: docs/reliability.md (hours);
@@ -19,23 +20,30 @@ VENV = .venv
 BIN = $(VENV)/bin
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: demo test test-all outside durations check campaign gpu model docs lock config clean \
+.PHONY: demo demo-all test test-all outside durations check campaign gpu model docs lock config clean \
     annotations videos features models inputs disk kills runs ranks
 
+# MTN by one rank, and by two ranks with each exchange: the training times that are fitted.
 demo: $(VENV)/ready
-	@echo "A line as each stage begins; all else is in .snakemake/log/ and results/logs/"
-	@$(BIN)/actionspan run --cores $(CORES) --quiet rules progress host
+	@echo "All that is printed less often is in .snakemake/log/ and results/logs/"
+	@$(BIN)/actionspan run all results/scaling/timing_model.json results/scaling/speedup.svg \
+	    --cores $(CORES) --quiet rules host --config scaling='{ranks: [2], repeats: 1}'
 	@echo
-	@sed '/^##/,$$d' results/evaluation/reader/span.md
-	@cat results/evaluation/summary.md
+	@echo "Found in videos that no model has seen, by the proposed list of each method:"
+	@cat results/evaluation/summary_found.md
 	@echo
-	@echo "Page:       results/report/index.html, in any browser"
-	@echo "Events:     results/proposals/span/events.csv (to read), chapters/ (for any player)"
-	@echo "Proposals:  results/proposals/span/proposals.csv (and .json)"
-	@echo "Figures:    results/evaluation/recall_curves.svg, results/evaluation/timelines/span/"
-	@echo "Your video: . $(BIN)/activate && actionspan propose VIDEO --model results/proposals/span"
-	@echo "While it plays: actionspan stream VIDEO --model results/proposals/stream --rate real"
-	@echo "All files:  results/README.md says what is where"
+	@echo "The page:  results/report/index.html, in any browser"
+	@echo "All files: results/README.md says what is where; AR@AN and AUC: results/evaluation/summary.md"
+	@echo "Next:"
+	@echo "  . $(BIN)/activate"
+	@echo "  actionspan propose VIDEO --model results/proposals/span   # your video, by this model"
+	@echo "  actionspan review FOLDER                                  # your videos: correct, and it learns"
+	@echo "  snakemake --cores $(CORES) results/evaluation/span.json           # any file again, by its name"
+
+# The other models of the papers and of the product, on the same videos
+demo-all: $(VENV)/ready
+	$(BIN)/actionspan run --cores $(CORES) --quiet rules host \
+	    --config temporal='{models: [origin, se, dense, mtn, stream, span]}'
 
 # With one process more than cores: tests that start ranks or jobs wait for them much of their time.
 PYTEST = $(BIN)/pytest -n $$(($(CORES) + 1)) --dist loadfile --no-loadscope-reorder

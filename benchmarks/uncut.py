@@ -115,8 +115,11 @@ def prepare(
 
 
 def prepare_demo(work: Path) -> list[Footage]:
-    """Do the same with the rendered videos of `make demo`."""
-    return make_features(work / "demo", {"dataset": {"videos": "demo"}})
+    """Do the same with rendered videos."""
+    return make_features(
+        work / "demo",
+        {"dataset": {"videos": "demo"}, "demo": {"videos": 60, "longest_seconds": 60}},
+    )
 
 
 def make_features(folder: Path, config: dict[str, Any]) -> list[Footage]:

@@ -72,7 +72,7 @@ def test_instances_are_in_order_apart_and_inside_the_video(planned):
 
 
 def test_both_subsets_hold_every_class_and_a_third_is_held_out(planned):
-    assert sum(plan.subset == "validation" for plan in planned) == 20
+    assert sum(plan.subset == "validation" for plan in planned) == 12
     for subset in ("training", "validation"):
         labels = {a.kind for plan in planned if plan.subset == subset for a in plan.actions}
         assert labels == set(LABELS)
@@ -101,7 +101,7 @@ def test_a_plan_does_not_depend_on_the_number_of_videos():
 
 
 def test_names_are_those_of_the_plans():
-    assert demo_video_names(60) == [plan.name for plan in plan_demo(DemoSettings())]
+    assert demo_video_names(36) == [plan.name for plan in plan_demo(DemoSettings())]
     assert demo_video_names(2) == ["demo_000.mp4", "demo_001.mp4"]
 
 

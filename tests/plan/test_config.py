@@ -673,5 +673,5 @@ def test_a_mistake_of_a_file_is_said_of_the_file_whatever_the_command_line_gives
     with pytest.raises(InputError, match=r"^my.yaml: evaluation.folds: '5' is not of type integer"):
         Plan(config, "my.yaml", given=given("evaluation={seeds: 2}"))
     both = merged(defaults(), given("evaluation={folds: 61}"))
-    with pytest.raises(InputError, match=r"^my.yaml \+ --config: evaluation.folds: 61 folds of 60"):
+    with pytest.raises(InputError, match=r"^my.yaml \+ --config: evaluation.folds: 61 folds of 36"):
         Plan(both, "my.yaml", given=given("evaluation={folds: 61}"))

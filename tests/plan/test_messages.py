@@ -12,6 +12,7 @@ from actionspan.plan.messages import print_briefly
 
 ASKED = {"verbose": False, "printshellcmds": False, "show_failed_logs": False}
 JOB = {"event": "job_info", "jobid": 3, "rule_name": "video_flow", "wildcards": {"a": "", "b": "7"}}
+JOB["log"] = ["results/logs/video_flow/7.log"]
 
 
 @pytest.fixture
@@ -73,7 +74,8 @@ def test_records_of_another_version_are_printed_as_they_are(printed):
 
 
 def stages(names) -> list[tuple[str, dict]]:
-    table = ("total 5", {"event": "run_info", "stats": {"total": len(names)}})
+    counts = {name: names.count(name) for name in names}
+    table = ("total 5", {"event": "run_info", "stats": {"total": len(names), **counts}})
     jobs = [
         ("", {**JOB, "jobid": number, "rule_name": name, "reason": "Forced execution"})
         for number, name in enumerate(names)
@@ -89,7 +91,8 @@ def test_a_quiet_run_prints_a_line_a_stage_and_every_error(printed):
     error = "MissingOutputException in rule x:"
     short = ["[2/5] dataset", "[4/5] video", error]
     assert printed(*records, quiet={rules, progress}) == short
-    assert printed(*records, quiet={rules}) == ["total 5", *short]
+    estimated = ["[2/5] dataset: about 20 s, all about 30 s", "[4/5] video: about 10 s", error]
+    assert printed(*records, quiet={rules}) == estimated
     assert printed(*records, quiet={rules, progress}, dryrun=True) == [error]
     assert printed(*records, quiet={Quietness.ALL}) == []
     assert len(printed(*records)) == 7

@@ -49,7 +49,9 @@ begin_run(main=workflow.is_main_process)
 start_this_python()
 if workflow.is_main_process and is_main:
     gc.disable()  # until jobs start: a sixth of the time to plan many, for a megabyte
-    print_briefly(logger, workflow.output_settings)
+    print_briefly(
+        logger, workflow.output_settings, workflow.resource_settings.cores or 1
+    )
     explain_mistakes(workflow.rules, config)
 fill_in(config)  # a workflow that takes this one as a module gives what it changes
 

@@ -114,11 +114,13 @@ rule evaluation_detections:
 rule evaluation_summary:
     input:
         evaluations=plan.folds.evaluations,
+        readers=plan.folds.readers,
         code=step("evaluation summary"),
     output:
         json="results/evaluation/{summary}.json",
         tsv="results/evaluation/{summary}.tsv",
         markdown="results/evaluation/{summary}.md",
+        found="results/evaluation/{summary}_found.md",
     log:
         "results/logs/evaluation_summary/{summary}.log",
     wildcard_constraints:
@@ -128,6 +130,7 @@ rule evaluation_summary:
         "../../envs/environment.yaml"
     shell:
         "python -m actionspan evaluation summary --evaluations {input.evaluations}"
+        " --readers {input.readers} --out-found {output.found}"
         " --out-json {output.json} --out-tsv {output.tsv} --out-markdown {output.markdown}"
         " > {log} 2>&1"
 

@@ -2,6 +2,7 @@
 #
 # All of a model is made in one process: to start another takes longer than most of its steps.
 
+
 rule proposals_losses:
     input:
         log="results/proposals/{model}/pem.tsv",
@@ -89,7 +90,7 @@ rule proposals_generate:
         "../../envs/environment.yaml"
     resources:
         mem_mb=4000,
-        runtime=minutes(300, "scoring"),
+        runtime=minutes(280, "scoring"),
     params:
         candidates=flags(config["proposals"]["candidates"]),
         training=lambda wildcards: seeded_flags(
@@ -156,7 +157,7 @@ rule proposals_select:
         "../../envs/environment.yaml"
     resources:
         mem_mb=4000,
-        runtime=minutes(300, "scoring"),
+        runtime=minutes(280, "scoring"),
     params:
         density=plan.outcomes.density_flags,
         settings=flags(

@@ -29,10 +29,10 @@ _DISTRACTORS = ("pan", "object", "object", "flicker", "light", "zoom")
 class DemoSettings(Checked):
     """The size and the seed of the embedded data set."""
 
-    videos: int = option(60, "how many videos", least=1, most=10_000)
+    videos: int = option(36, "how many videos", least=1, most=10_000)
     seed: int = option(1, "seed of everything random; the same seed gives the same files", least=0)
     shortest_seconds: float = option(20.0, "shortest video", least=5)
-    longest_seconds: float = option(60.0, "longest video", least=5)
+    longest_seconds: float = option(30.0, "longest video", least=5)
     validation_fraction: float = option(
         1 / 3, "part of the videos held out for validation", least=0, most=1
     )

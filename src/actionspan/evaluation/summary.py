@@ -22,6 +22,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--evaluations", type=Path, nargs="+", required=True, help="in the order of the table"
     )
+    parser.add_argument(
+        "--readers", type=Path, nargs="*", default=[], help="reader/METHOD.json, for --out-found"
+    )
+    parser.add_argument("--out-found", type=Path, help="how many events are found, in Markdown")
     parser.add_argument("--out-json", type=Path, required=True, help="{method: {AR@1: …, AUC: …}}")
     parser.add_argument("--out-tsv", type=Path, required=True, help="in percent")
     parser.add_argument("--out-markdown", type=Path, required=True, help="in percent")
@@ -33,6 +37,8 @@ def run(arguments: argparse.Namespace) -> None:
     write_json(arguments.out_json, summarize(records))
     write_tsv(arguments.out_tsv, *summary_rows(records))
     write_text(arguments.out_markdown, summary_markdown(records))
+    if arguments.out_found and arguments.readers:
+        write_text(arguments.out_found, found_markdown(arguments.readers))
 
 
 def read_records(paths: Sequence[Path]) -> list[Record]:
@@ -103,6 +109,30 @@ def _holds(value: Any, *shape: int) -> bool:
         return type(value) in (int, float) and abs(value) < 1e12  # NaN compares false
     right = isinstance(value, list) and len(value) == shape[0]
     return right and all(_holds(item, *shape[1:]) for item in value)
+
+
+def found_markdown(paths: Sequence[Path]) -> str:
+    """Return how many events each method's list finds, in plain numbers; `paths` of the reader's.
+
+    Raises:
+        InputError: A file is no record of `evaluation reader`.
+    """
+    rows = []
+    for path in paths:
+        record = read_json(path)
+        try:
+            events, videos = record["instances"], record["videos"]
+            # a method without a list of events has the best proposals that do not overlap
+            judged = record["lists"].get("events", record["lists"]["chapters"])
+            found = [judged["recall"], judged["first"]["1"]["recall"]]  # of the first in each video
+            right, first = (round(share * events) for share in found)
+            listed = round(judged["per_video"] * videos)
+            row = [record["method"], listed, f"{right} of {events}", f"{first} of {videos}"]
+        except (KeyError, TypeError, AttributeError):
+            raise InputError(f"{path}: not a record of `evaluation reader`") from None
+        rows.append(row)
+    titles = ["method", "events listed", "events found", "videos whose first event is right"]
+    return "\n".join([*markdown_table("lrrr", titles, rows), ""])
 
 
 def summarize(records: Sequence[Record]) -> dict[str, dict[str, Any]]:

@@ -4,14 +4,20 @@ Snakemake's log in `.snakemake/log/` has the rest.
 """
 
 import logging
+import re
+import threading
+import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from actionspan.plan.pace import Pace, about
 from actionspan.plan.steps import STAGES
 
 _WIDTH = 110
+_SILENT_SECONDS = 20.0  # a run by stages prints a line at least this often
+_OF = re.compile(r"^(.+: \d+/\d+ \w+) in ")  # as running.progress says
 _UNSAID = ("workflow_started", "job_started", "job_finished", "group_info")
 _NOISE = (
     *("Select jobs to execute", "Removing temporary", "Would remove temporary", "Group jobs:"),
@@ -19,19 +25,23 @@ _NOISE = (
 )
 
 
-def print_briefly(logger: logging.Logger, settings: Any) -> None:
+def print_briefly(logger: logging.Logger, settings: Any, cores: int = 1) -> None:
     """Make Snakemake print a line for each job, unless its `output_settings` ask for more.
 
-    With `--quiet rules` it is a line for each stage, and in a dry run none; the log keeps all.
+    With `--quiet rules` it is a line for each stage and, unless `progress` is quiet too, every 20
+    seconds one of what is done and the time left on so many `cores`; in a dry run none. The log
+    keeps all.
     """
     if settings.verbose or settings.printshellcmds or settings.show_failed_logs:
         return
     quiet = {each.name for each in settings.quiet or ()}
     by_stage = "RULES" in quiet and "ALL" not in quiet and not settings.dryrun
+    # Snakemake does not say which jobs are done where progress is quiet.
+    pace = Pace(cores) if by_stage and "PROGRESS" not in quiet else None
     for handler in list(logger.handlers):
         if handler.name == "DefaultStreamHandler":
             logger.removeHandler(handler)
-            logger.addHandler(_Brief(handler, by_stage=by_stage))
+            logger.addHandler(_Brief(handler, pace, by_stage=by_stage))
         elif handler.name == "DefaultLogFileHandler" and by_stage:
             for each in handler.filters:  # else jobs are missing in the log, too
                 if hasattr(each, "quiet"):
@@ -41,11 +51,13 @@ def print_briefly(logger: logging.Logger, settings: Any) -> None:
 class _Brief(logging.Handler):
     """Stands before the handler that would print twenty lines for each job."""
 
-    def __init__(self, printer: logging.Handler, *, by_stage: bool) -> None:
+    def __init__(self, printer: logging.Handler, pace: Pace | None, *, by_stage: bool) -> None:
         super().__init__()
-        self._printer, self._by_stage = printer, by_stage
+        self._printer, self._pace, self._by_stage = printer, pace, by_stage
+        self._printed = time.monotonic()
         self._stages: set[str] = set()
         self._started: dict[int, str] = {}
+        self._logs: dict[int, Path] = {}  # of the jobs at work
         self._total = 0
         self._interrupted = False
 
@@ -62,23 +74,33 @@ class _Brief(logging.Handler):
         if line is not None:  # with its event the printer would print all of it
             record = logging.makeLogRecord({**vars(record), "event": None, "msg": line})
         self._printer.emit(record)
+        self._printed = time.monotonic()
 
     def _line(self, text: str, said: dict[str, Any]) -> str | None:
         """Return what to print: an empty line for nothing, None for all that Snakemake says."""
         event = said.get("event")
         if event == "run_info":  # a dry run has its table twice
             again, self._total = self._total > 0, said["stats"]["total"]
-            return "" if again else None
+            if self._pace is not None and not again:
+                self._pace.plan(said["stats"])
+                threading.Thread(target=self._keep_telling, args=(self._pace,), daemon=True).start()
+            return "" if again or self._pace is not None else None
         if event == "job_info":
             name = " ".join([said["rule_name"], *filter(None, said["wildcards"].values())])
             self._started[said["jobid"]] = name
             place = f"[{len(self._started)}/{self._total}]"
+            if self._pace is not None:
+                self._pace.start(said["jobid"], said["rule_name"])
+                self._logs[said["jobid"]] = Path(next(iter(said["log"]), ""))
             if self._by_stage:
                 return self._stage_line(place, said["rule_name"].split("_"))
             reasons, other = said["reason"].split("; "), "Input files updated by another"
             own = [each for each in reasons if not each.startswith(other)]
             line = f"{place} {name}: {'; '.join(own or reasons)}"
             return line if len(line) <= _WIDTH else f"{line[: _WIDTH - 1]}…"
+        if event == "job_finished" and self._pace is not None:
+            self._pace.finish(said["job_id"])
+            del self._logs[said["job_id"]]
         if event == "job_error":
             if said["indent"] or self._interrupted:  # of a group all are said to have failed
                 return ""
@@ -87,6 +109,7 @@ class _Brief(logging.Handler):
         self._interrupted |= text.startswith("Terminating processes on user request")
         unsaid = event in _UNSAID or (event is None and text.startswith(_NOISE))
         unsaid |= event == "progress" and said["done"] < said["total"]
+        unsaid |= event == "resources_info" and self._by_stage
         # the command of the job that failed
         return "" if unsaid or (event == "error" and "\nCalledProcessError" in text) else None
 
@@ -96,7 +119,25 @@ class _Brief(logging.Handler):
         if not stage or stage in self._stages:
             return ""
         self._stages.add(stage)
-        return f"{place} {stage}"
+        if self._pace is None:
+            return f"{place} {stage}"
+        whole = f", all {about(self._pace.seconds_left())}" if len(self._stages) == 1 else ""
+        seconds = self._pace.seconds_left(lambda rule: stage in rule.split("_"))
+        return f"{place} {stage}: {about(seconds)}{whole}"
+
+    def _keep_telling(self, pace: Pace) -> None:
+        """Print what is done and the time left, whenever nothing else is printed for long."""
+        while not self._interrupted and pace.seconds_left() > 0:
+            silent = time.monotonic() - self._printed
+            if silent < _SILENT_SECONDS:
+                time.sleep(_SILENT_SECONDS - silent)
+                continue
+            done = len(self._started) - len(self._logs)
+            found = [_OF.match((_tail(path) or [""])[-1]) for path in list(self._logs.values())]
+            now = "; ".join([each[1] for each in found if each] or sorted(set(pace.rules_running)))
+            line = f"[{done}/{self._total}] done, {about(pace.seconds_left())} left: {now}"
+            self._printer.emit(logging.makeLogRecord({"msg": line, "levelno": logging.INFO}))
+            self._printed = time.monotonic()
 
 
 SHOWN_JOBS = 4

@@ -61,6 +61,11 @@ class FoldsPlan:
             end = f"-{POOLED}"
         return [f"results/evaluation/{method}{end}.json" for method in self._methods]
 
+    def readers(self, wildcards: Any) -> list[str]:
+        """Return the records of what a reader gets, of the same methods."""
+        paths = map(Path, self.evaluations(wildcards))
+        return [str(path.parent / "reader" / path.name) for path in paths]
+
     def proposals(self, wildcards: Any) -> list[str]:
         """Return each fold's proposals, or the events of each."""
         method, _ = split_fold(wildcards.pooled)
@@ -167,7 +172,7 @@ class OutcomesPlan:
         return f"{kept} --ahead {ahead}" if _base(wildcards) == "stream" else kept
 
     def rest(self, wildcards: Any, input: Any, output: Any) -> str:
-        """Return the steps after a model's proposals: its chapters, and the bundle for `propose`."""
+        """Return the steps after a model's proposals: chapters, and the bundle for `propose`."""
         settings, steps = self._config["proposals"], ""
         names, flag = ["candidates", "ranking", "suppression"], "evaluator"
         if _on_sequences(wildcards):

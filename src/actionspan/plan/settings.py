@@ -123,7 +123,7 @@ class TemporalKnobs(Checked):
     """Which networks are trained, and on how many ranks."""
 
     models: tuple[ModelName, ...] = option(
-        ("origin", "se", "dense", "mtn", "stream", "span"),
+        ("origin", "mtn", "span"),
         "origin: BSN's TEM; se: its SE variant; dense: TEM + DenseNet; mtn: SE + DenseNet; cnn2, "
         "cnn4: TEM with 2 and 4 convolutions in place of 3; attention: self-attention; tcn: "
         "residual dilated convolutions; span: cross-fitted dilated convolutions over snippets; "
@@ -153,13 +153,13 @@ class EvaluationKnobs(Checked):
 
     subset: Subset = option("validation", "whose videos are scored")
     baselines: tuple[str, ...] = option(
-        tuple(name for name in METHODS if name != "cuts"),
+        ("sliding", "difference", "tag"),
         "random; sliding: windows of many lengths; difference: grouped frame differences; tag: "
         "grouped actionness of the model origin, which is trained for it; cuts: runs of shots, for "
         "edited footage, whose scored videos it decodes once more",
         choices=METHODS,
     )
-    timelines: int = option(3, "pictures of single videos that a plain run draws", least=0)
+    timelines: int = option(1, "pictures of single videos that a plain run draws", least=0)
     folds: int = option(
         0,
         "cross-validation over the training videos in so many folds (docs/protocol.md; snakemake "
