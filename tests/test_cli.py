@@ -334,3 +334,15 @@ def test_a_full_disk_without_a_name_is_one_line(capsys, monkeypatch):
     assert capsys.readouterr().err == (
         "actionspan dataset: No space left on device; make room and run it again\n"
     )
+
+
+def test_commands_of_one_process_end_with_the_first_that_fails(monkeypatch, capsys):
+    said = []
+    monkeypatch.setattr("actionspan.plan.schema.run", lambda arguments: said.append("schema"))
+    assert main(["schema", "--then", "schema"]) == 0
+    assert said == ["schema"] * 2
+    broken = raising(monkeypatch, InputError("a.json: no such file"))
+    monkeypatch.setattr("actionspan.plan.config.run", lambda arguments: said.append("config"))
+    assert main(["config", "--then", *broken, "--then", "config"]) == 2
+    assert said[2:] == ["config"]
+    assert capsys.readouterr().err == "actionspan schema: a.json: no such file\n"

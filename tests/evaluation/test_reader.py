@@ -9,8 +9,10 @@ from hypothesis import strategies as st
 
 from actionspan.cli import main
 from actionspan.dataset.tables import Annotation, Instance, write_annotations
+from actionspan.errors import InputError
 from actionspan.evaluation.reader import NUMBERS, judge_list, repeats
 from actionspan.evaluation.recall import tiou
+from actionspan.evaluation.summary import found_markdown
 from actionspan.proposals.selection import right_events
 
 
@@ -223,6 +225,16 @@ def test_events_come_first_and_chapters_are_made_of_them(judge, tmp_path):
     pairs = "**50.0 %** of the pairs of 2 right and 1 wrong ones"
     assert f"higher score than a wrong one in {pairs}" in page
     assert "| 0.75 – 0.75 | 1 | 0.75 | 100.0 % |" in page
+
+
+def test_what_is_found_is_said_in_plain_numbers(judge, tmp_path, capsys):
+    events = {"a": [(0, 9, 0.75), (8, 30, 0.5), (20, 30, 0.25)], "calm": []}
+    assert judge(LISTS, events=events) == 0
+    found = found_markdown([tmp_path / "out.json"]).splitlines()
+    assert found[-1] == "| span | 3 | 2 of 4 | 1 of 3 |"
+    (tmp_path / "other.json").write_text('{"method": "span", "lists": []}')
+    with pytest.raises(InputError, match="other.json: not a record of `evaluation reader`"):
+        found_markdown([tmp_path / "other.json"])
 
 
 def test_a_bar_that_nothing_reaches_leaves_a_page(judge, tmp_path):

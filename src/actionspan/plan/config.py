@@ -31,7 +31,8 @@ _PAGE = """\
 Every setting of a run, with its default and unit. `config.yaml` has those that matter most. Put any
 other there, or into files of your own: `snakemake --configfile mine.yaml more.yaml` takes any
 number, of which the last wins, and `snakemake --config evaluation='{folds: 5, seeds: 1}'` sets
-single values. What you leave out has its default. A changed value re-runs what depends on it; a wrong key or value ends the run with one line that names it.
+single values. What you leave out has its default. A changed value re-runs what depends on it; a
+wrong key or value ends the run with one line that names it.
 
 `examples/` has configurations for real footage and for the papers' own values;
 [switches](switches.md) says which settings are kept for a paper or a measurement. `actionspan
