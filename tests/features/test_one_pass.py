@@ -196,6 +196,7 @@ def test_encode_video_returns_arrays(tmp_path):
     path = encode(tmp_path / "v.mp4", 40)
     found = encode_video(str(path), VideoSettings(encoders=EncoderSettings(**SMALL)))
     assert found.pop("cuts").shape[1] == 2
+    assert found.pop("bouts").shape[1] == 3
     assert set(found) == {
         *("rgb", "flow", "mover", "time", "frame_difference", "flow_magnitude", "still")
     }

@@ -255,7 +255,8 @@ def test_timed_runs_have_a_reference_and_keep_the_last_epoch(planned):
         ("overlap", 0.5, {"sliding"}),
         ("shortest_window", 0.1, {"sliding"}),
         ("window_prior", "none", {"sliding"}),
-        ("proposals", 90, {"random", "sliding", "difference", "cuts", "tag"}),
+        ("tiles", 7, {"tiles"}),
+        ("proposals", 90, {"random", "tiles", "sliding", "difference", "cuts", "tag"}),
     ],
 )
 def test_a_baseline_has_the_flags_it_reads(planned, key, value, readers):

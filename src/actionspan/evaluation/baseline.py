@@ -24,7 +24,7 @@ from actionspan.proposals.settings import SuppressionSettings
 from actionspan.settings import Checked, add_settings, from_arguments, option
 from actionspan.temporal.probabilities import read_probabilities
 
-METHODS = ("random", "sliding", "difference", "cuts", "tag")
+METHODS = ("random", "tiles", "sliding", "difference", "cuts", "tag")
 SCALE_STEP = 2**0.5
 
 _READ = {  # what a method reads: the flag and its file
@@ -77,6 +77,8 @@ def _proposals(
     suppression = from_arguments(SuppressionSettings, arguments, keep=settings.proposals)
     if arguments.method == "random":
         return [random_proposals(item.video_id, item.duration_seconds, settings) for item in videos]
+    if arguments.method == "tiles":
+        return [tiles(video.duration_seconds, settings.tiles) for video in videos]
     if arguments.method == "sliding":
         prior = annotations if settings.window_prior == "training" else []
         lengths = relative_lengths(prior)
@@ -101,6 +103,7 @@ class BaselineSettings(Checked):
 
     proposals: int = option(100, "most proposals of a video", least=1, most=100_000)
     seed: int = option(1, "seed of the random proposals", least=0)
+    tiles: int = option(5, "equal parts of a video", least=1, most=100)
     overlap: float = option(
         0.6, "share that neighbouring sliding windows have in common", least=0, most=0.95
     )
@@ -124,6 +127,12 @@ def random_proposals(video_id: str, duration: float, settings: BaselineSettings)
     scores = np.sort(generator.uniform(size=settings.proposals))[::-1]
     segments = np.clip(np.stack([centre - half, centre + half], axis=1), 0, duration)
     return segments, scores
+
+
+def tiles(duration: float, parts: int) -> Proposals:
+    """Return the equal parts of a video, the first as the best."""
+    edges = np.linspace(0, duration, parts + 1)
+    return np.stack([edges[:-1], edges[1:]], axis=1), 1 - np.arange(parts) / 1000
 
 
 def sliding_windows(

@@ -12,7 +12,7 @@ from actionspan.files.storage import read_json, write_json, write_text, write_ts
 from actionspan.files.text import markdown_table
 
 SUMMARY_KEYS = (*(f"AR@{number}" for number in AR_NUMBERS), "AUC", "AUC_interval")
-BASELINES = ("random", "sliding", "difference", "cuts")  # that need no training
+BASELINES = ("random", "tiles", "sliding", "difference", "cuts")  # that need no training
 DETECTION_KEYS = ("mAP@0.50", "average_mAP")
 Record = Mapping[str, Any]
 

@@ -34,7 +34,7 @@ from actionspan.running.shards import ShardWork
 from actionspan.settings import to_json
 from actionspan.video.earlier import FEATURES, Made, read_made
 from actionspan.video.jpegs import JpegPictures, read_pictures
-from actionspan.video.settings import CUTS
+from actionspan.video.settings import BOUTS, CUTS
 from actionspan.video.stillness import STILL, own_rows
 
 COPIED = ("time", "frame_difference", "flow_magnitude", STILL)
@@ -320,7 +320,7 @@ def _work(
             streams["clip"] = encode.clip(read_clips(frames))
         check_finite(streams)
         write_streams(group, streams, encode)
-        for key in (*COPIED, CUTS):
+        for key in (*COPIED, CUTS, BOUTS):
             if key in flow:
                 group[key] = flow[key][:]
         group.attrs.update(facts)

@@ -37,7 +37,7 @@ from actionspan.video.cuts import CutFinder
 from actionspan.video.decode import Frame, has_eight_bits, read_frames
 from actionspan.video.earlier import earlier_features, recipe_attribute, recipe_digest
 from actionspan.video.optical_flow import prepare_flow, weights_digest
-from actionspan.video.settings import CUTS
+from actionspan.video.settings import BOUTS, CUTS
 from actionspan.video.snippets import ClipSampler, snippet_batches
 from actionspan.video.stillness import STILL, own_rows
 
@@ -121,7 +121,7 @@ class VideoEncoder:
             sampler.close()
             streams["clip"] = clips.finish(chosen.clip_rate, known["time"])
         extraction.check_finite(streams)
-        return EncodedVideo(streams, known | {CUTS: cuts.found()}, count)
+        return EncodedVideo(streams, known | {CUTS: cuts.found(), BOUTS: cuts.bouts.found()}, count)
 
 
 def encode_video(
@@ -141,7 +141,7 @@ def encode_video(
         `clip`, (T, C) float32 features of each stream; `time` (T,) float64, their centres in
         seconds; `frame_difference` (T,) float32 in 0 … 1 and `flow_magnitude` (T,) float32 in
         pixels; `still` (T,), those that have the features of the one before; `cuts` (K, 2), see
-        `CutFinder.found`.
+        `CutFinder.found`, and `bouts` (N, 3), see `BoutFinder.found`.
 
     Raises:
         InputError: The file is not a video, or a network cannot be built.

@@ -223,6 +223,7 @@ class OutcomesPlan:
         """Return the settings that this baseline reads, so that others do not re-run it."""
         name = wildcards.baseline
         read = {"random": ["seed"], "sliding": ["overlap", "shortest_window", "window_prior"]}
+        read["tiles"] = ["tiles"]
         keys = read.get(_base(wildcards), [])
         chosen = seeded_flags(self._config["evaluation"]["baseline"], name, "proposals", *keys)
         if keys or _base(wildcards) == "cuts":

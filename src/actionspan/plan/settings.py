@@ -153,10 +153,10 @@ class EvaluationKnobs(Checked):
 
     subset: Subset = option("validation", "whose videos are scored")
     baselines: tuple[str, ...] = option(
-        ("sliding", "difference", "tag"),
-        "random; sliding: windows of many lengths; difference: grouped frame differences; tag: "
-        "grouped actionness of the model origin, which is trained for it; cuts: runs of shots, for "
-        "edited footage, whose scored videos it decodes once more",
+        ("tiles", "sliding", "difference", "tag"),
+        "random; tiles: equal parts; sliding: windows of many lengths; difference: grouped frame "
+        "differences; tag: grouped actionness of the model origin, which is trained for it; cuts: "
+        "runs of shots, for edited footage, whose scored videos it decodes once more",
         choices=METHODS,
     )
     timelines: int = option(1, "pictures of single videos that a plain run draws", least=0)

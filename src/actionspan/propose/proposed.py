@@ -17,6 +17,7 @@ from actionspan.proposals.chapters import choose_chapters
 from actionspan.proposals.grouping import group_proposals
 from actionspan.proposals.segments import Row, label_rows, ranked_rows, result_rows
 from actionspan.proposals.settings import ChapterSettings
+from actionspan.video.cuts import CutFinder
 from actionspan.video.decode import Frame, has_eight_bits, read_frames
 from actionspan.video.settings import FlowSettings, FrameSettings
 from actionspan.video.snippets import snippet_batches
@@ -125,7 +126,10 @@ _BATCH = 16  # snippets
 
 
 class MotionProposer:
-    """Groups the magnitude of optical flow by watershed (TAG), without training."""
+    """Groups the magnitude of optical flow by watershed (TAG), without training.
+
+    Its events are the video's bouts (`BoutFinder.found`).
+    """
 
     def propose(
         self,
@@ -143,8 +147,10 @@ class MotionProposer:
         """
         settings = RescaleSettings()
         _, duration, frames = open_video(video)
-        batches = []
-        for batch in snippet_batches(frames, FrameSettings(mover_side=0), FlowSettings(), _BATCH):
+        batches, cuts = [], CutFinder()
+        for batch in snippet_batches(
+            cuts.watch(frames), FrameSettings(mover_side=0), FlowSettings(), _BATCH
+        ):
             batches.append((batch.flow_magnitude, batch.time, batch.still))
             if on_progress:
                 on_progress(float(batch.time[-1]), duration)
@@ -156,5 +162,6 @@ class MotionProposer:
             segments=segments,
             scores=scores,
             motion=motion,
+            events=cuts.bouts.found()[:, :2],
             still=float(still.mean()),
         )

@@ -20,8 +20,10 @@ from actionspan.proposals.model_bundle import Bundle, load_bundle
 from actionspan.propose.proposed import MotionProposer, OpenedVideo, Proposed, open_video
 from actionspan.temporal.prediction import predict_sequence
 from actionspan.temporal.probabilities import Prediction
-from actionspan.video.settings import CUTS
+from actionspan.video.settings import BOUTS, CUTS
 from actionspan.video.stillness import STILL
+
+_SHOT = 15.0  # seconds, on average, below which shots make footage edited
 
 
 class Proposer:
@@ -111,6 +113,8 @@ def _proposed(
     # these to ranked proposals
     chosen = bundle.choose(prediction, duration, before)
     _check_finite(chosen.scores)
+    if _is_of_other_footage(bundle) and BOUTS in facts and not _is_edited(facts, duration):
+        chosen = dataclasses.replace(chosen, events=facts[BOUTS][:, :2])
     # and their classes
     class_scores = event_classes = None
     if bundle.classifier is not None:
@@ -164,6 +168,16 @@ def predicted(
     prediction = predict_sequence(bundle.temporal, sequence, bundle.transform)
     _check_finite(prediction.probabilities)
     return prediction._replace(cuts=facts.get(CUTS)), before
+
+
+def _is_of_other_footage(bundle: Bundle) -> bool:
+    """Return whether a model knows only motion, and not of the videos that it is used for."""
+    return bundle.ranks and bundle.base is None and bundle.encoders.source == "motion"
+
+
+def _is_edited(facts: Mapping[str, Any], duration: float) -> bool:
+    """Return whether a video is cut so often that what moves says less than its shots do."""
+    return len(facts.get(CUTS, ())) > max(2.0, duration / _SHOT)
 
 
 def _sequence(

@@ -22,9 +22,9 @@ from actionspan.files.storage import create_h5, digest, open_h5, read_json, writ
 from actionspan.files.text import file_name
 from actionspan.propose.results import source_of
 from actionspan.running.shards import ShardWork
-from actionspan.video.settings import CUTS
+from actionspan.video.settings import BOUTS, CUTS
 
-FACTS = (*MOTION, "time", CUTS)
+FACTS = (*MOTION, "time", CUTS, BOUTS)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,7 +115,7 @@ def stretch(one: Encoded, start: float, end: float, shard: Path) -> Encoded:
     if not inside.any():
         raise ValueError(f"no snippet from {start} to {end} s")
     name = shard.stem
-    cuts = facts.pop(CUTS)
+    cuts, _ = facts.pop(CUTS), facts.pop(BOUTS, None)
     shown = cuts[(cuts[:, 0] > start) & (cuts[:, 0] < end)]
     with open_h5(one.shard) as whole, create_h5(shard, "") as file:
         file.attrs.update({key: whole.attrs[key] for key in ("description", "settings")})

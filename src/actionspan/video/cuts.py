@@ -7,6 +7,7 @@ import cv2
 import numpy as np
 
 from actionspan.arrays import Float64, UInt8
+from actionspan.video.bouts import BoutFinder
 from actionspan.video.decode import Frame
 
 _SIZE = 80, 60  # pixels that frames are reduced to
@@ -18,17 +19,24 @@ _LEAST = 0.02  # the least difference of a cut, 0 … 1
 
 
 class CutFinder:
-    """Compares each frame, reduced, with the one before it, as frames pass."""
+    """Compares each frame, reduced, with the one before it, as frames pass.
+
+    Attributes:
+        bouts: When something moves, found in the same small pictures.
+    """
 
     def __init__(self) -> None:
         self._rows = array("d")  # seconds, difference and change of colours, frame by frame
         self._before: tuple[UInt8, Float64] | None = None
+        self.bouts = BoutFinder()
 
     def watch(self, frames: Iterable[Frame]) -> Iterator[Frame]:
         """Yield frames as they are; the picture of each is made once."""
         for frame in frames:
             picture = frame.picture()
             self._rows.extend((frame.seconds, *self._changes(picture)))
+            assert self._before is not None
+            self.bouts.watch(frame.seconds, self._before[0])
             yield frame._replace(picture=_made(picture))
 
     def _changes(self, picture: UInt8) -> tuple[float, float]:

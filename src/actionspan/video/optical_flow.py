@@ -24,7 +24,7 @@ from actionspan.running.parts import map_videos
 from actionspan.running.shards import ShardWork
 from actionspan.settings import to_json
 from actionspan.video.earlier import FEATURES, read_made
-from actionspan.video.settings import CUTS, FlowSettings
+from actionspan.video.settings import BOUTS, CUTS, FlowSettings
 from actionspan.video.stillness import STILL, own_rows
 
 Estimator = Callable[[UInt8], Float32]  # (L + 1, h, w) grey frames → (L, h, w, 2) flow in pixels
@@ -141,7 +141,7 @@ def write_flow(source: h5py.Group, group: h5py.Group, settings: FlowSettings) ->
             np.concatenate([before[-1:], own])[rows] for before, own in zip(last, made, strict=True)
         )
         planes[block], magnitude[block] = last = codes, lengths
-    for name in ("time", "frame_difference", STILL, CUTS):
+    for name in ("time", "frame_difference", STILL, CUTS, BOUTS):
         if name in source:
             group[name] = source[name][:]
     group.attrs.update(source.attrs)

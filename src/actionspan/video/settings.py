@@ -11,6 +11,8 @@ JPEG_BLOCK = 8  # pixels a side
 JPEG_LONGEST = 65500  # pixels: libjpeg's limit
 CUTS = "cuts"
 """The name of where a video is cut (`CutFinder.found`), in files and among its facts."""
+BOUTS = "bouts"
+"""The name of when something moves (`BoutFinder.found`), in the same places."""
 
 
 @dataclass(frozen=True, kw_only=True)

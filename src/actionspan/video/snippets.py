@@ -33,7 +33,7 @@ from actionspan.video.cuts import CutFinder
 from actionspan.video.decode import Frame, fitted_size, read_frames, resized
 from actionspan.video.movers import SMALLEST_SHARE, squares
 from actionspan.video.optical_flow import compute_flow
-from actionspan.video.settings import CUTS, FlowSettings, FrameSettings
+from actionspan.video.settings import BOUTS, CUTS, FlowSettings, FrameSettings
 from actionspan.video.stillness import STILL, StillFinder, own_rows
 
 _BLOCK = 16  # snippets or frames written at once: memory does not grow with the video
@@ -223,7 +223,7 @@ def write_frames(
         append_rows(group, "frame_difference", np.array(differences, np.float32))
     if count == 0:
         raise InputError(f"{video.path}: no frame can be decoded")
-    group[CUTS] = cuts.found()
+    group[CUTS], group[BOUTS] = cuts.found(), cuts.bouts.found()
     if clips:
         clips.close()
     group.attrs.update(video.attributes)

@@ -1,0 +1,175 @@
+"""When something moves in a video: runs of motion, and the repetitions that one consists of.
+
+No learning: a run, a bout, begins where motion rises above the video's own level and ends where it
+falls back, by two thresholds (the hysteresis of Canny, 1986). Motion is what blocks of the picture
+change by beyond the video's noise; slow light and gain change all of them alike and do not count.
+Where nothing moves there is no bout. A bout whose changes come again and again is divided into its
+periods, the first peak of their correlation with themselves.
+"""
+
+from array import array
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from actionspan.arrays import Float32, Float64, Mask, UInt8
+
+_BLOCKS = 20, 15  # of a picture
+_RATE = 15.0  # pictures a second that are compared, at most
+_PIECE = 4096  # pictures
+_LEVELS = 0.25  # grey levels, in which changes are kept: 300 bytes a picture
+_TIMES, _LEAST, _MOST = 3.0, 1.5, 6.0  # bar of a change: its noise so many times; grey levels
+_LIGHT = 1.0  # seconds, over which a common change counts as light
+_STILL = 0.5  # share of a video at rest from which on all that moves is a bout
+_FAINT, _FAINTEST = 0.004, 0.02  # least motion, in levels and as a share of what is usual
+_BUSY = 0.1  # share at rest below which a bout may be many: repetitions
+_SMOOTH = 0.5  # seconds, over which motion is averaged elsewhere
+_TOP, _HIGH, _LOW = 0.85, 0.5, 0.3  # quantile of motion, and the shares of it a bout reaches, keeps
+_GAP, _SHORTEST, _MOVING = 0.5, 0.15, 0.3  # seconds between bouts, of one; share of it that moves
+_PERIODS, _BLUR = (0.4, 8.0), 0.08  # seconds
+_LOOKED_AT = 60.0  # seconds of a bout, of which its period is found
+_RHYTHM, _PEAK = 0.08, 0.85  # least correlation of a repetition; share of the highest of a peak
+
+
+class BoutFinder:
+    """Compares the pictures of a video with the one before, as they pass."""
+
+    def __init__(self) -> None:
+        self._times = array("d")
+        self._levels = bytearray()  # changes of all blocks as int8, picture by picture
+        self._before: Float32 | None = None
+
+    def watch(self, seconds: float, grey: UInt8) -> None:
+        """Take the next picture, small and grey; one that comes too soon is passed over."""
+        if self._times and seconds - self._times[-1] < 1 / _RATE - 1e-3:
+            return
+        resized = cv2.resize(grey.astype(np.float32), _BLOCKS, interpolation=cv2.INTER_AREA)
+        before, self._before = self._before, np.asarray(resized, np.float32)
+        self._times.append(seconds)
+        if before is not None:
+            levels = np.rint((self._before - before) / _LEVELS).clip(-127, 127)
+            self._levels += levels.astype(np.int8).tobytes()
+
+    def found(self) -> Float64:
+        """Return (N, 3) starts and ends in seconds of the bouts and how much moves, most first."""
+        levels = np.frombuffer(self._levels, np.int8).reshape(-1, _BLOCKS[0] * _BLOCKS[1])
+        return find_bouts(np.array(self._times), levels)
+
+
+def find_bouts(times: Float64, levels: NDArray[np.int8]) -> Float64:
+    """Return the bouts of T pictures at `times`, with (T - 1, B) changes of blocks between them.
+
+    The changes are in quarters of a grey level.
+
+    Returns:
+        (N, 3) start and end in seconds and the sum of motion, the highest first.
+    """
+    if len(levels) < 2:
+        return np.zeros((0, 3))
+    step = float(np.median(np.diff(times)))
+    motion = _motion(levels, step)
+    busy = (motion == 0).mean() < _BUSY
+    rows = []
+    for first, end in _runs(motion, times, step):
+        start, stop, moved = times[first], times[end], motion[first:end].sum()
+        looked_at = min(end, first + int(_LOOKED_AT / step) + 1)
+        period = _period(_changes(levels[first:looked_at]), step) if busy else None
+        parts = 1 if period is None else max(1, round((stop - start) / period))
+        edges = np.append(start + np.arange(parts) * (period or 0.0), stop)
+        rows += [(*pair, moved) for pair in zip(edges[:-1], edges[1:], strict=True)]
+    found = np.array(rows, np.float64).reshape(-1, 3)
+    return found[np.argsort(-found[:, 2], kind="stable")]
+
+
+def _changes(levels: NDArray[np.int8]) -> Float32:
+    """Return changes in grey levels, less those that all blocks have in common."""
+    changes = levels.astype(np.float32) * _LEVELS
+    changes -= np.median(changes, axis=1, keepdims=True)
+    return changes
+
+
+def _motion(levels: NDArray[np.int8], step: float) -> Float64:
+    """Return by how much the blocks change beyond the noise of the video, on average, (T - 1,).
+
+    A change that none beside it precedes or follows is one of coding, not of something that moves;
+    pictures that are `step` seconds apart may be too few for that.
+    """
+    from scipy.ndimage import maximum_filter, uniform_filter1d
+
+    pieces = range(0, len(levels), _PIECE)  # of a long video not all at once
+    spread = [np.quantile(np.abs(_changes(levels[at : at + _PIECE])), 0.9, axis=1) for at in pieces]
+    bar = np.clip(_TIMES * np.quantile(np.concatenate(spread), 0.25), _LEAST, _MOST)
+    # slow light reaches the blocks of a coded picture at different times
+    common = np.concatenate([np.median(levels[at : at + _PIECE], axis=1) for at in pieces])
+    light = uniform_filter1d(np.abs(common) * _LEVELS, max(1, round(_LIGHT / step)))
+    bars = (bar + _TIMES * light).astype(np.float32)[:, None]
+    means = []
+    for at in pieces:
+        first = max(at - 1, 0)
+        over = np.abs(_changes(levels[first : at + _PIECE + 1])) - bars[first : at + _PIECE + 1]
+        if step <= _SHORTEST:
+            near = maximum_filter(over.reshape(-1, *_BLOCKS[::-1]), (1, 3, 3)).reshape(over.shape)
+            beside = np.full(over.shape, -1.0, np.float32)
+            beside[1:] = near[:-1]
+            beside[:-1] = np.maximum(beside[:-1], near[1:])
+            over[beside <= 0] = 0
+        means.append(over.clip(0).mean(axis=1)[at - first : at - first + _PIECE])
+    motion = np.concatenate(means).astype(np.float64)
+    usual = np.quantile(motion[motion > 0], 0.9) if motion.any() else 0.0
+    faint = motion < max(_FAINT, _FAINTEST * usual)
+    return np.where(faint, 0.0, motion) if faint.mean() >= _STILL else motion
+
+
+def _runs(motion: Float64, times: Float64, step: float) -> list[tuple[int, int]]:
+    """Return the first change of each bout and the one after its last."""
+    from scipy.ndimage import gaussian_filter1d
+
+    still = motion == 0
+    level, high = motion, 0.0
+    if still.mean() < _STILL:
+        level = gaussian_filter1d(motion, _SMOOTH / step, mode="nearest")
+        high = _HIGH * float(np.quantile(level, _TOP))
+    joined: list[tuple[int, int]] = []
+    for first, end in _true_runs(level > _LOW / _HIGH * high):
+        if level[first:end].max() < high:
+            continue
+        # ends are where changes end, not their average
+        moving = first + np.flatnonzero(~still[first:end])
+        if not len(moving):
+            continue
+        first, end = int(moving[0]), int(moving[-1]) + 1
+        if joined and times[first] - times[joined[-1][1]] < max(_GAP, 1.01 * step):
+            first = joined.pop()[0]
+        joined.append((first, end))
+    return [
+        (first, end)
+        for first, end in joined
+        # one change alone may be a coded picture that is sharper than the one before
+        if (step > _SHORTEST or times[end] - times[first] > _SHORTEST)
+        and 1 - still[first:end].mean() >= _MOVING
+    ]
+
+
+def _true_runs(mask: Mask) -> list[tuple[int, int]]:
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], mask, [False]])))
+    return [(int(first), int(end)) for first, end in edges.reshape(-1, 2)]
+
+
+def _period(changes: Float32, step: float) -> float | None:
+    """Return the seconds after which (T, B) changes of a bout come again, None if they do not."""
+    from scipy.ndimage import gaussian_filter1d
+
+    lags = int(min(_PERIODS[1] / step, len(changes) / 2))
+    least = max(int(_PERIODS[0] / step), 2)
+    if lags < least + 2:
+        return None
+    blurred = gaussian_filter1d(changes, _BLUR / step, axis=0)
+    unit = blurred / (np.linalg.norm(blurred, axis=1, keepdims=True) + 1e-3)
+    alike = np.array([(unit[: len(unit) - lag] * unit[lag:]).sum(1).mean() for lag in range(lags)])
+    middle = alike[1:-1]
+    peaks = 1 + np.flatnonzero((middle >= alike[:-2]) & (middle >= alike[2:]))
+    peaks = peaks[peaks >= least]
+    if not len(peaks) or alike[peaks].max() < _RHYTHM:
+        return None
+    return float(peaks[alike[peaks] >= _PEAK * alike[peaks].max()][0] * step)
