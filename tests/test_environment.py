@@ -109,7 +109,7 @@ def test_make_demo_uses_the_cores_that_it_may_whatever_openmp_is_told():
             )
         finally:
             os.sched_setaffinity(0, before)
-        return re.search(r"actionspan run --cores (\d+)", said.stdout)[1]
+        return re.search(r"--cores (\d+)", said.stdout)[1]
 
     assert int(asked()) == len(os.sched_getaffinity(0))
     assert int(asked(min(os.sched_getaffinity(0)))) == 1

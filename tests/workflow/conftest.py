@@ -23,7 +23,7 @@ TINY = {
     "features": {"rescale": {"components": 8}},
     "temporal": {"models": ["origin", "span", "mtn"], "training": {"epochs": 2, "hidden": 32}},
     "proposals": {"evaluator": {"epochs": 2}, "density": {"epochs": 2}},
-    "evaluation": {"timelines": 1},
+    "evaluation": {"timelines": 1, "baselines": ["random", "sliding", "difference", "tag"]},
 }
 
 
