@@ -30,6 +30,7 @@ from actionspan.proposals.bundle import bundle_path
 from actionspan.proposals.model_bundle import load_bundle
 from actionspan.propose import MotionProposer, Proposer, proposed, working
 from actionspan.propose.results import ResultFolder, Shown
+from actionspan.running import memory
 from tiers import first_tier
 from video.numbered import encode
 
@@ -171,7 +172,8 @@ def in_milliseconds(results: dict[str, list]) -> dict[str, list]:
 
 def errors(shown: str) -> list[str]:
     """The lines on standard error that are not about progress."""
-    return [line for line in shown.splitlines() if "real time" not in line]
+    lines = shown.splitlines()
+    return [line for line in lines if "real time" not in line and not line.endswith(": done")]
 
 
 def test_one_video_gives_the_bits_of_the_workflow(trained, tmp_path, capsys):
@@ -856,3 +858,57 @@ def test_none_is_a_model_for_scripts_as_it_is_for_the_command(tmp_path):
     assert [row["segment"] for row in rows] == [
         [round(time, 3) for time in row["segment"]] for row in found
     ]
+
+
+def test_several_videos_at_once_give_the_same_files(trained, tmp_path, capsys):
+    broken = tmp_path / "broken.mp4"
+    broken.write_bytes(b"no video")
+    videos = [*trained.videos[:2], broken, *trained.videos[2:]]
+    for jobs in (1, 3):
+        words = [*videos, "--model", "none", "--jobs", jobs, "--json", "-q"]
+        assert propose(tmp_path / f"{jobs}", *words) == 1
+    printed = [json.loads(line)["video"] for line in capsys.readouterr().out.splitlines()]
+    assert printed == list(map(str, trained.videos)) * 2
+    alone, together = (
+        {
+            path.name: path.read_bytes()
+            for path in (tmp_path / f"{jobs}").iterdir()
+            if path.suffix in (".json", ".csv", ".vtt", ".svg")
+        }
+        for jobs in (1, 3)
+    )
+    assert len(alone) == 4 + 2 * len(trained.videos)
+    assert alone == together
+
+
+def test_so_many_processes_as_there_are_videos_cores_and_memory(trained, tmp_path, monkeypatch):
+    asked = []
+
+    def stub(work, items, *, processes=1, **_):
+        asked.append(processes)
+        yield from ()
+
+    monkeypatch.setattr(working, "work_apart", stub)
+    monkeypatch.setattr(memory, "cores", lambda: 8)
+    free = {"MemAvailable": 64 * 2**30}
+    monkeypatch.setattr(memory, "_field", lambda name, file=None: free[name])
+    for gigabytes, expected in ((64, 4), (4, 2), (1, 1)):
+        free["MemAvailable"] = gigabytes * 2**30
+        assert memory.jobs_that_fit(len(trained.videos), 1000) == expected
+    for cores, expected in ((8, 8), (16, 16)):
+        monkeypatch.setattr(memory, "cores", lambda cores=cores: cores)
+        free["MemAvailable"] = 64 * 2**30
+        assert memory.jobs_that_fit(100, 1000) == expected
+    every = working.each_video(
+        ResultFolder(tmp_path / "out", "model"),
+        {path.stem: path for path in trained.videos},
+        None,
+        Shown(),
+        (None, 1, None, (), None),
+        copies=False,
+        quiet=True,
+        jobs=3,
+    )
+    with pytest.raises(RuntimeError):  # the stub does nothing
+        next(every)
+    assert asked[0] == 3

@@ -20,6 +20,7 @@ from actionspan.settings import at_least_one
 if TYPE_CHECKING:
     from actionspan.propose.labels import Labels
 
+_WORKER_MB = 1000  # of a process with the networks of a model
 _UNTRAINED = "none"
 _DEMO_NOTE = (
     "without --model: the one that comes with actionspan, which has seen rendered videos alone "
@@ -57,6 +58,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--no-copies", action="store_true", help=copies)
     add("-q", "--quiet", action="store_true", help="print errors only")
     add("--threads", type=int, default=1, help="cores of the encoders (default: 1)")
+    jobs = "videos that are worked on at once (default: as many as cores and memory allow)"
+    add("--jobs", type=int, metavar="N", help=jobs)
     device = "where the encoders run (default: as when they were trained)"
     add("--device", choices=("auto", "cpu", "cuda"), help=device)
     encoder = "the network of timm or transformers that the model sees by (docs/encoders.md)"
@@ -74,6 +77,8 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.top is not None:
         at_least_one("--top", arguments.top)
     at_least_one("--threads", arguments.threads)
+    if arguments.jobs is not None:
+        at_least_one("--jobs", arguments.jobs)
     signal.signal(signal.SIGTERM, _end)
     untrained = arguments.model == _UNTRAINED
     model: Path | None = included_model()  # whatever is called demo here
@@ -89,6 +94,7 @@ def run(arguments: argparse.Namespace) -> int:
     from actionspan.files.storage import digest
     from actionspan.propose.results import ResultFolder, Shown
     from actionspan.propose.working import each_video
+    from actionspan.running.memory import jobs_that_fit
 
     truth = None
     if arguments.annotations:
@@ -103,9 +109,10 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         loading = (model, arguments.threads, arguments.device, arguments.encoder, labels)
         copies = not (arguments.no_copies or arguments.no_page)
-        every = each_video(
-            folder, videos, truth, shown, loading, copies=copies, quiet=arguments.quiet
-        )
+        fitting = jobs_that_fit(len(videos), _WORKER_MB)
+        jobs = arguments.jobs or fitting
+        how = {"copies": copies, "quiet": arguments.quiet, "jobs": jobs}
+        every = each_video(folder, videos, truth, shown, loading, **how)
         for made in every:
             if made.reason:
                 broken += 1

@@ -1,4 +1,4 @@
-"""The videos of a call, one after the other, each in a separate process."""
+"""The videos of a call, each in a separate process, and several at once."""
 
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -19,7 +19,7 @@ from actionspan.propose.results import (
     result_of,
     source_of,
 )
-from actionspan.running.apart import still_working, unready, work_apart
+from actionspan.running.apart import Outcome, still_working, unready, work_apart
 from actionspan.running.progress import video_progress
 from actionspan.running.shards import FaultSettings
 
@@ -63,8 +63,11 @@ def each_video(
     *,
     copies: bool,
     quiet: bool,
+    jobs: int = 1,
 ) -> Iterator[Made]:
     """Do what is left to do for each video, and yield the outcomes in order.
+
+    Networks see `jobs` videos at once; all else is done for one after the other.
 
     An error, a crash or a stall of one video does not stop the others. Videos are files by id. The
     model is loaded if a video needs it; with `copies` videos that browsers do not play get copies
@@ -73,7 +76,8 @@ def each_video(
     Raises:
         JobError: The model cannot be loaded, the disk is full, or somebody ended the process.
     """
-    needed = any(folder.finished(path) is None for path in videos.values())
+    unfinished = [path for path in videos.values() if folder.finished(path) is None]
+    needed = bool(unfinished)
     unplayed: list[_Task] = []
     told: list[Callable[[float, float], None]] = []
     given: list[_Task] = []
@@ -86,10 +90,12 @@ def each_video(
         else:
             told[-1](*said)
 
+    work, load = partial(_work, folder, shown), partial(_load, *loading)
+    ahead = _Ahead(work, unfinished, load, jobs, quiet=quiet)
     outcomes = work_apart(
-        partial(_work, folder, shown),
+        work,
         iter(given.pop, None),
-        prepare=partial(_load, *loading) if needed else None,
+        prepare=load if needed else None,
         stall_seconds=FaultSettings().stall_seconds,
         tell=tell,
     )
@@ -104,15 +110,14 @@ def each_video(
                 outcome = next(outcomes)[1]
                 if outcome.passing and not loaded:
                     raise JobError(f"the model cannot be loaded: {outcome.reason}")
-            reason = printable(outcome.reason)
-        return reason if not reason or str(task.path) in reason else f"{task.path}: {reason}"
+        return _with_file(task.path, outcome.reason)
 
-    with closing(outcomes):
+    with closing(outcomes), closing(ahead):
         for number, (video_id, path) in enumerate(videos.items(), start=1):
-            result, reason = folder.finished(path), ""
-            before = result is not None
-            if result is None:
-                reason = failed(_Task(path), f"{path.name} ({number} of {len(videos)})")
+            result, reason, before = folder.finished(path), "", path not in unfinished
+            if not before:
+                title = f"{path.name} ({number} of {len(videos)})"
+                reason = ahead.failed(path, title, failed)
                 result = folder.finished(path, made=True)
             if result is not None and not reason:
                 known = truth.within(video_id, result.duration_seconds) if truth else ()
@@ -127,6 +132,54 @@ def each_video(
         for task in unplayed:
             if why := failed(task, f"{task.path.name}: a copy that browsers play"):
                 print(f"{why}; the page cannot play it", file=sys.stderr)
+
+
+class _Ahead:
+    """Processes that propose for several videos at once, before their turn; none for one alone."""
+
+    def __init__(
+        self,
+        work: Callable[[_Task], None],
+        videos: Sequence[Path],
+        load: Callable[[], None],
+        jobs: int,
+        *,
+        quiet: bool,
+    ) -> None:
+        processes = min(jobs, len(videos))
+        self._videos, self._quiet = videos if processes > 1 else [], quiet
+        self._known: dict[Path, Outcome] = {}
+        self._outcomes = work_apart(
+            work,
+            map(_Task, self._videos),
+            prepare=load,
+            processes=processes,
+            stall_seconds=FaultSettings().stall_seconds,
+        )
+
+    def failed(self, path: Path, title: str, alone: Callable[[_Task, str], str]) -> str:
+        """Wait for a video; return why there is nothing of it, or an empty text.
+
+        What may be no video's fault is tried again `alone`, as is all where none works ahead.
+        """
+        while path in self._videos and path not in self._known:
+            index, outcome = next(self._outcomes)
+            self._known[self._videos[index]] = outcome
+        outcome = self._known.pop(path, Outcome(passing=True))
+        if outcome.passing:
+            return alone(_Task(path), title)
+        if not self._quiet and not outcome.reason:
+            print(f"{title}: done", file=sys.stderr, flush=True)
+        return _with_file(path, outcome.reason)
+
+    def close(self) -> None:
+        """End the processes."""
+        self._outcomes.close()
+
+
+def _with_file(path: Path, why: str) -> str:
+    reason = printable(why)
+    return reason if not reason or str(path) in reason else f"{path}: {reason}"
 
 
 _proposer: Future[Any]  # in a process of its own
