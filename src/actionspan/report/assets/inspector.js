@@ -15,6 +15,7 @@ import {
   touched,
   undo,
 } from "./edits.js";
+import { index } from "./data.js";
 import { moveEdge, moveEdgeByFrames } from "./edges.js";
 import { addBetween, setDrawing } from "./gestures.js";
 import { choose, nodeOf, segmentAt } from "./lanes.js";
@@ -31,6 +32,9 @@ const MISSING = "Where an event is missing, one of the proposals may fit.";
 const HINT =
   "Click a segment, or step through them with n and p. Drag across the Corrected lane to add one; over other segments with Shift held or with Draw.";
 const UNSURE = "No event is likely enough to be shown; these may be some.";
+const FLAT = "The model is unsure on this video: its curve hardly rises anywhere.";
+const RISE = 0.15; // of the probability that something happens, above its median
+const RANKS = "No. 1 is the first in order; how likely it is to be right is not known.";
 
 /* ---- what is done with the chosen segment ---- */
 
@@ -189,11 +193,19 @@ function drawSegment(segment) {
   );
 }
 
+/** Return whether the curve of what happens is about the same everywhere. */
+function isFlat() {
+  const curve = state.video.curves.actionness?.toSorted((one, other) => one - other);
+  return Boolean(curve?.length) && curve.at(-1) - curve[curve.length >> 1] < RISE;
+}
+
 /** List what was found: the events, or the best proposals where there are none. */
 function drawNothing() {
   const { gone, proposals } = state.video;
   const events = shownEvents();
-  const found = events.length ? events : proposals;
+  // an empty list of what moves is an answer
+  const nothing = index.scale === "rank" && state.entry.events !== null;
+  const found = events.length || nothing ? events : proposals;
   const decimals = duration() < 3600 ? 1 : 0;
   const line = (segment) =>
     el(
@@ -215,10 +227,12 @@ function drawNothing() {
   };
   const none = el("p", { class: "quiet" }, "Nothing was found in this video.");
   const more = events.length && proposals.length ? ` ${MISSING}` : "";
+  const notes = [isFlat() && found.length && FLAT, events[0]?.scale === "rank" && RANKS];
   byId("inspector").replaceChildren(
     el("p", {}, BEGIN + more),
     el("h3", {}, events.length ? "Events found" : "Best proposals"),
     found.length && !events.length ? el("p", { class: "quiet" }, UNSURE) : "",
+    ...notes.filter(Boolean).map((note) => el("p", { class: "quiet" }, note)),
     found.length ? list(found) : none,
     ...(gone.length ? [el("h3", {}, "No longer proposed"), list(gone)] : []),
     el("p", { class: "quiet" }, HINT),

@@ -5,6 +5,7 @@ import { commands } from "./inspector.js";
 import { choose, nodeOf, segmentsOf } from "./lanes.js";
 import { openNext } from "./list.js";
 import { duration, fullscreen, mute, seek, step, time, toggle } from "./player.js";
+import { toggleMore } from "./more.js";
 import { state } from "./state.js";
 import { summaryShown } from "./summary.js";
 import { showAll, zoom } from "./view.js";
@@ -55,6 +56,7 @@ const KEYS = [
       [["+", "="], () => zoom(2), "+ − 0", "zoom in, zoom out, show all"],
       [["-", "−"], () => zoom(0.5)],
       [["0"], showAll],
+      [["v"], toggleMore, "v", "show or hide proposals and curves"],
       [["m"], mute, "m f", "sound, full screen"],
       [["f"], fullscreen],
       [["/"], search, "/", "search the videos"],
