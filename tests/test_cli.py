@@ -138,7 +138,7 @@ def test_a_slip_is_named_with_what_was_meant(words, usage, line, capsys):
 def test_the_help_begins_with_what_newcomers_want(helps):
     listed = [line.split()[0] for line in helps[""][1].splitlines() if line.startswith("  ")]
     commands = [word for word in listed if word in (*SHORT, *STAGES)]
-    assert commands[0] == "propose"
+    assert commands[0] == "review"
     assert sorted(commands) == sorted([*SHORT, *STAGES]), "each once"
 
 

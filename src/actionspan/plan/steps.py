@@ -41,10 +41,10 @@ SHORT = {
 }
 # As the help lists them.
 GROUPS = {
-    "Use": ("propose", "review", "learn", "find", "stream", "score"),
-    "Use events": ("clips", "budget", "frames", "agree"),
-    "Train": ("init", "run", "config"),
-    "Stages of a run": STAGES,
+    "Your videos": ("review", "propose", "learn", "find", "stream"),
+    "What was found": ("clips", "budget", "frames", "agree", "score"),
+    "A run of your own, by Snakemake": ("init", "run", "config"),
+    "The stages of a run, one by one": STAGES,
     "Tools": ("schema", "fit-timing"),
 }
 # A step is a module with this function, defined or assigned.

@@ -57,6 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     copies = "do not copy videos that browsers cannot play; by default the page plays a copy"
     add("--no-copies", action="store_true", help=copies)
     add("-q", "--quiet", action="store_true", help="print errors only")
+    add = parser.add_argument_group("how it is computed").add_argument
     add("--threads", type=int, default=1, help="cores of the encoders (default: 1)")
     jobs = "videos that are worked on at once (default: as many as cores and memory allow)"
     add("--jobs", type=int, metavar="N", help=jobs)
