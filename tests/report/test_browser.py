@@ -128,6 +128,7 @@ def test_a_segment_plays_to_its_end(show):
 
 def test_a_click_or_a_drag_on_the_lanes_seeks(show):
     tab = show(pages.page())
+    press(tab, "v")
     until(tab, "document.getElementById('video').videoWidth > 0")
     for name in (".ruler-lane", ".pictures-lane", "#curves"):
         y = middle(tab.locator(f"{name} .window").bounding_box())[1]
@@ -136,6 +137,29 @@ def test_a_click_or_a_drag_on_the_lanes_seeks(show):
         drag(tab, (x_of(tab, 1.0), y), (x_of(tab, 5.0), y))
         assert now(tab) == pytest.approx(5.0, abs=0.02)
     until(tab, "Math.abs(document.getElementById('video').currentTime - 5) < 0.05")
+
+
+def test_proposals_and_curves_come_when_they_are_asked_for(show):
+    tab = show(pages.page())
+    hidden = [tab.locator(name) for name in (".proposal-lane", "#curves", "#threshold-tool")]
+    assert [each.is_visible() for each in hidden] == [False] * 3
+    assert tab.locator(".event-lane").is_visible()
+    tab.get_by_label("Proposals and curves").check()
+    assert [each.is_visible() for each in hidden] == [True] * 3
+    assert tab.locator("#curves canvas").bounding_box()["width"] > 100
+    tab.reload()  # a reader who wants them is not asked again
+    assert tab.locator(".proposal-lane").is_visible()
+    press(tab, "v")
+    assert [each.is_visible() for each in hidden] == [False] * 3
+
+
+def test_a_flat_curve_is_said(show):
+    flat, steep = ({"actionness": [0.1] * 9 + [top]} for top in (0.12, 0.9))
+    tab = show(pages.page([pages.video("one", curves=flat), pages.video("two", curves=steep)]))
+    said = tab.get_by_text("The model is unsure on this video")
+    assert said.is_visible()
+    tab.locator(".entry").last.click()
+    assert not said.is_visible()
 
 
 def test_frames_are_stepped_one_by_one(show):
@@ -195,6 +219,7 @@ def test_the_threshold_shows_fewer_or_all(show):
 def test_the_least_score_stays_from_video_to_video(show):
     less = [pages.row(1.0, 2.0, score) for score in (0.9, 0.8, 0.7, 0.1)]
     tab = show(pages.page([pages.video("one"), pages.video("two", proposals=less)]))
+    press(tab, "v")
     tab.locator("#threshold").focus()
     press(tab, "End", *["ArrowLeft"] * 3)  # 0.69
     tab.locator(".entry").last.click()
@@ -215,6 +240,7 @@ def test_like_scores_are_told_apart(show):
 def test_chances_and_scores_are_never_side_by_side(show):
     one, two = pages.video("one", recall=None), pages.video("two", recall=None, events=())
     tab = show(pages.page([one, two]))
+    press(tab, "v")
     facts = [one.inner_text() for one in tab.locator(".entry .facts-line").all()]
     assert [fact.split("\n")[-1] for fact in facts] == ["3 events, 84 %", "no event"]
     assert [one.inner_text() for one in lane(tab, "event").all()] == [
@@ -692,6 +718,7 @@ def test_an_event_that_is_a_proposal_too_is_saved_once(show):
     event = pages.row(1.2, 2.6, 0.6, "fall")
     alone = pages.video(truth=(), events=(event,), proposals=(event,))
     tab = show(pages.page([alone]))
+    press(tab, "v")
     for kind in ("event", "proposal"):
         lane(tab, kind).first.click()
         press(tab, "a")
@@ -753,6 +780,7 @@ def test_with_the_keyboard_alone(alone):
 
 def test_each_lane_is_one_stop_of_the_tab_key(show):
     tab = show(pages.page())
+    press(tab, "v")
     stops = tab.locator(".segment[tabindex='0']")
     assert stops.count() == 3
     tab.locator("#threshold").focus()
@@ -976,7 +1004,7 @@ def test_help_names_every_key(show):
     tab.click("#show-help")
     keys = set(re.split(r"\s+", " ".join(tab.locator("#help kbd").all_inner_texts())))
     wanted = (
-        "space ← → , . home end n p enter j k + − 0 m f / ? a x [ ] s e l i w delete z d escape"
+        "space ← → , . home end n p enter j k + − 0 v m f / ? a x [ ] s e l i w delete z d escape"
     )
     assert set(wanted.split()) == keys
 
@@ -992,6 +1020,7 @@ def test_on_a_phone_a_tap_shows_what_it_opens_and_a_finger_finds_its_target(show
     )
     box = tab.get_by_role("button", name="Accept").bounding_box()
     assert 0 <= box["y"] <= 844 - box["height"]
+    tab.locator("#show-more").check()
     for target in (".event-lane .segment", ".proposal-lane .segment", ".tick", "#toggle"):
         assert tab.locator(target).first.bounding_box()["height"] >= 40
 
