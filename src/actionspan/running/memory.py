@@ -5,6 +5,7 @@ Without torch until a `DeviceMemory` is made.
 
 import contextlib
 import ctypes
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 _M_TRIM_THRESHOLD, _M_MMAP_MAX = -1, -4  # names and numbers of glibc's mallopt(3)
 _CGROUP = Path("/sys/fs/cgroup")
 _STATUS, _RESET = Path("/proc/self/status"), Path("/proc/self/clear_refs")
+_MACHINE, _GROUP = Path("/proc/meminfo"), Path("/sys/fs/cgroup")
+_SHARE = 0.7  # of the available memory: others need some, and videos differ
 
 
 def keep_freed_memory() -> None:
@@ -78,6 +81,41 @@ def _field(name: str, file: Path = _STATUS) -> int:
         if line.startswith(f"{name}:"):
             return int(line.split()[1]) * 1024
     return 0
+
+
+def workers_within(items: int, worker_bytes: int) -> int:
+    """Return how many workers the cores and the available memory allow, 1 to `items`.
+
+    Cores are those that this process may use, by its affinity and its control group.
+    """
+    room = _available_bytes()
+    by_memory = items if room is None else int(room * _SHARE) // worker_bytes
+    return max(1, min(items, _allowed_cores(), by_memory))
+
+
+def _allowed_cores() -> int:
+    affinity = getattr(os, "sched_getaffinity", None)
+    cores = len(affinity(0)) if affinity else os.cpu_count() or 1
+    quota, _, period = _group_value("cpu.max").partition(" ")
+    return min(cores, max(1, int(quota) // int(period))) if quota.isdigit() else cores
+
+
+def _available_bytes() -> int | None:
+    """Return the memory that is free for use; None where the system does not say."""
+    found = []
+    with contextlib.suppress(OSError):
+        lines = _MACHINE.read_text(encoding="ascii").splitlines()
+        found = [int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:")]
+    if (most := _group_value("memory.max")).isdigit():  # else "max": no limit
+        held = dict(line.split() for line in _group_value("memory.stat").splitlines())
+        found.append(int(most) - int(held.get("anon", 0)))  # the page cache is given back
+    return min(found, default=None)
+
+
+def _group_value(name: str) -> str:
+    with contextlib.suppress(OSError):
+        return (_GROUP / name).read_text(encoding="ascii").strip()
+    return ""
 
 
 class DeviceMemory:
