@@ -881,7 +881,8 @@ def test_several_videos_at_once_give_the_same_files(trained, tmp_path, capsys):
     assert alone == together
 
 
-def test_so_many_processes_as_there_are_videos_cores_and_memory(trained, tmp_path, monkeypatch):
+@pytest.mark.parametrize("jobs", [1, 3, 16])
+def test_so_many_processes_work_as_are_asked_for(trained, tmp_path, monkeypatch, jobs):
     asked = []
 
     def stub(work, items, *, processes=1, **_):
@@ -889,16 +890,6 @@ def test_so_many_processes_as_there_are_videos_cores_and_memory(trained, tmp_pat
         yield from ()
 
     monkeypatch.setattr(working, "work_apart", stub)
-    monkeypatch.setattr(memory, "cores", lambda: 8)
-    free = {"MemAvailable": 64 * 2**30}
-    monkeypatch.setattr(memory, "_field", lambda name, file=None: free[name])
-    for gigabytes, expected in ((64, 4), (4, 2), (1, 1)):
-        free["MemAvailable"] = gigabytes * 2**30
-        assert memory.jobs_that_fit(len(trained.videos), 1000) == expected
-    for cores, expected in ((8, 8), (16, 16)):
-        monkeypatch.setattr(memory, "cores", lambda cores=cores: cores)
-        free["MemAvailable"] = 64 * 2**30
-        assert memory.jobs_that_fit(100, 1000) == expected
     every = working.each_video(
         ResultFolder(tmp_path / "out", "model"),
         {path.stem: path for path in trained.videos},
@@ -907,8 +898,15 @@ def test_so_many_processes_as_there_are_videos_cores_and_memory(trained, tmp_pat
         (None, 1, None, (), None),
         copies=False,
         quiet=True,
-        jobs=3,
+        jobs=jobs,
     )
     with pytest.raises(RuntimeError):  # the stub does nothing
         next(every)
-    assert asked[0] == 3
+    assert asked[0] == min(jobs, len(trained.videos))
+
+
+def test_by_default_they_are_as_many_as_cores_and_memory_allow(trained, tmp_path, monkeypatch):
+    asked = []
+    monkeypatch.setattr(memory, "workers_within", lambda *sizes: asked.append(sizes) or 1)
+    assert propose(tmp_path, *trained.videos[:2], "--model", "none") == 0
+    assert asked == [(2, 10**9)]

@@ -20,7 +20,7 @@ from actionspan.settings import at_least_one
 if TYPE_CHECKING:
     from actionspan.propose.labels import Labels
 
-_WORKER_MB = 1000  # of a process with the networks of a model
+_WORKER_BYTES = 10**9  # of a process with the networks of a model
 _UNTRAINED = "none"
 _DEMO_NOTE = (
     "without --model: the one that comes with actionspan, which has seen rendered videos alone "
@@ -95,7 +95,7 @@ def run(arguments: argparse.Namespace) -> int:
     from actionspan.files.storage import digest
     from actionspan.propose.results import ResultFolder, Shown
     from actionspan.propose.working import each_video
-    from actionspan.running.memory import jobs_that_fit
+    from actionspan.running.memory import workers_within
 
     truth = None
     if arguments.annotations:
@@ -110,7 +110,7 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         loading = (model, arguments.threads, arguments.device, arguments.encoder, labels)
         copies = not (arguments.no_copies or arguments.no_page)
-        fitting = jobs_that_fit(len(videos), _WORKER_MB)
+        fitting = workers_within(len(videos), _WORKER_BYTES)
         jobs = arguments.jobs or fitting
         how = {"copies": copies, "quiet": arguments.quiet, "jobs": jobs}
         every = each_video(folder, videos, truth, shown, loading, **how)

@@ -10,13 +10,10 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from actionspan.running.launcher import cores
-
 if TYPE_CHECKING:
     import torch
 
 _M_TRIM_THRESHOLD, _M_MMAP_MAX = -1, -4  # names and numbers of glibc's mallopt(3)
-_CGROUP = Path("/sys/fs/cgroup")
 _STATUS, _RESET = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 _MACHINE, _GROUP = Path("/proc/meminfo"), Path("/sys/fs/cgroup")
 _SHARE = 0.7  # of the available memory: others need some, and videos differ
@@ -61,23 +58,10 @@ def forget_peak() -> None:
         _RESET.write_text("5", encoding="ascii")
 
 
-def jobs_that_fit(most: int, megabytes: int) -> int:
-    """Return how many processes of so much memory work at once: at least 1, at most `most`.
-
-    A core is for each, and a third of the memory that is free stays so.
-    """
-    free = [_field("MemAvailable", Path("/proc/meminfo"))]
-    with contextlib.suppress(OSError, ValueError):  # a limit of a container
-        limit, used = (int((_CGROUP / f"memory.{what}").read_text()) for what in ("max", "current"))
-        free.append(limit - used)
-    fitting = 2 * min(free) // (3 * megabytes * 1024**2) if free[0] else most
-    return max(1, min(most, cores(), fitting))
-
-
-def _field(name: str, file: Path = _STATUS) -> int:
+def _field(name: str) -> int:
     if sys.platform != "linux":
         return 0
-    for line in file.read_text(encoding="ascii").splitlines():
+    for line in _STATUS.read_text(encoding="ascii").splitlines():
         if line.startswith(f"{name}:"):
             return int(line.split()[1]) * 1024
     return 0
