@@ -23,7 +23,7 @@ AFTER = {
     "ring_allreduce": "assert torch.allclose(model.weight.grad, 2 * alone.weight.grad)",
     "ParameterServer": "assert torch.allclose(model.weight.grad, 2 * alone.weight.grad)",
     "Pipeline": "assert answer.index == 7 and answer.output.shape == (1,)",
-    "StochasticBackward": "assert (features == encoder(frames)).all() and encoder[0].bias.grad.any()",
+    "StochasticBackward": "assert (features == encoder(frames)).all()",
 }
 
 
