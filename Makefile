@@ -5,6 +5,7 @@
 # make campaign   hostile input and injected faults by the thousand: docs/reliability.md (hours);
 #                 make campaign models: one of them
 # make model  train the model that comes with the package: docs/demo_model.md
+# make picture  make the moving picture of README
 # make gpu    measure all that needs a GPU and write docs/gpu.md (some ten minutes)
 # make docs   build the documentation, with the Python interface, as build/docs/index.html
 # make config  write config.yaml, docs/configuration.md and the schema from the settings
@@ -20,7 +21,7 @@ VENV = .venv
 BIN = $(VENV)/bin
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: demo demo-all test test-all outside durations check campaign gpu model docs lock config clean \
+.PHONY: demo demo-all test test-all outside durations check campaign gpu picture model docs lock config clean \
     annotations videos features models inputs disk kills runs ranks
 
 # MTN by one rank, and by two ranks with each exchange: the training times that are fitted.
@@ -81,6 +82,10 @@ campaign: $(VENV)/ready
 # Names behind `campaign`, so no goals of their own; `config` is one besides, and changes nothing
 $(filter-out config,$(CAMPAIGNS)): campaign
 	@:
+
+# The moving picture of README: needs Chromium, and the videos of `make demo`
+picture: $(VENV)/ready
+	$(BIN)/python benchmarks/picture.py
 
 gpu: $(VENV)/ready
 	$(BIN)/python benchmarks/gpu.py --out docs/gpu.md
