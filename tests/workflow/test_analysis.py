@@ -2,15 +2,17 @@
 
 import csv
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from actionspan.dataset.tables import VIDEO_COLUMNS, Video, write_videos
 from workflow.conftest import copy_program
 
 pytestmark = pytest.mark.workflow
 
-RULES = tuple(f"evaluation_{step}" for step in ("misses", "reliability", "worst", "reader"))
+RULES = tuple(f"evaluation_{step}" for step in ("evaluate", "reliability", "worst"))
 FILES = (
     *(f"misses/{{}}{suffix}" for suffix in (".tsv", ".instances.tsv", ".md", ".svg")),
     *(f"reliability/{{}}{suffix}" for suffix in (".tsv", ".md", ".svg")),
@@ -52,15 +54,30 @@ def by_hand(alone):
         name: [{"segment": [start, end], "score": score} for start, end, score in rows]
         for name, rows in PROPOSALS.items()
     }
-    scores = "video_id\tinstances\tproposals\tAR@100\tAUC\n"
-    scores += "not found\t1\t0\t0.0\t0.0\nfound\t2\t3\t0.95\t60.0\n"
+    validation = [name for name, entry in TRUTH.items() if entry["subset"] == "validation"]
+    listed = "".join(f"{name}\n" for name in ("video_id", *validation))
     for name, text in (
         ("dataset/annotations.json", json.dumps({"database": database})),
         ("proposals/mtn-seed2/proposals.json", json.dumps({"results": proposals})),
-        ("evaluation/videos/mtn-seed2.tsv", scores),
+        ("dataset/subsets/validation.tsv", listed),
     ):
         (results / name).parent.mkdir(parents=True, exist_ok=True)
         (results / name).write_text(text)
+    videos = [
+        Video(
+            video_id=name,
+            path=Path(f"{name}.mp4"),
+            fps=25.0,
+            frames=round(25 * entry["duration"]),
+            duration_seconds=entry["duration"],
+            width=320,
+            height=240,
+            sha256="",
+            subset=entry["subset"],
+        )
+        for name, entry in TRUTH.items()
+    ]
+    write_videos(results / "dataset/videos.tsv", videos, VIDEO_COLUMNS)
     wanted = [f"results/evaluation/{file.format('mtn-seed2')}" for file in FILES]
     done = alone.snakemake(*wanted, "--allowed-rules", *RULES)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -97,7 +114,4 @@ def test_one_target_makes_all_of_them_and_a_plain_run_few(alone):
     # origin, span and mtn, and the four baselines
     assert {rule: planned[rule] for rule in RULES} == dict.fromkeys(RULES, 7)
     plain = alone.planned()
-    assert {rule: plain[rule] for rule in set(RULES) & set(plain)} == {
-        "evaluation_reader": 3,
-        "evaluation_misses": 1,  # of the model that the page shows
-    }
+    assert {rule: plain[rule] for rule in set(RULES) & set(plain)} == {"evaluation_evaluate": 7}

@@ -62,7 +62,8 @@ def test_a_fold_is_trained_on_files_of_its_own(bare):
     wanted = (*FOLD, "results/proposals/mtn-fold1/detections.json")
     status, text = bare.dry_run("--printshellcmds", *wanted, config=CONFIG)
     assert status == 0, text
-    commands = dict(re.findall(r"actionspan (\w+ [\w-]+) (.*)", text))
+    found = r"(?:actionspan|--then) (\w+ [\w-]+) (.*?)(?= --then|$)"
+    commands = dict(re.findall(found, text, re.MULTILINE))
     for step in (
         *("features rescale", "temporal train", "temporal predict", "proposals train"),
         *("proposals classifier", "proposals generate", "proposals detections"),

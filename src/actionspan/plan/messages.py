@@ -60,11 +60,13 @@ class _Brief(logging.Handler):
         self._logs: dict[int, Path] = {}  # of the jobs at work
         self._total = 0
         self._interrupted = False
+        self._alone = threading.Lock()  # a thread tells what the other notes
 
     def emit(self, record: logging.LogRecord) -> None:
         """Print a record of Snakemake, shorter or not at all."""
         try:
-            line = self._line(record.getMessage(), vars(record))
+            with self._alone:
+                line = self._line(record.getMessage(), vars(record))
         except (KeyError, AttributeError):  # another version of Snakemake
             line = None
         # --quiet rules hides what is said of a job, but not the line of its stage
@@ -127,17 +129,20 @@ class _Brief(logging.Handler):
 
     def _keep_telling(self, pace: Pace) -> None:
         """Print what is done and the time left, whenever nothing else is printed for long."""
-        while not self._interrupted and pace.seconds_left() > 0:
-            silent = time.monotonic() - self._printed
-            if silent < _SILENT_SECONDS:
-                time.sleep(_SILENT_SECONDS - silent)
-                continue
-            done = len(self._started) - len(self._logs)
-            found = [_OF.match((_tail(path) or [""])[-1]) for path in list(self._logs.values())]
-            now = "; ".join([each[1] for each in found if each] or sorted(set(pace.rules_running)))
-            line = f"[{done}/{self._total}] done, {about(pace.seconds_left())} left: {now}"
-            self._printer.emit(logging.makeLogRecord({"msg": line, "levelno": logging.INFO}))
-            self._printed = time.monotonic()
+        while True:
+            time.sleep(max(_SILENT_SECONDS - (time.monotonic() - self._printed), 0.01))
+            with self._alone:
+                if self._interrupted or pace.seconds_left() <= 0:
+                    return
+                if time.monotonic() - self._printed < _SILENT_SECONDS:
+                    continue
+                done, logs = len(self._started) - len(self._logs), self._logs.values()
+                found = [_OF.match((_tail(path) or [""])[-1]) for path in logs]
+                now = [each[1] for each in found if each] or sorted(set(pace.rules_running))
+                line = f"[{done}/{self._total}] done, {about(pace.seconds_left())} left: "
+                said = {"msg": line + "; ".join(now), "levelno": logging.INFO}
+                self._printer.emit(logging.makeLogRecord(said))
+                self._printed = time.monotonic()
 
 
 SHOWN_JOBS = 4
