@@ -169,3 +169,21 @@ def test_called_by_its_name_it_runs_the_module_of_the_docs(command, project):
     subset = "results/dataset/subsets/training.tsv"
     call(project, command.parent, "actionspan", "run", subset, "--cores", "2")
     assert (project / subset).read_text().count("\n") >= 4
+
+
+@pytest.mark.parametrize("python", ["3.11", "3.12", "3.13", "3.14"])
+def test_a_plain_installation_has_wheels_of_the_major_versions_that_are_tested(
+    python, index, program
+):
+    """What is not locked may be newer, and newer majors drop what we call."""
+    words = [program("uv"), "pip", "compile", "--quiet", "--only-binary", ":all:"]
+    words += ["--python-version", python, str(ROOT / "pyproject.toml")]
+    done = subprocess.run(words, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    found, locked = (
+        dict(re.findall(r"^([a-z0-9-]+)==(\d+)", text, re.MULTILINE))
+        for text in (done.stdout, (ROOT / "envs/requirements.txt").read_text())
+    )
+    assert {name: found[name] for name in ("av", "torch", "h5py", "decord2")} == {
+        name: locked[name] for name in ("av", "torch", "h5py", "decord2")
+    }
