@@ -80,6 +80,7 @@ def show_all(tab, count):
 def correct(tab, place):
     """Add an event to a video by mouse, give it a label, and say that all is done."""
     tab.locator("#list li button").nth(place).click()
+    tab.locator(".own-lane .window").scroll_into_view_if_needed()
     box = tab.locator(".own-lane .window").bounding_box()
     tab.mouse.move(box["x"] + 0.2 * box["width"], box["y"] + box["height"] / 2)
     tab.mouse.down()

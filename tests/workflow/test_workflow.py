@@ -117,7 +117,7 @@ def test_a_touched_source_file_re_runs_nothing(project):
 
 
 KNOBS = [
-    ({"proposals": {"suppression": {"keep": 50}}}, AFTER_GENERATE),
+    ({"proposals": {"suppression": {"keep": 50}}}, AFTER_GENERATE | {"evaluation_baseline"}),
     ({"proposals": {"evaluator": {"epochs": 3}}}, AFTER_GENERATE | {"evaluation_baseline"}),
     ({"proposals": {"suppression": {"slope": 0.3}}}, AFTER_GENERATE | {"evaluation_baseline"}),
     ({"temporal": {"training": {"learning_rate": 0.002}}}, AFTER_TRAIN | {"temporal_train"}),

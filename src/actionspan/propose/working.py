@@ -3,13 +3,14 @@
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from actionspan.errors import JobError, printable
+from actionspan.files.process import sweep
 from actionspan.propose.results import (
     Result,
     ResultFolder,
@@ -112,7 +113,7 @@ def each_video(
                     raise JobError(f"the model cannot be loaded: {outcome.reason}")
         return _with_file(task.path, outcome.reason)
 
-    with closing(outcomes), closing(ahead):
+    with _swept(folder, unfinished), closing(outcomes), closing(ahead):
         for number, (video_id, path) in enumerate(videos.items(), start=1):
             result, reason, before = folder.finished(path), "", path not in unfinished
             if not before:
@@ -132,6 +133,25 @@ def each_video(
         for task in unplayed:
             if why := failed(task, f"{task.path.name}: a copy that browsers play"):
                 print(f"{why}; the page cannot play it", file=sys.stderr)
+
+
+_FILES = (".vtt", ".svg", ".jpg")
+
+
+@contextmanager
+def _swept(folder: ResultFolder, videos: Sequence[Path]) -> Iterator[None]:
+    """Remove what processes that are ended in the middle leave of the files of videos."""
+    try:
+        yield
+    except BaseException:
+        for path in videos:
+            for name in (
+                *(f"{path.stem}{suffix}" for suffix in _FILES),
+                f"videos/{path.stem}.json",
+            ):
+                with suppress(OSError):  # no folder yet
+                    sweep(folder.folder / name)
+        raise
 
 
 class _Ahead:

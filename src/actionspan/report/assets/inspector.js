@@ -32,9 +32,9 @@ const MISSING = "Where an event is missing, one of the proposals may fit.";
 const HINT =
   "Click a segment, or step through them with n and p. Drag across the Corrected lane to add one; over other segments with Shift held or with Draw.";
 const UNSURE = "No event is likely enough to be shown; these may be some.";
-const FLAT = "The model is unsure on this video: its curve hardly rises anywhere.";
+const FLAT = "The model is unsure on this video (a flat curve).";
 const RISE = 0.15; // of the probability that something happens, above its median
-const RANKS = "No. 1 is the first in order; how likely it is to be right is not known.";
+const RANKS = "No. 1 is the first in order, not a chance.";
 
 /* ---- what is done with the chosen segment ---- */
 
@@ -228,11 +228,12 @@ function drawNothing() {
   const none = el("p", { class: "quiet" }, "Nothing was found in this video.");
   const more = events.length && proposals.length ? ` ${MISSING}` : "";
   const notes = [isFlat() && found.length && FLAT, events[0]?.scale === "rank" && RANKS];
+  const note = notes.filter(Boolean).join(" ");
   byId("inspector").replaceChildren(
     el("p", {}, BEGIN + more),
     el("h3", {}, events.length ? "Events found" : "Best proposals"),
     found.length && !events.length ? el("p", { class: "quiet" }, UNSURE) : "",
-    ...notes.filter(Boolean).map((note) => el("p", { class: "quiet" }, note)),
+    note ? el("p", { class: "quiet" }, note) : "",
     found.length ? list(found) : none,
     ...(gone.length ? [el("h3", {}, "No longer proposed"), list(gone)] : []),
     el("p", { class: "quiet" }, HINT),
