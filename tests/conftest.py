@@ -1,6 +1,8 @@
 """Fixtures that tests of several stages share, and the two tiers of the tests."""
 
 import json
+import multiprocessing
+import multiprocessing.spawn
 import os
 import shutil
 import signal
@@ -15,6 +17,8 @@ import numpy as np
 import pytest
 import torch
 from hypothesis import settings
+
+from worlds.warm import warm_python
 
 # A busy machine is no failure; a failing example can be repeated from what is printed. `make test`
 # tries a property on fewer examples, to stay short.
@@ -150,6 +154,29 @@ def _cache_of_the_tests(tmp_path_factory) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("ACTIONSPAN_CACHE", str(folder / "cache"))
         yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def warm(tmp_path_factory) -> Iterator[Path]:
+    """A `python` for processes that need not start from nothing, as those of `multiprocessing`."""
+    folder, owner = tmp_path_factory.getbasetemp(), os.getpid()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        folder, owner = folder.parent, os.getppid()
+    folder = folder / "warm"
+    folder.mkdir(exist_ok=True)
+    python = warm_python(folder, owner)
+    multiprocessing.set_executable(str(python))
+    yield python
+    multiprocessing.set_executable(sys.executable)
+
+
+@pytest.fixture(scope="module")
+def cold() -> Iterator[None]:
+    """Let `multiprocessing` start its processes from nothing."""
+    before = multiprocessing.spawn.get_executable()
+    multiprocessing.set_executable(sys.executable)
+    yield
+    multiprocessing.set_executable(before)
 
 
 @pytest.fixture(scope="session")

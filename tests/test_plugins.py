@@ -18,6 +18,7 @@ from actionspan.errors import InputError
 from actionspan.plugins import plugins
 from actionspan.temporal import load_model
 from temporal.conftest import write_toy
+from worlds import warm
 
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs" / "plugins.md").read_text(encoding="utf-8")
@@ -47,7 +48,7 @@ def python(installed: Path, *words: str) -> subprocess.CompletedProcess:
     path = os.pathsep.join([str(installed), str(ROOT / "src")])
     environment = {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1"}
     return subprocess.run(
-        [sys.executable, *words], capture_output=True, text=True, env=environment, cwd=installed
+        [warm.python(), *words], capture_output=True, text=True, env=environment, cwd=installed
     )
 
 

@@ -1,5 +1,6 @@
 """Live sources: a camera that stalls, hangs up, goes away and comes back, and one that is dead."""
 
+import multiprocessing
 import time
 from dataclasses import replace
 
@@ -87,9 +88,19 @@ def test_a_camera_that_is_made_to_wait_loses_nothing(video, tmp_path):
     assert events(tmp_path)[-1]["dropped"] == 0
 
 
+class SlowToStart(Brightness):
+    """A network whose process takes its time, as on a busy machine."""
+
+    def __setstate__(self, state):
+        if multiprocessing.parent_process():
+            time.sleep(2)
+        super().__setstate__(state)
+
+
 def test_a_stream_that_ends_before_the_networks_are_ready_says_so(video, tmp_path):
+    made = replace(player(), chain=nn.Sequential(SlowToStart()))
     with HttpCamera(video, RATE) as camera:
-        ended = run_stream(camera.url, tmp_path, executor="process", duration=0.5)
+        ended = run_stream(camera.url, tmp_path, made=made, executor="process", duration=0.5)
     assert ended.reason == "limit"
     start, gap, end = events(tmp_path)
     assert start["event"] == "start"

@@ -16,6 +16,7 @@ from live.camera import HttpCamera
 from live.vtt import cues
 from tiers import first_tier
 from video.numbered import encode
+from worlds.warm import python
 
 TESTS = Path(__file__).parents[1]
 FILES = (ACTIONNESS, *PROPOSALS, "live.vtt")
@@ -29,7 +30,7 @@ def video(tmp_path_factory):
 def started(source, out, *words, seconds=0.05, group=False):
     """Start the command with a model that takes `seconds` for a snippet."""
     path = os.pathsep.join(filter(None, (str(TESTS), os.environ.get("PYTHONPATH"))))
-    command = [sys.executable, "-m", "live.fakes", "stream", source, "--model", seconds]
+    command = [python(), "-m", "live.fakes", "stream", source, "--model", seconds]
     more = ["--out", out, "--state-seconds", "0.3", *words]
     return subprocess.Popen(
         [*map(str, command), *map(str, more)],

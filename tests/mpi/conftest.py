@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from worlds.warm import python
+
 MARK = "ACTIONSPAN_TEST_JOB"  # in the environment of every process of a job
 TESTS = Path(__file__).parents[1]  # ranks import from here what tests import
 
@@ -42,7 +44,7 @@ def mpirun(tmp_path_factory: pytest.TempPathFactory) -> Mpirun:
     ) -> subprocess.CompletedProcess[str]:
         is_script = isinstance(script_or_words, (str, Path))
         words = [str(script_or_words)] if is_script else list(script_or_words)
-        command = [program, "-n", n, sys.executable, "-m", "mpi4py", *words, *args]
+        command = [program, "-n", n, python(), "-m", "mpi4py", *words, *args]
         job = uuid.uuid4().hex
         path = os.pathsep.join(filter(None, (str(TESTS), os.environ.get("PYTHONPATH"))))
         own = {"OMP_NUM_THREADS": "1", "PYTHONPATH": path, "ACTIONSPAN_CACHE": cache}

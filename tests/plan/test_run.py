@@ -2,13 +2,13 @@
 
 import os
 import subprocess
-import sys
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
 from actionspan.cli import main
+from worlds.warm import python
 
 
 @pytest.fixture
@@ -115,7 +115,7 @@ without_slurm = pytest.mark.skipif(
     ],
 )
 def test_a_wrong_flag_is_one_line(tmp_path, words, start, end):
-    command = [sys.executable, "-m", "actionspan", "run", "--dry-run", *words]
+    command = [python(), "-m", "actionspan", "run", "--dry-run", *words]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}  # a dry run uses both
     done = subprocess.run(command, cwd=tmp_path, text=True, timeout=120, **pipes)
     assert done.returncode in (1, 2)

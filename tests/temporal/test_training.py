@@ -6,7 +6,6 @@ import math
 import os
 import platform
 import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -30,6 +29,7 @@ from actionspan.temporal.training import train
 from actionspan.training.fit import CHECKPOINT, bits_of
 from temporal.conftest import write_toy, write_toy_sequences
 from tiers import first_tier
+from worlds.warm import python
 
 SMALL = TemporalSettings(hidden=16, epochs=5, batch_size=3, dropout=0.2, output_scale=1.0)
 
@@ -383,7 +383,7 @@ print(kills)
 def test_killed_at_random_moments_it_ends_with_the_same_bits(toy, tmp_path):
     whole, killed = tmp_path / "whole", tmp_path / "killed"
     done = subprocess.run(
-        [sys.executable, "-c", KILLER, toy.features, toy.annotations, whole, killed],
+        [python(), "-c", KILLER, toy.features, toy.annotations, whole, killed],
         capture_output=True,
         text=True,
         check=False,
@@ -421,7 +421,7 @@ print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024)
 )
 def test_each_length_of_a_batch_does_not_cost_memory_for_ever(tmp_path, model, most):
     toy = (write_toy if model == "mtn" else write_toy_sequences)(tmp_path)
-    command = [sys.executable, "-c", LENGTHS, model, toy.features, toy.annotations, tmp_path]
+    command = [python(), "-c", LENGTHS, model, toy.features, toy.annotations, tmp_path]
     environment = {name: value for name, value in os.environ.items() if "ONEDNN" not in name}
     done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
     assert int(done.stdout.splitlines()[-1]) < most

@@ -1,6 +1,5 @@
 """A whole run of the workflow on a tiny data set, made once for all tests of this folder."""
 
-import json
 import os
 import re
 import shutil
@@ -8,12 +7,13 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 
 import pytest
 import yaml
 from filelock import FileLock
+
+from worlds.warm import python
 
 ROOT = Path(__file__).parents[2]
 
@@ -35,28 +35,25 @@ class Project:
 
     def snakemake(self, *words: str, config: dict | None = None) -> subprocess.CompletedProcess:
         """Run Snakemake as a person does."""
+        return self._call(words, config, stderr=subprocess.PIPE)
+
+    def dry_run(self, *words: str, config: dict | None = None) -> tuple[int, str]:
+        """Return the exit status and all that a dry run prints."""
+        done = self._call(("--dry-run", *words), config, stderr=subprocess.STDOUT)
+        return done.returncode, done.stdout
+
+    def _call(
+        self, words: Sequence[str], config: dict | None, stderr: int
+    ) -> subprocess.CompletedProcess:
         return subprocess.run(
-            [sys.executable, "-m", "snakemake", *self._arguments(words, config)],
+            [python(), "-m", "snakemake", *self._arguments(words, config)],
             cwd=self.folder,
             env={**_environment(), "PYTHONPATH": str(self.folder / "src")},
-            capture_output=True,
+            stdout=subprocess.PIPE,
+            stderr=stderr,
             text=True,
             timeout=900,
         )
-
-    def dry_run(self, *words: str, config: dict | None = None) -> tuple[int, str]:
-        """Return the exit status and the text of a dry run, by a Snakemake already imported."""
-        arguments = self._arguments(("--dry-run", *words), config)
-        server = _server()
-        request = {
-            "folder": str(self.folder),
-            "arguments": arguments,
-            "environment": _environment(),  # a fixture may have changed it since the start
-        }
-        server.stdin.write(json.dumps(request) + "\n")
-        server.stdin.flush()
-        answer = json.loads(server.stdout.readline())
-        return answer["status"], answer["text"]
 
     def _arguments(self, words: Sequence[str], config: dict | None) -> list[str]:
         (self.folder / "tiny.yaml").write_text(yaml.safe_dump(TINY))
@@ -79,20 +76,9 @@ class Project:
         return (self.folder / name).read_text()
 
 
-@cache
-def _server() -> subprocess.Popen[str]:
-    """Start the process that answers dry runs; it ends with this one, at the end of its input."""
-    return subprocess.Popen(
-        [sys.executable, Path(__file__).with_name("snakemake_server.py")],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        env=_environment(),
-    )
-
-
 def _environment() -> dict[str, str]:
-    return {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    own = map(str, (Path(python()).parent, Path(sys.executable).parent))
+    return {**os.environ, "PATH": os.pathsep.join([*own, os.environ["PATH"]])}
 
 
 def copy_program(folder: Path) -> Project:
