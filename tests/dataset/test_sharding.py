@@ -80,20 +80,26 @@ def test_a_new_video_touches_its_own_shard_and_at_most_one_that_splits(ids, new,
         (1, 1),
         (3, 3),
         (8, 4),
-        (64, 4),
-        (65, 5),
-        (800, 50),
+        (96, 4),
+        (97, 5),
+        (800, 34),
         (20000, 1024),
         (65536, 1024),
         (200000, 3125),
         (1000000, 15625),
     ],
 )
-def test_auto_makes_4_shards_or_more_of_16_to_64_videos(videos, shards):
+def test_auto_makes_4_shards_or_more_of_24_to_64_videos(videos, shards):
     names = assign_shards([f"video{i}" for i in range(videos)], "auto")
     assert len(names) <= shards
     assert max(int(name) for name in names) <= shards - 1
     assert all(len(name) == max(4, len(str(int(name)))) for name in names)
+
+
+@pytest.mark.parametrize(("least", "shards"), [(1, 2), (2, 2), (8, 8), (64, 36)])
+def test_auto_makes_as_many_as_are_asked_for_at_least(least, shards):
+    buckets = {int(name) for name in assign_shards([f"v{i}" for i in range(36)], "auto", least)}
+    assert shards // 2 <= max(buckets) < shards
 
 
 def test_linear_hashing_by_hand():

@@ -9,6 +9,7 @@ import pytest
 from actionspan.errors import InputError
 from actionspan.plan.dataset import DatasetPlan, Storage, is_uri
 from actionspan.plan.features import found_weights
+from actionspan.running import memory
 from plan.conftest import merged
 
 
@@ -86,6 +87,41 @@ def test_the_first_videos_by_name_are_fetched_where_videos_are_not_on_this_disk(
     first, second = sorted(DatasetPlan(config, "config.yaml", Storage(here)).paths.values())[:2]
     assert DatasetPlan(config, "config.yaml", Storage(here)).first_fetched(2) == []
     assert DatasetPlan(config, "config.yaml", Storage(away)).first_fetched(2) == [first, second]
+
+
+@pytest.fixture
+def shards(config, tmp_path, monkeypatch):
+    """Return how many shards 96 videos have on so many cores, with memory for 8 jobs."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(memory, "_allowed_cores", lambda: 64)
+    monkeypatch.setattr(memory, "_available_bytes", lambda: 35 * 10**9)
+    known = merged(config, {"demo": {"videos": 96}})
+
+    def planned(cores, storage=None, keep=False):
+        plan = DatasetPlan(known, "config.yaml", storage or Storage(), cores)
+        if keep:
+            plan.keep_shards()
+        return len(plan.shards)
+
+    return planned
+
+
+def test_a_small_set_has_a_shard_for_each_core_that_memory_allows(shards):
+    assert [shards(cores) for cores in (1, 2, 4, 7, 8, 16)] == [4, 4, 4, 7, 8, 8]
+
+
+def test_later_runs_and_jobs_elsewhere_make_as_many_shards_as_the_first(shards):
+    assert shards(7, keep=True) == 7
+    assert [shards(cores) for cores in (2, 16, None)] == [7, 7, 7]
+
+
+def test_cores_do_not_count_where_jobs_run_elsewhere_or_results_are_there(shards):
+    away = Registry()
+    away.default_storage_provider = object()
+    assert [shards(None), shards(7, Storage(away))] == [4, 4]
+    Path("results/dataset").mkdir(parents=True)
+    Path("results/dataset/videos.tsv").touch()  # of a version that did not keep the number
+    assert shards(7) == 6, "of 16 videos"
 
 
 def test_weights_are_where_their_job_finds_them():

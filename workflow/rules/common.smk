@@ -62,6 +62,7 @@ try:
         files,
         # of a module's configuration nobody knows what came from the command line
         workflow.config_settings.config if is_main else config,
+        workflow.resource_settings.cores if workflow.is_main_process else None,
     )
     methods = {each.name for each in workflow.deployment_settings.deployment_method}
     image = plan.cluster.container(wanted="APPTAINER" in methods)
@@ -119,6 +120,7 @@ onstart:
         check_jobs(workflow)
     except InputError as error:
         sys.exit(str(error))
+    plan.dataset.keep_shards()
     if plan.features.takes_over:
         keep_features(workflow, plan.features.shard_files)
 

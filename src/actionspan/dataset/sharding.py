@@ -20,8 +20,8 @@ VIDEO_SUFFIXES = frozenset(
     ".ts .vob .webm .wmv".split()
 )
 LONGEST_ID = 251  # bytes: names of files have up to 255, and results add a suffix
-_VIDEOS_PER_SHARD = 16  # enough work for the seconds that each job takes to start
-_MIN_SHARDS = 4  # so that small sets too use several cores
+_VIDEOS_PER_SHARD = 24  # enough work for the seconds that each job takes to start
+MIN_SHARDS = 4  # so that small sets too use several cores, however many there are
 _FEW_SHARDS = 1024  # planned quickly; larger sets first get larger shards
 _MOST_VIDEOS = 64  # a shard on average: what a job leaves on the disk stays small
 MOST_SHARDS = 16384  # more take Snakemake long to plan
@@ -115,7 +115,7 @@ def _not_a_file(entry: "os.DirEntry[str]") -> str:
 
 
 def assign_shards(
-    ids: Sequence[str], videos_per_shard: int | Literal["auto"]
+    ids: Sequence[str], videos_per_shard: int | Literal["auto"], least: int = MIN_SHARDS
 ) -> dict[str, list[str]]:
     """Distribute videos over shards so that a further video changes at most two shards.
 
@@ -124,9 +124,10 @@ def assign_shards(
 
     Args:
         ids: Video ids, without repetition, in any order.
-        videos_per_shard: Videos of a shard on average; `"auto"`: 16, fewer if that makes fewer than
-            4 shards, more if it makes more than 1,024, but never above 64; 1: each video's shard
-            has its name. Shards that are not split yet hold up to twice as many as split ones.
+        videos_per_shard: Videos of a shard on average; `"auto"`: 24, fewer if that makes fewer than
+            `least` shards, more if it makes more than 1,024, but never above 64; 1: each video's
+            shard has its name. Shards that are not split yet hold up to twice as many as split ones.
+        least: The number of shards of a small set by `"auto"`.
 
     Returns:
         The sorted ids of each shard that is not empty.
@@ -137,7 +138,7 @@ def assign_shards(
     if videos_per_shard == 1 and not isinstance(videos_per_shard, bool):
         return dict(sorted((file_name(video_id), [video_id]) for video_id in ids))
     shards: dict[str, list[str]] = {}
-    count = _shard_count(len(ids), videos_per_shard)
+    count = _shard_count(len(ids), videos_per_shard, least)
     level = 1 << (count - 1).bit_length()  # the power of two at or above `count`
     for video_id in sorted(ids):
         value = _value(video_id)
@@ -166,9 +167,9 @@ def _bucket_name(bucket: int) -> str:
     return f"{bucket:04d}"
 
 
-def _shard_count(videos: int, videos_per_shard: int | str) -> int:
+def _shard_count(videos: int, videos_per_shard: int | str, least: int) -> int:
     if videos_per_shard == "auto":
-        least = min(videos, _MIN_SHARDS)
+        least = min(videos, least)
         few = min(max(-(-videos // _VIDEOS_PER_SHARD), least), _FEW_SHARDS)
         return max(few, -(-videos // _MOST_VIDEOS))
     if not isinstance(videos_per_shard, int) or videos_per_shard < 1:

@@ -11,6 +11,7 @@ from typing import Any, TypeGuard
 
 from actionspan.dataset.sharding import (
     ANNOTATION_SUFFIXES,
+    MIN_SHARDS,
     MOST_SHARDS,
     assign_shards,
     choose_videos,
@@ -20,9 +21,12 @@ from actionspan.dataset.sharding import (
 from actionspan.demo.scenario import demo_video_names
 from actionspan.errors import InputError
 from actionspan.plan.runs import flags
+from actionspan.running.memory import workers_within
 
 _URI = re.compile(r"[a-z][a-z0-9+.-]*://")
 _PLUGIN = "snakemake_storage_plugin_s3"
+_KEPT = Path("results/dataset/shards/least")
+_JOB_BYTES = 3 * 10**9  # of a job that encodes, as its rule says
 
 
 def is_uri(path: str | None) -> TypeGuard[str]:
@@ -94,9 +98,15 @@ class Storage:
 
 
 class DatasetPlan:
-    """The videos of a run and the shards they are worked on in."""
+    """The videos of a run and the shards they are worked on in.
 
-    def __init__(self, config: Mapping[str, Any], name: str, storage: Storage) -> None:
+    Small sets get a shard for each core of their first run, of those that memory allows. Later runs
+    keep that number, which `keep_shards` writes: other shards would make other files.
+    """
+
+    def __init__(
+        self, config: Mapping[str, Any], name: str, storage: Storage, cores: int | None = None
+    ) -> None:
         dataset = config["dataset"]
         self._storage = storage
         self.is_demo = dataset["videos"] == "demo"
@@ -132,13 +142,26 @@ class DatasetPlan:
         _check_external(config, name)
         self.videos = list(self.paths)  # none where only external features are given
         per_shard = dataset["videos_per_shard"]
-        self.shards = assign_shards(self.videos, per_shard)
+        self._least = self._least_shards(None if storage.holds_results else cores)
+        self.shards = assign_shards(self.videos, per_shard, self._least)
         if len(self.shards) > MOST_SHARDS:
             raise InputError(
                 f"{name}: dataset.videos_per_shard: {per_shard} makes {len(self.shards)} shards; "
                 f"at most {MOST_SHARDS} are planned: give {-(-len(self.videos) // MOST_SHARDS)} "
                 "or more, or auto"
             )
+
+    def _least_shards(self, cores: int | None) -> int:
+        if _KEPT.exists():
+            return int(_KEPT.read_text())
+        if Path("results/dataset/videos.tsv").exists():  # of a version that did not keep it
+            return max(MIN_SHARDS, -(-len(self.videos) // 16))
+        return MIN_SHARDS if cores is None else workers_within(cores, _JOB_BYTES)
+
+    def keep_shards(self) -> None:
+        """Let later runs, and jobs on other machines, make as many shards."""
+        _KEPT.parent.mkdir(parents=True, exist_ok=True)
+        _KEPT.write_text(f"{self._least}\n")
 
     def shard_videos(self, wildcards: Any) -> list[Any]:
         """Return the files of the videos of a shard."""

@@ -32,7 +32,10 @@ class DatasetKnobs(Checked):
         None, "video_info_new.csv, for subsets and durations that the annotations lack"
     )
     videos_per_shard: int | Literal["auto"] = option(
-        "auto", "videos a job; auto: 16, in large sets up to 64", least=1, also="auto"
+        "auto",
+        "videos a job; auto: 24, in large sets up to 64, in small ones a job for each core",
+        least=1,
+        also="auto",
     )
 
 

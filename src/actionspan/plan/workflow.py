@@ -21,6 +21,7 @@ class Plan:
         name: How messages call the configuration, e.g. `"config.yaml"`.
         storage: What lies in S3; by default nothing does.
         given: The part of it that `--config` gave, all of it where nobody can know.
+        cores: Of this machine, for a first run; None: jobs run elsewhere.
 
     Raises:
         InputError: Something in it is wrong; the line names the key.
@@ -32,6 +33,7 @@ class Plan:
         name: str,
         storage: Storage | None = None,
         given: Mapping[str, Any] | None = None,
+        cores: int | None = None,
     ) -> None:
         if given:
             read_given(config, given, name if given is config else "--config")
@@ -39,7 +41,7 @@ class Plan:
         name += " + --config" * bool(given and given is not config)
         check_settings(config, name)
         self.cluster = ClusterPlan(config)
-        self.dataset = DatasetPlan(config, name, storage or Storage())
+        self.dataset = DatasetPlan(config, name, storage or Storage(), cores)
         self.recognition = RecognitionPlan(config, self.dataset.shards)
         self.features = FeaturesPlan(config, self.dataset.shards)
         check_names(self.dataset.annotation_files, f"{name}: dataset.annotations")
