@@ -30,7 +30,7 @@ from actionspan.proposals.bundle import bundle_path
 from actionspan.proposals.model_bundle import load_bundle
 from actionspan.propose import MotionProposer, Proposer, proposed, working
 from actionspan.propose.results import ResultFolder, Shown
-from actionspan.running import memory
+from actionspan.running import shards
 from tiers import first_tier
 from video.numbered import encode
 
@@ -907,6 +907,6 @@ def test_so_many_processes_work_as_are_asked_for(trained, tmp_path, monkeypatch,
 
 def test_by_default_they_are_as_many_as_cores_and_memory_allow(trained, tmp_path, monkeypatch):
     asked = []
-    monkeypatch.setattr(memory, "workers_within", lambda *sizes: asked.append(sizes) or 1)
+    monkeypatch.setattr(shards, "workers_within", lambda *sizes: asked.append(sizes) or 1)
     assert propose(tmp_path, *trained.videos[:2], "--model", "none") == 0
     assert asked == [(2, 10**9)]

@@ -22,7 +22,7 @@ def rounds(tmp_path, monkeypatch):
 
     def start():
         videos = {name: tmp_path / f"{name}.mp4" for name in events}
-        work = ReviewWork(tmp_path / "out", videos, threads=1)
+        work = ReviewWork(tmp_path / "out", videos)
         monkeypatch.setattr(work, "_propose", lambda bundle, one, before: result(one))
         return work
 

@@ -1,14 +1,18 @@
 """Features of a folder's videos are made once, and again where what they rest on has changed."""
 
 import os
+import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from actionspan.errors import InputError
 from actionspan.files.storage import create_h5
 from actionspan.review import footage
 from actionspan.review.footage import Encoded, encode_all
+from actionspan.running import shards
+from actionspan.running.shards import ShardWork, videos_at_once
 from dataset.conftest import encode_video
 
 
@@ -24,7 +28,7 @@ def made(monkeypatch):
                 group = file.create_group(video.video_id)
                 for name in footage.FACTS:
                     group[name] = np.zeros((0, 2) if name == "cuts" else 3, np.float32)
-            yield ""
+            yield 0, ""
 
     monkeypatch.setattr(footage, "encode_each", encode_each)
     return made
@@ -66,10 +70,71 @@ def test_what_they_rest_on_makes_them_again(film, made, tmp_path, monkeypatch, c
 
 def test_a_video_that_could_not_be_encoded_is_tried_again(film, made, tmp_path, monkeypatch):
     with monkeypatch.context() as broken:
-        broken.setattr(footage, "encode_each", lambda *given: (why for why in ["killed"]))
+        broken.setattr(footage, "encode_each", lambda *given: ((0, why) for why in ["killed"]))
         assert encode(film, tmp_path / "features").video.error == "killed"
     assert encode(film, tmp_path / "features").video.error == ""
     assert made == ["film"]
+
+
+def test_several_at_once_come_in_order_and_are_taken_when_one_is_free(film, tmp_path, monkeypatch):
+    """The first takes longest; the third was made before; the fourth is no video."""
+    names = [f"v{number}" for number in range(6)]
+    paths = [Path(shutil.copy(film, tmp_path / f"{name}.mp4")) for name in names]
+    paths[3].write_bytes(b"")
+    asked, taken = [], []
+
+    def encode_each(jobs, settings, how):
+        """Two processes; the first video keeps one of them until all others are done."""
+        asked.append(how.processes)
+        waiting, held = enumerate(jobs), None
+        while job := next(waiting, None):
+            create_h5(job[1][1], "").__enter__()
+            if job[1][0].video_id == "v0":
+                held = job
+            else:
+                yield job[0], ""
+        if held:
+            yield held[0], ""
+
+    monkeypatch.setattr(footage, "encode_each", encode_each)
+    next(encode_all(paths[2:3], tmp_path / "features"))
+
+    def given():
+        for path in paths:
+            taken.append(path.stem)
+            yield path
+
+    found = encode_all(given(), tmp_path / "features", ShardWork(processes=2))
+    first = next(found)
+    assert taken == names, "while the first was at work"
+    every = [first, *found]
+    assert [one.video.video_id for one in every] == names
+    assert [one.video.video_id for one in every if one.video.error] == ["v3"]
+    assert asked == [1, 2]
+
+
+def test_processes_give_the_same_bytes_however_many(film, tmp_path):
+    paths = [Path(shutil.copy(film, tmp_path / f"{name}.mp4")) for name in "abc"]
+    alone, together = (
+        list(encode_all(paths, tmp_path / f"{count}", ShardWork(processes=count)))
+        for count in (1, 2)
+    )
+    assert [one.video for one in alone] == [one.video for one in together]
+    for one, other in zip(alone, together, strict=True):
+        assert one.shard.read_bytes() == other.shard.read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("jobs", "threads", "expected"), [(None, 1, 5), (None, 2, 4), (None, 100, 1), (3, 2, 3)]
+)
+def test_as_many_at_once_as_cores_and_memory_allow(monkeypatch, jobs, threads, expected):
+    monkeypatch.setattr(shards, "workers_within", lambda items, size: min(items, 8))
+    assert videos_at_once(jobs, 5, threads) == expected
+
+
+def test_no_jobs_are_one_line():
+    with pytest.raises(InputError, match="^--jobs 0: at least 1$"):
+        videos_at_once(0, 5, 1)
 
 
 def test_a_file_that_is_none_is_said(tmp_path, made):

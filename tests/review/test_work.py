@@ -36,7 +36,7 @@ def encode_all(paths, folder, how):
 @pytest.fixture
 def work(tmp_path):
     videos = {f"v{number}": tmp_path / f"v{number}.mp4" for number in range(12)}
-    return ReviewWork(tmp_path / "out", videos, threads=1)
+    return ReviewWork(tmp_path / "out", videos)
 
 
 def finish(work, *numbers, version=0):
@@ -79,7 +79,7 @@ def test_a_video_that_browsers_do_not_play_is_copied_unless_told_not_to(
     tmp_path, monkeypatch, copies
 ):
     path = encode_film(tmp_path / "old.avi", 30, codec="mpeg4")
-    work = ReviewWork(tmp_path / "out", {"old": path}, threads=1, copies=copies)
+    work = ReviewWork(tmp_path / "out", {"old": path}, copies=copies)
     monkeypatch.setattr("actionspan.review.work.encode_all", encode_all)
     notes = []
 
@@ -111,7 +111,7 @@ def test_what_was_learned_before_is_said_after_a_new_start(tmp_path):
     (folder / "model").mkdir(parents=True)
     (folder / "model/learned.json").write_text(json.dumps({"sentence": "Two videos."}))
     (folder / "model/learned_from.json").write_text('{"v0": 3}')
-    again = ReviewWork(folder, {"v0": tmp_path / "v0.mp4"}, threads=1)
+    again = ReviewWork(folder, {"v0": tmp_path / "v0.mp4"})
     assert again.status()["said"] == "Two videos."
     assert again._learned_from == {"v0": 3}
 
@@ -186,7 +186,7 @@ def seen(tmp_path, monkeypatch):
     for name in ("a", "b", "c"):
         videos[name] = tmp_path / f"{name}.mp4"
         videos[name].write_text(name)
-    work = ReviewWork(tmp_path / "out", videos, threads=1)
+    work = ReviewWork(tmp_path / "out", videos)
     vars(work)["asked"] = asked
     monkeypatch.setattr(work, "_propose", proposed)
     work._round(0)
@@ -263,7 +263,7 @@ def test_a_file_in_the_place_of_the_corrected_one_is_not_learned_from(seen):
     # so it is after another start, until somebody looks at it and saves it
     with seen:
         pass
-    again = ReviewWork(seen.folder, seen.videos, threads=1)
+    again = ReviewWork(seen.folder, seen.videos)
     again._propose = proposed
     again._round(0)
     assert again.corrections.done() == ["b"]
@@ -310,16 +310,16 @@ def test_only_videos_of_the_folder_are_played(work, tmp_path):
 
 def test_a_folder_is_open_once(work, tmp_path):
     second = "import sys; from pathlib import Path; from actionspan.review.work import ReviewWork\n"
-    second += f"ReviewWork(Path({str(work.folder)!r}), {{}}, threads=1)"
+    second += f"ReviewWork(Path({str(work.folder)!r}), {{}})"
     done = subprocess.run([sys.executable, "-c", second], capture_output=True, text=True)
     assert done.stderr.splitlines()[-1].endswith(f"already open at (pid {os.getpid()})")
     with pytest.raises(InputError, match="out: already open at"):
-        ReviewWork(work.folder, work.videos, threads=1, address="http://127.0.0.1:1/")
+        ReviewWork(work.folder, work.videos, address="http://127.0.0.1:1/")
     with work:
         pass
-    again = ReviewWork(work.folder, work.videos, threads=1, address="http://127.0.0.1:2/")
+    again = ReviewWork(work.folder, work.videos, address="http://127.0.0.1:2/")
     with pytest.raises(InputError, match=r"already open at http://127\.0\.0\.1:2/ \(pid \d+\)"):
-        ReviewWork(work.folder, work.videos, threads=1)
+        ReviewWork(work.folder, work.videos)
     assert again.corrections.all() == {}
 
 
@@ -333,7 +333,7 @@ def test_on_a_full_disk_it_starts_with_the_page_that_is_there(work, monkeypatch,
 
     monkeypatch.setattr("actionspan.review.work.write_page", full)
     monkeypatch.setattr("actionspan.review.corrections.write_text", full)
-    again = ReviewWork(work.folder, work.videos, threads=1)
+    again = ReviewWork(work.folder, work.videos)
     assert again.corrections.all()["v0"]["state"] == STATE
     assert "the disk is full" in again.status()["said"]
     assert "corrections.csv: the disk is full" in capsys.readouterr().err
@@ -342,7 +342,7 @@ def test_on_a_full_disk_it_starts_with_the_page_that_is_there(work, monkeypatch,
 def test_twenty_videos_print_few_lines(tmp_path, monkeypatch, capsys):
     videos = {f"v{number}": tmp_path / f"v{number}.mp4" for number in range(40)}
     monkeypatch.setattr("actionspan.review.work.encode_all", encode_all)
-    work = ReviewWork(tmp_path / "out", videos, threads=1)
+    work = ReviewWork(tmp_path / "out", videos)
     monkeypatch.setattr(work, "_propose", proposed)
     work._look()
     assert len(capsys.readouterr().err.splitlines()) <= 10

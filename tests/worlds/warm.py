@@ -24,9 +24,11 @@ from multiprocessing.spawn import get_executable
 from pathlib import Path
 from typing import NoReturn
 
-PRELOADED = ("av", "cv2", "h5py", "jsonschema", "matplotlib.figure", "numpy", "scipy.optimize")
-PRELOADED += ("matplotlib.backends.backend_svg", "matplotlib.backends.backend_agg", "torch")
-PRELOADED += ("torch._dynamo", "snakemake.cli", "snakemake.report.html_reporter")
+PRELOADED = (
+    *("av", "cv2", "h5py", "jsonschema", "numpy", "scipy.optimize", "torch", "torch._dynamo"),
+    *("matplotlib.backends.backend_agg", "matplotlib.backends.backend_svg", "matplotlib.figure"),
+    *("snakemake.cli", "snakemake.report.html_reporter"),
+)
 FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 # without site and the environment: a tenth of the start of an interpreter
 CLIENT = """#!{python} -IS
@@ -113,7 +115,7 @@ def _serve(address: str, owner: int) -> Sequence[str]:
     os.rename(address + ".new", address)  # noqa: PTH104
     ended = os.pidfd_open(owner)
     while True:
-        if ended in select.select([listener, ended], [], [])[0]:
+        if ended in select.select([listener.fileno(), ended], [], [])[0]:
             os._exit(0)
         connection, _ = listener.accept()
         if os.fork():
@@ -143,7 +145,7 @@ def _serve(address: str, owner: int) -> Sequence[str]:
             signal.signal(signal.SIGINT, signal.default_int_handler)
         signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
         sys.executable = str(Path(address).with_name("python"))
-        return words
+        return list(words)
 
 
 def _watch(connection: socket.socket, child: int) -> None:
@@ -153,7 +155,7 @@ def _watch(connection: socket.socket, child: int) -> None:
     for number in range(3):
         os.dup2(null, number)
     connection.sendall(b"%d\n" % child)
-    if connection in select.select([connection, ended], [], [])[0]:
+    if connection.fileno() in select.select([connection.fileno(), ended], [], [])[0]:
         os.kill(child, signal.SIGKILL)
     _, status = os.waitpid(child, 0)
     with contextlib.suppress(OSError):
@@ -219,7 +221,7 @@ def _leave(status: int) -> NoReturn:
     if "mpi4py.MPI" in sys.modules:
         gc.freeze()
         sys.exit(status)
-    threading._shutdown()
+    threading._shutdown()  # type: ignore[attr-defined]
     atexit._run_exitfuncs()
     for stream in (sys.stdout, sys.stderr):
         stream.flush()

@@ -189,11 +189,11 @@ def encode_shard(
 
 def encode_each(
     jobs: Iterable[tuple[Video, Path]], settings: VideoSettings, how: ShardWork
-) -> Generator[str, None, None]:
-    """Write the features of probed videos, each into its file; yield why not, or an empty text.
+) -> Generator[tuple[int, str], None, None]:
+    """Write the features of probed videos, each into its file; yield its index, and why not if not.
 
-    One process encodes all, one after the other as they are asked for; another takes its place only
-    if it dies.
+    `how.processes` encode at once; another takes the place of one only if that dies. A job is taken
+    when a process is free.
 
     Raises:
         JobError: The disk is full, or the flow or the encoders cannot be made here.
@@ -203,11 +203,12 @@ def encode_each(
         partial(_alone, settings),
         jobs,
         prepare=partial(_prepare, settings, how.threads),
+        processes=how.processes,
         stall_seconds=how.faults.stall_seconds,
     )
     with closing(outcomes):
-        for _, outcome in outcomes:
-            yield printable(outcome.reason)
+        for index, outcome in outcomes:
+            yield index, printable(outcome.reason)
 
 
 def _alone(settings: VideoSettings, job: tuple[Video, Path]) -> None:

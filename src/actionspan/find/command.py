@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from actionspan.dataset.settings import add_reading, how_read
 from actionspan.errors import InputError, counted
+from actionspan.running.shards import ShardWork, add_jobs, videos_at_once
 from actionspan.settings import at_least_one
 
 if TYPE_CHECKING:
@@ -52,6 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--no-copies", action="store_true", help=copies)
     add("-q", "--quiet", action="store_true", help="print errors only")
     add("--threads", type=int, default=1, help="cores of the encoders (default: 1)")
+    add_jobs(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -174,13 +176,13 @@ def _encoded(
     """Return the videos that can be read with their features; say which cannot."""
     from actionspan.review.footage import encode_all
     from actionspan.running.progress import progress
-    from actionspan.running.shards import ShardWork
 
     encoded = []
     folder = arguments.features or arguments.out / "features"
     if model is not None:
         folder = folder / model.digest[:16]  # beside those of other encoders
-    how = ShardWork(threads=arguments.threads)
+    jobs = videos_at_once(arguments.jobs, len(videos), arguments.threads)
+    how = ShardWork(processes=jobs, threads=arguments.threads)
     every = encode_all(videos.values(), folder, how, model.settings if model else None)
     for one in progress(every, "features", len(videos)):
         if one.video.error:

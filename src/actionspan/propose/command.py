@@ -15,12 +15,12 @@ from actionspan.dataset.settings import add_reading, how_read
 from actionspan.dataset.sharding import VIDEO_SUFFIXES, find_videos, left_out
 from actionspan.errors import InputError, counted
 from actionspan.files.inputs import keep
+from actionspan.running.shards import add_jobs, videos_at_once
 from actionspan.settings import at_least_one
 
 if TYPE_CHECKING:
     from actionspan.propose.labels import Labels
 
-_WORKER_BYTES = 10**9  # of a process with the networks of a model
 _UNTRAINED = "none"
 _DEMO_NOTE = (
     "without --model: the one that comes with actionspan, which has seen rendered videos alone "
@@ -57,10 +57,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     copies = "do not copy videos that browsers cannot play; by default the page plays a copy"
     add("--no-copies", action="store_true", help=copies)
     add("-q", "--quiet", action="store_true", help="print errors only")
-    add = parser.add_argument_group("how it is computed").add_argument
+    group = parser.add_argument_group("how it is computed")
+    add = group.add_argument
     add("--threads", type=int, default=1, help="cores of the encoders (default: 1)")
-    jobs = "videos that are worked on at once (default: as many as cores and memory allow)"
-    add("--jobs", type=int, metavar="N", help=jobs)
+    add_jobs(group)
     device = "where the encoders run (default: as when they were trained)"
     add("--device", choices=("auto", "cpu", "cuda"), help=device)
     encoder = "the network of timm or transformers that the model sees by (docs/encoders.md)"
@@ -78,8 +78,6 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.top is not None:
         at_least_one("--top", arguments.top)
     at_least_one("--threads", arguments.threads)
-    if arguments.jobs is not None:
-        at_least_one("--jobs", arguments.jobs)
     signal.signal(signal.SIGTERM, _end)
     untrained = arguments.model == _UNTRAINED
     model: Path | None = included_model()  # whatever is called demo here
@@ -95,8 +93,8 @@ def run(arguments: argparse.Namespace) -> int:
     from actionspan.files.storage import digest
     from actionspan.propose.results import ResultFolder, Shown
     from actionspan.propose.working import each_video
-    from actionspan.running.memory import workers_within
 
+    jobs = videos_at_once(arguments.jobs, len(videos), arguments.threads)
     truth = None
     if arguments.annotations:
         from actionspan.dataset.completing import Truth
@@ -110,8 +108,6 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         loading = (model, arguments.threads, arguments.device, arguments.encoder, labels)
         copies = not (arguments.no_copies or arguments.no_page)
-        fitting = workers_within(len(videos), _WORKER_BYTES)
-        jobs = arguments.jobs or fitting
         how = {"copies": copies, "quiet": arguments.quiet, "jobs": jobs}
         every = each_video(folder, videos, truth, shown, loading, **how)
         for made in every:

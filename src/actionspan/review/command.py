@@ -9,6 +9,7 @@ import webbrowser
 from pathlib import Path
 
 from actionspan.errors import InputError
+from actionspan.running.shards import ShardWork, add_jobs, videos_at_once
 from actionspan.settings import at_least_one
 
 _HIGHEST = 65535  # port
@@ -25,6 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     copies = "do not copy videos that browsers cannot play; by default the page plays a copy"
     add("--no-copies", action="store_true", help=copies)
     add("--threads", type=int, default=1, help="cores of the encoders (default: 1)")
+    add_jobs(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -55,7 +57,9 @@ def run(arguments: argparse.Namespace) -> int:
     token, once = secrets.token_urlsafe(16), secrets.token_urlsafe(16)
     port, copies = taken.getsockname()[1], not arguments.no_copies
     here = f"http://127.0.0.1:{port}/"
-    with ReviewWork(out, videos, arguments.threads, copies=copies, address=here) as work:
+    jobs = videos_at_once(arguments.jobs, len(videos), arguments.threads)
+    encoding = ShardWork(processes=jobs, threads=arguments.threads)
+    with ReviewWork(out, videos, encoding, copies=copies, address=here) as work:
         app = make_app(work, token, port, once)
         how = uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=1, lifespan="off")
         server = uvicorn.Server(how)

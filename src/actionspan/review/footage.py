@@ -1,6 +1,7 @@
 """The features of the videos of a folder, each made once and kept in a file of its own."""
 
-from collections.abc import Generator, Iterable, Mapping
+from collections import deque
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import closing, suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -65,36 +66,92 @@ def encode_all(
 ) -> Generator[Encoded, None, None]:
     """Encode videos, those that this version has not done; `video.error` says why one cannot be.
 
-    Each path is taken when the video before it is done.
+    `how.processes` are encoded at once. Videos come in the order of their paths, of which as many
+    are taken ahead.
 
     Raises:
         JobError: The disk is full, or the encoders cannot be made here.
     """
-    settings = settings or VideoSettings()
-    given: list[tuple[Video, Path]] = []
-    reasons = encode_each(iter(given.pop, None), settings, how or ShardWork())
-    with closing(reasons):
+    settings, how = settings or VideoSettings(), how or ShardWork()
+    line: deque[_Awaited] = deque()  # in their order, the first of them not done
+    working: dict[int, _Awaited] = {}
+    jobs = _Jobs()
+    outcomes = encode_each(jobs, settings, how)
+
+    def settled() -> Iterator[Encoded]:
+        """Wait for a video, and yield those that it held up."""
+        index, reason = next(outcomes)
+        working.pop(index).finish(reason)
+        while line and line[0].done:
+            yield line.popleft().encoded
+
+    with closing(outcomes):
         for path in paths:
-            shard = folder / f"{file_name(path.stem)}.h5"
-            note = shard.with_suffix(".json")
-            source = source_if_there(path)
-            made_of = {"by": digest(__version__, settings), **source}
-            done = None
-            with suppress(InputError, KeyError, TypeError):
-                kept = read_json(note)
-                if kept["made_of"] == made_of and shard.is_file():
-                    done = Video(**{**kept["video"], "path": path})
-            if done:
-                yield Encoded(video=done, shard=shard, source=source)
-                continue
-            video = probe_video(path)
-            if not video.error:
-                given.append((video, shard))
-                video = replace(video, error=next(reasons))
-            if not video.error:  # else it may be the machine's fault, and is tried again
-                known = {**asdict(video), "path": str(path)}
-                write_json(note, {"made_of": made_of, "video": known})
-            yield Encoded(video=video, shard=shard, source=source)
+            one = _looked_up(path, folder, settings)
+            line.append(one)
+            if not one.done:
+                working[jobs.add((one.encoded.video, one.encoded.shard))] = one
+            elif not working:
+                yield line.popleft().encoded
+            if len(working) >= how.processes:
+                yield from settled()
+        while working:
+            yield from settled()
+
+
+class _Jobs:
+    """An iterator that has no more for now, and later does."""
+
+    def __init__(self) -> None:
+        self._waiting: list[tuple[Video, Path]] = []
+        self._count = 0
+
+    def add(self, job: tuple[Video, Path]) -> int:
+        """Return the index of the job."""
+        self._waiting.append(job)
+        self._count += 1
+        return self._count - 1
+
+    def __iter__(self) -> "_Jobs":
+        return self
+
+    def __next__(self) -> tuple[Video, Path]:
+        if not self._waiting:
+            raise StopIteration
+        return self._waiting.pop(0)
+
+
+@dataclass
+class _Awaited:
+    """A video, and what its features are made of."""
+
+    encoded: Encoded
+    made_of: Mapping[str, Any]
+    done: bool
+
+    def finish(self, reason: str) -> None:
+        video = replace(self.encoded.video, error=reason)
+        self.encoded, self.done = replace(self.encoded, video=video), True
+        if not reason:  # else it may be the machine's fault, and is tried again
+            known = {**asdict(video), "path": str(video.path)}
+            note = self.encoded.shard.with_suffix(".json")
+            write_json(note, {"made_of": self.made_of, "video": known})
+
+
+def _looked_up(path: Path, folder: Path, settings: VideoSettings) -> _Awaited:
+    """Return a video with its features where they are there; else it is probed."""
+    shard = folder / f"{file_name(path.stem)}.h5"
+    source = source_if_there(path)
+    made_of = {"by": digest(__version__, settings), **source}
+    video, done = None, True
+    with suppress(InputError, KeyError, TypeError):
+        kept = read_json(shard.with_suffix(".json"))
+        if kept["made_of"] == made_of and shard.is_file():
+            video = Video(**{**kept["video"], "path": path})
+    if video is None:
+        video = probe_video(path)
+        done = bool(video.error)
+    return _Awaited(Encoded(video=video, shard=shard, source=source), made_of, done)
 
 
 def source_if_there(path: Path) -> dict[str, int]:

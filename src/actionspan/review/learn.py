@@ -6,6 +6,7 @@ from pathlib import Path
 
 from actionspan.dataset.settings import add_reading, how_read
 from actionspan.errors import InputError, counted
+from actionspan.running.shards import ShardWork, add_jobs, videos_at_once
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -21,6 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     kept = "folder where the features of videos are kept (default: features, in --out)"
     add("--features", type=Path, metavar="DIR", help=kept)
     add("--threads", type=int, default=1, help="cores of the encoders (default: 1)")
+    add_jobs(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -30,7 +32,6 @@ def run(arguments: argparse.Namespace) -> int:
     from actionspan.review.footage import encode_all
     from actionspan.review.learning import learn
     from actionspan.running.progress import progress
-    from actionspan.running.shards import ShardWork
 
     videos, passed = named_videos(arguments.videos)
     for path, reason in passed.items():
@@ -38,7 +39,9 @@ def run(arguments: argparse.Namespace) -> int:
     known = Truth(arguments.annotations, videos, **how_read(arguments))
     corrected = [name for name in videos if name in known.instances]
     encoded = []
-    paths, how = [videos[name] for name in corrected], ShardWork(threads=arguments.threads)
+    paths = [videos[name] for name in corrected]
+    jobs = videos_at_once(arguments.jobs, len(paths), arguments.threads)
+    how = ShardWork(processes=jobs, threads=arguments.threads)
     every = encode_all(paths, arguments.features or arguments.out / "features", how)
     for one in progress(every, "features", len(paths)):
         if one.video.error:

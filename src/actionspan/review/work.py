@@ -49,7 +49,7 @@ class ReviewWork:
     Args:
         folder: For all that is made; what is there already is used.
         videos: Files by id.
-        threads: Cores of the encoders.
+        encoding: How many videos are encoded at once, and on how many cores each.
         copies: Whether videos that browsers do not play get copies that they do.
         address: Of the page, for whoever opens the same folder a second time.
 
@@ -61,7 +61,7 @@ class ReviewWork:
         self,
         folder: Path,
         videos: Mapping[str, Path],
-        threads: int,
+        encoding: ShardWork | None = None,
         *,
         copies: bool = True,
         address: str = "",
@@ -71,7 +71,7 @@ class ReviewWork:
             self._held = hold_file(folder / ".lock", f"{address} (pid {os.getpid()})")
         except BlockingIOError as error:
             raise InputError(f"{folder}: already open at {error}") from None
-        self.folder, self.videos, self.threads = folder, videos, threads
+        self.folder, self.videos, self._encoding = folder, videos, encoding
         self.page = folder / "index.html"
         self.corrections = Corrections(folder / "corrections", videos, folder / "corrections.csv")
         for name, line in self.corrections.remarks().items():
@@ -204,8 +204,7 @@ class ReviewWork:
                 yield self.videos[name]
 
         bundle = self._bundle()
-        how = ShardWork(threads=self.threads)
-        with closing(encode_all(paths(), self.folder / "features", how)) as encoded:
+        with closing(encode_all(paths(), self.folder / "features", self._encoding)) as encoded:
             for one in progress(encoded, "features", len(names)):
                 self._take(bundle, one)
                 if time.monotonic() >= self._page_due:

@@ -6,9 +6,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
+from actionspan.running.memory import workers_within
 from actionspan.settings import Checked, add_settings, at_least_one, from_arguments, option
 
 VIDEOS = "videos at once, one core each"
+_WORKER_BYTES = 10**9  # of a process with the networks of a model
 _PLACES = "where its videos are now, by their names (default: where the table says)"
 
 
@@ -63,6 +65,23 @@ def add_shard_flags(
     parser.add_argument("--out", type=Path, required=True, help=out)
     for each in (*settings, FaultSettings):
         add_settings(parser, each)
+
+
+def add_jobs(parser: argparse._ActionsContainer) -> None:
+    """Add the flag of commands that work on several videos at once."""
+    text = "videos that are worked on at once (default: as many as cores and memory allow)"
+    parser.add_argument("--jobs", type=int, metavar="N", help=text)
+
+
+def videos_at_once(jobs: int | None, videos: int, threads: int) -> int:
+    """Return how many processes of so many threads work, of `--jobs` and the number of videos.
+
+    Raises:
+        InputError: `--jobs` is not positive.
+    """
+    if jobs is not None:
+        return at_least_one("--jobs", jobs)
+    return max(1, workers_within(videos * threads, _WORKER_BYTES) // threads)
 
 
 def add_video_flags(parser: argparse.ArgumentParser, recipe: str) -> None:
