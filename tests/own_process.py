@@ -8,8 +8,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from worlds.warm import python
-
 CALL = "import pickle, sys; f, words, named = pickle.load(sys.stdin.buffer); f(*words, **named)"
 
 
@@ -23,4 +21,4 @@ def in_own_process(call: Callable[..., Any], *words: Any, **named: Any) -> None:
     path = os.pathsep.join(filter(None, (str(Path(__file__).parent), os.environ.get("PYTHONPATH"))))
     given = pickle.dumps((call, words, named))
     environment = {**os.environ, "PYTHONPATH": path}
-    subprocess.run([python(), "-c", CALL], input=given, env=environment, check=True)
+    subprocess.run([sys.executable, "-c", CALL], input=given, env=environment, check=True)

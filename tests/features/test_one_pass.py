@@ -214,7 +214,7 @@ def test_a_process_encodes_one_video_after_another_into_files_of_their_own(shard
     jobs = [(video, tmp_path / f"{video.video_id}.h5") for video in videos]
     reasons, said, processes = encode_each(iter(jobs), settings, ShardWork()), {}, set()
     for video, out in jobs:
-        said[video.video_id] = next(reasons)
+        _, said[video.video_id] = next(reasons)
         processes |= {child.pid for child in multiprocessing.active_children()}
         assert out.exists() == (not said[video.video_id])
     reasons.close()
