@@ -135,7 +135,7 @@ def test_by_hand_frames_are_those_of_every_video(videos, tmp_path):
     assert main(f"video frames --shard {table} --out {tmp_path}/frames.h5".split()) == 0
     with h5py.File(tmp_path / "frames.h5") as file:
         assert [list(group) for group in file.values()] == 2 * [
-            ["cuts", "frame_difference", "gray", "mover", "rgb", "time"]
+            ["bouts", "cuts", "frame_difference", "gray", "mover", "rgb", "still", "time"]
         ]
 
 

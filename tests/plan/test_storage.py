@@ -118,7 +118,8 @@ def test_later_runs_and_jobs_elsewhere_make_as_many_shards_as_the_first(shards):
 def test_cores_do_not_count_where_jobs_run_elsewhere_or_results_are_there(shards):
     away = Registry()
     away.default_storage_provider = object()
-    assert [shards(None), shards(7, Storage(away))] == [4, 4]
+    assert [shards(None), shards(7, Storage(away), keep=True)] == [4, 4]
+    assert not Path("results").exists()
     Path("results/dataset").mkdir(parents=True)
     Path("results/dataset/videos.tsv").touch()  # of a version that did not keep the number
     assert shards(7) == 6, "of 16 videos"

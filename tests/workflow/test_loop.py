@@ -88,7 +88,7 @@ def test_the_loop_of_the_docs_works_command_by_command(tmp_path):
     write_corrections(tmp_path / "corrections.csv", rows)
     said = type_in(tmp_path, learn)
     assert "2 corrected videos" in said
-    assert "tried on videos that it had not seen" in said
+    assert "each left out of learning in turn" in said
 
     asked = type_in(tmp_path, again)
     assert (tmp_path / "found2/index.html").is_file()

@@ -30,6 +30,7 @@ PRELOADED = (
     *("snakemake.cli", "snakemake.report.html_reporter"),
 )
 FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
+_LONGEST = 100  # characters of a socket's address
 # without site and the environment: a tenth of the start of an interpreter
 CLIENT = """#!{python} -IS
 import fcntl, json, os, signal, socket, subprocess, sys, time
@@ -86,8 +87,13 @@ def python() -> str:
 
 
 def warm_python(folder: Path, owner: int) -> Path:
-    """Return `python` in `folder`; its server starts with the first use, and ends with `owner`."""
+    """Return `python` in `folder`; its server starts with the first use, and ends with `owner`.
+
+    Where the system cannot do that it is the real interpreter.
+    """
     address = str(folder / "socket")
+    if sys.platform != "linux" or len(address) > _LONGEST:
+        return Path(sys.executable)
     text = CLIENT.format(
         python=sys.executable,
         address=address,
@@ -107,7 +113,7 @@ def _serve(address: str, owner: int) -> Sequence[str]:
     for name in PRELOADED:
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
-    gc.freeze()  # nor looked through at the end of each process
+    gc.freeze()  # no fork searches what is shared
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(address + ".new")

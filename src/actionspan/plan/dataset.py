@@ -160,6 +160,8 @@ class DatasetPlan:
 
     def keep_shards(self) -> None:
         """Let later runs, and jobs on other machines, make as many shards."""
+        if self._storage.holds_results:
+            return
         _KEPT.parent.mkdir(parents=True, exist_ok=True)
         _KEPT.write_text(f"{self._least}\n")
 
