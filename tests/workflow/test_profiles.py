@@ -72,7 +72,7 @@ def test_make_demo_prints_a_line_a_stage_and_where_the_log_is(tmp_path):
     assert done.returncode == 0, done.stderr
     lines = done.stderr.splitlines()
     numbered = [line.split("] ") for line in lines if line.startswith("[")]
-    assert [name for _, name in numbered] == ["dataset", "evaluation"]
+    assert [name.partition(":")[0] for _, name in numbered] == ["dataset", "evaluation"]
     assert "rule dataset_index" in log_of(tmp_path).read_text()
     assert len(lines) < 12
     assert f"Complete log(s): {log_of(tmp_path)}" in lines
