@@ -184,10 +184,7 @@ def test_the_stream_has_components_and_a_scale_of_its_own(write_shard, write_tab
     ("options", "message"),
     [
         ({"clip_window": 60}, "clip_window 60: must be a multiple of 8"),
-        (
-            {"clip_window": 64, "clip_stride": 72},
-            r"clip_stride 72: must be clip_window or",
-        ),
+        ({"clip_window": 64, "clip_stride": 72}, r"clip_stride 72: must be clip_window or"),
         ({"clip_window": 64, "clip_stride": 56}, "clip_stride 56: .*of 16 less"),
         ({"clip_size": 16}, "clip_size 16: from 32 to 4096"),
     ],

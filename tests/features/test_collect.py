@@ -16,10 +16,7 @@ SUBSETS = {"d": "training", "a": "validation", "c": "training", "b": "testing"}
 @pytest.fixture
 def raw(rng):
     return {
-        name: {
-            "rgb": rng.normal(5, 3, size=(rows, 6)),
-            "flow": rng.normal(-1, 2, size=(rows, 4)),
-        }
+        name: {"rgb": rng.normal(5, 3, size=(rows, 6)), "flow": rng.normal(-1, 2, size=(rows, 4))}
         for name, rows in zip(SUBSETS, (1, 17, 40, 150), strict=True)
     }
 

@@ -76,11 +76,7 @@ def test_flow_is_a_network_a_histogram_or_both(write_images, settings, tmp_path,
     extract(frames, flow, tmp_path / "out.h5", settings(**options))
     with h5py.File(tmp_path / "out.h5") as file:
         assert file["a/flow"].shape == (2, width)
-    assert TwoStream(settings(**options), 4).features == {
-        "rgb": 1024,
-        "flow": width,
-        "mover": 1024,
-    }
+    assert TwoStream(settings(**options), 4).features == {"rgb": 1024, "flow": width, "mover": 1024}
 
 
 @pytest.mark.full

@@ -25,12 +25,7 @@ LAUNCHERS = {
         "PALS_LOCAL_RANKID": "2",
         "PALS_LOCAL_SIZE": "4",
     },
-    "SLURM": {
-        "PMI_SIZE": "8",
-        "PMI_RANK": "6",
-        "SLURM_LOCALID": "2",
-        "SLURM_NTASKS_PER_NODE": "4",
-    },
+    "SLURM": {"PMI_SIZE": "8", "PMI_RANK": "6", "SLURM_LOCALID": "2", "SLURM_NTASKS_PER_NODE": "4"},
     "MPICH in a job of SLURM": {
         "PMI_SIZE": "8",
         "PMI_RANK": "6",

@@ -217,10 +217,7 @@ def test_of_footage_that_videos_share_the_members_learn_all_or_nothing(tmp_path)
         for part in set(of_step):
             # a part is seen as if nothing else were in the video
             rest = predict_parts(
-                model,
-                sequence[of_step == part],
-                np.full((of_step == part).sum(), part),
-                transform,
+                model, sequence[of_step == part], np.full((of_step == part).sum(), part), transform
             )
             np.testing.assert_array_equal(found[of_step == part], rest.probabilities)
     shared = {
