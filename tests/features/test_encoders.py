@@ -168,14 +168,11 @@ def test_squash_keeps_all_of_the_frame_and_centre_its_aspect():
     np.testing.assert_array_equal(fit_square(image[:, :40], 40, "squash"), image[:, :40])
 
 
-def test_planes_keep_their_channel():
+def test_planes_keep_their_channel_and_the_embedded_encoder_takes_them(rng):
     planes = np.stack([np.full((20, 30), level, np.uint8) for level in range(10)])[None]
     batch = planes_to_batch(planes, 16, "squash")
     assert batch.shape == (1, 16, 16, 10)
     np.testing.assert_array_equal(batch[0, 3, 4], np.arange(10))
-
-
-def test_the_embedded_encoder_gives_1280_finite_features_for_flow_planes(rng):
     encode = Encoder("efficientnet_lite0", None, EncoderSettings(), 10)
     out = encode(rng.integers(0, 256, (2, 10, 50, 70), np.uint8))
     assert out.shape == (2, 1280)

@@ -68,7 +68,7 @@ def test_scores_are_one_value_a_class(write_images, settings, tmp_path, here):
         assert (file["a/rgb"].shape, file["a/flow"].shape) == ((2, 6), (2, 9))
 
 
-def test_a_video_has_the_same_bits_in_any_shard(write_images, settings, tmp_path):
+def test_a_video_has_the_same_bits_in_any_shard(write_images, settings, tmp_path, here):
     extract(*write_images(LENGTHS, "many"), tmp_path / "many.h5", settings(**BOTH))
     extract(*write_images({"c": 5}, "one"), tmp_path / "one.h5", settings(**BOTH))
     with h5py.File(tmp_path / "many.h5") as many, h5py.File(tmp_path / "one.h5") as one:

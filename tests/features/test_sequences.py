@@ -21,13 +21,11 @@ WIDTH = 1 + 3 + 3 + 2 * 4 + 2  # inside, both streams, their cues, motion
 
 @pytest.fixture
 def raw(rng):
-    return {
-        name: {
-            "rgb": rng.normal(5, 3, size=(rows, 6)).astype(np.float32),
-            "flow": rng.normal(-1, 2, size=(rows, 4)).astype(np.float32),
-        }
-        for name, rows in LENGTHS.items()
-    }
+    made = {}
+    for name, rows in LENGTHS.items():
+        rgb, flow = rng.normal(5, 3, size=(rows, 6)), rng.normal(-1, 2, size=(rows, 4))
+        made[name] = {"rgb": rgb.astype(np.float32), "flow": flow.astype(np.float32)}
+    return made
 
 
 @pytest.fixture
@@ -71,19 +69,16 @@ def by_video(features, values):
 
 
 def test_rows_are_windows_of_the_videos_snippets(path):
+    """The first column says what is inside, and the rest is 0 beyond."""
     features = open_features(path)
     assert features.inside
     assert features.array.shape == (1 + 5 + 2 + 1, WINDOW, WIDTH)
     for rows, (name, length) in zip(features.videos(), LENGTHS.items(), strict=True):
-        starts = window_starts(length, WINDOW, STRIDE, rest=0)
         assert set(features.video_id[rows]) == {name}
         assert set(features.subset[rows]) == {SUBSETS[name]}
+        starts = window_starts(length, WINDOW, STRIDE, rest=0)
         np.testing.assert_array_equal(features.first_step[rows], starts)
         np.testing.assert_array_equal(features.length[rows], length)
-
-
-def test_the_first_column_says_what_is_inside_and_the_rest_is_0_beyond(path):
-    features = open_features(path)
     for row, values in enumerate(features.array):
         inside = min(WINDOW, features.length[row] - features.first_step[row])
         np.testing.assert_array_equal(values[:, 0], np.arange(WINDOW) < inside)
