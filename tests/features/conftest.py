@@ -1,10 +1,13 @@
-"""Small shards and tables of the features stage."""
+"""Small shards and tables of the features stage, and work without processes of its own."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
+import h5py
 import numpy as np
 import pytest
+import torch
 
 from actionspan.dataset.tables import (
     VIDEO_COLUMNS,
@@ -13,22 +16,78 @@ from actionspan.dataset.tables import (
     write_annotations,
     write_videos,
 )
+from actionspan.errors import InputError
 from actionspan.files.storage import create_h5
+from actionspan.networks.bn_inception import BNInception
+from actionspan.networks.i3d import I3D
+from actionspan.running.apart import Outcome
 
 SEED = 7
+SMALL = {"input_size": 32, "device": "cpu"}
+
+
+@contextmanager
+def work_here() -> Iterator[None]:
+    """Do the work of shards in this process, for what is about their content alone."""
+
+    def work_apart(work, items, *, prepare=None, **_):
+        for index, item in enumerate(items):
+            if prepare and not index:
+                prepare()
+            try:
+                yield index, Outcome(work(item))
+            except InputError as error:
+                yield index, Outcome(reason=str(error))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("actionspan.running.parts.work_apart", work_apart)
+        yield
+
+
+@pytest.fixture
+def here() -> Iterator[None]:
+    with work_here():
+        yield
+
+
+@pytest.fixture(scope="package")
+def weights(tmp_path_factory) -> dict[str, Path]:
+    """Return checkpoints of BN-Inception, with batch norms that do something, and of I3D."""
+    torch.manual_seed(SEED)
+    networks = {"bn": BNInception(classes=6), "i3d": I3D(classes=5)}
+    randomise_norms(networks["bn"])
+    paths = {name: tmp_path_factory.mktemp("weights") / f"{name}.pt" for name in networks}
+    for name, path in paths.items():
+        torch.save(networks[name].state_dict(), path)
+    return paths
+
+
+def randomise_norms(network: torch.nn.Module) -> None:
+    """Give every batch norm statistics that folding must not lose."""
+    for module in network.modules():
+        if isinstance(module, torch.nn.BatchNorm2d | torch.nn.BatchNorm3d):
+            torch.nn.init.normal_(module.running_mean, 0, 0.1)
+            torch.nn.init.uniform_(module.running_var, 0.5, 2)
+            torch.nn.init.uniform_(module.weight, 0.5, 1.5)
+            torch.nn.init.normal_(module.bias, 0, 0.1)
+
+
+def assert_same_h5(one: h5py.Group, two: h5py.Group) -> None:
+    """Compare names, attributes, types and values."""
+    assert list(one) == list(two)
+    assert {**one.attrs, "digest": ""} == {**two.attrs, "digest": ""}
+    for name in one:
+        if isinstance(one[name], h5py.Group):
+            assert_same_h5(one[name], two[name])
+        else:
+            assert one[name].dtype == two[name].dtype
+            np.testing.assert_array_equal(one[name][:], two[name][:])
 
 
 def _make_video(video_id: str, duration: float = 10.0, fps: float = 25.0) -> Video:
-    return Video(
-        video_id=video_id,
-        path=Path(f"{video_id}.mp4"),
-        fps=fps,
-        frames=round(duration * fps),
-        duration_seconds=duration,
-        width=64,
-        height=48,
-        sha256=video_id * 4,
-    )
+    facts = {"fps": fps, "frames": round(duration * fps), "duration_seconds": duration}
+    facts |= {"width": 64, "height": 48, "sha256": video_id * 4}
+    return Video(video_id=video_id, path=Path(f"{video_id}.mp4"), **facts)
 
 
 @pytest.fixture
@@ -43,13 +102,11 @@ def write_tables(tmp_path: Path) -> Callable[[dict[str, str]], tuple[Path, Path]
     def write(subsets: dict[str, str], duration: float = 10.0) -> tuple[Path, Path]:
         videos, annotations = tmp_path / "videos.tsv", tmp_path / "annotations.json"
         write_videos(videos, [_make_video(name, duration) for name in subsets], VIDEO_COLUMNS)
-        write_annotations(
-            annotations,
-            [
-                Annotation(video_id=name, subset=subset, duration_seconds=duration)
-                for name, subset in subsets.items()
-            ],
-        )
+        known = [
+            Annotation(video_id=name, subset=subset, duration_seconds=duration)
+            for name, subset in subsets.items()
+        ]
+        write_annotations(annotations, known)
         return videos, annotations
 
     return write
@@ -104,9 +161,7 @@ def write_images(tmp_path: Path) -> Callable[..., tuple[Path, Path]]:
                 group["frame_difference"] = random.random(rows, np.float32)
                 group["flow_magnitude"] = random.random(rows, np.float32)
                 for one in (frame_group, group):
-                    one.attrs["sha256"] = video_id
-                    one.attrs["fps"] = 25.0
-                    one.attrs["duration_seconds"] = float(rows)
+                    one.attrs.update(sha256=video_id, fps=25.0, duration_seconds=float(rows))
         return frames, flow
 
     return write

@@ -11,37 +11,38 @@ from actionspan.features.store import open_features, read_transform
 from actionspan.features.transform import transform_features
 
 SUBSETS = {"d": "training", "a": "validation", "c": "training", "b": "testing"}
+PLAIN = RescaleSettings(components=0, standardise="none")
 
 
 @pytest.fixture
 def raw(rng):
     return {
-        name: {
-            "rgb": rng.normal(5, 3, size=(rows, 6)),
-            "flow": rng.normal(-1, 2, size=(rows, 4)),
-        }
+        name: {"rgb": rng.normal(5, 3, size=(rows, 6)), "flow": rng.normal(-1, 2, size=(rows, 4))}
         for name, rows in zip(SUBSETS, (1, 17, 40, 150), strict=True)
     }
 
 
 @pytest.fixture
-def made(raw, write_shard, write_tables, tmp_path):
+def tables(write_tables):
+    return write_tables(SUBSETS)
+
+
+@pytest.fixture
+def made(raw, write_shard, tables, tmp_path):
     """features.h5 of two shards, in no order."""
     shards = [
-        write_shard("x", {"c": raw["c"], "a": raw["a"]}),
-        write_shard("y", {"b": raw["b"], "d": raw["d"]}),
+        write_shard(name, {one: raw[one] for one in those})
+        for name, those in (("x", "ca"), ("y", "bd"))
     ]
-    videos, annotations = write_tables(SUBSETS)
 
     def make(**options):
-        out = tmp_path / "features.h5"
-        collect(shards, videos, annotations, out, RescaleSettings(**options))
-        return out
+        collect(shards, *tables, tmp_path / "features.h5", RescaleSettings(**options))
+        return tmp_path / "features.h5"
 
     return make
 
 
-def test_videos_are_sorted_and_know_their_subset_and_motion(made):
+def test_videos_are_sorted_and_know_their_subset_and_motion(made, tmp_path):
     features = open_features(made(components=2))
     assert features.video_id == ["a", "b", "c", "d"]
     assert features.subset == ["validation", "testing", "training", "training"]
@@ -52,13 +53,9 @@ def test_videos_are_sorted_and_know_their_subset_and_motion(made):
     assert features.frame_difference.shape == features.flow_magnitude.shape == (4, 100)
     assert features.flow_magnitude[2, [0, -1]] == pytest.approx([2, 4], abs=1e-4)
     np.testing.assert_allclose(features.flow_magnitude[3], 2)  # one snippet, repeated
-
-
-def test_the_array_is_a_memory_map_of_the_file(made):
-    path = made(components=2)
-    features = open_features(path)
+    # the array is a memory map of the file
     assert isinstance(features.array, np.memmap)
-    with h5py.File(path) as file:
+    with h5py.File(tmp_path / "features.h5") as file:
         np.testing.assert_array_equal(file["features"][:], features.array)
 
 
@@ -88,45 +85,40 @@ def test_nothing_is_fitted_without_components_and_standardisation(made, raw):
 
 
 def test_no_training_video_is_one_line(raw, write_shard, write_tables, tmp_path):
-    shard = write_shard("x", {"a": raw["a"]})
-    videos, annotations = write_tables({"a": "validation"})
+    files = [write_shard("x", {"a": raw["a"]})], *write_tables({"a": "validation"})
     with pytest.raises(InputError, match="no video of the subset training"):
-        collect([shard], videos, annotations, tmp_path / "f.h5", RescaleSettings())
-    plain = RescaleSettings(components=0, standardise="none")
-    collect([shard], videos, annotations, tmp_path / "f.h5", plain)
+        collect(*files, tmp_path / "f.h5", RescaleSettings())
+    collect(*files, tmp_path / "f.h5", PLAIN)
     assert open_features(tmp_path / "f.h5").array.shape == (1, 100, 10)
 
 
 def test_videos_without_features_are_reported_and_left_out(
-    raw, write_shard, write_tables, tmp_path, capsys
+    raw, write_shard, tables, tmp_path, capsys
 ):
-    shard = write_shard("x", {"c": raw["c"]})
-    videos, annotations = write_tables(SUBSETS)
-    collect([shard], videos, annotations, tmp_path / "f.h5", RescaleSettings())
-    assert open_features(tmp_path / "f.h5").video_id == ["c"]
-    assert "without features: 3 of 4 videos: a, b, d" in capsys.readouterr().err
-    other = tmp_path / "other.h5"
-    with pytest.raises(InputError, match="without features: 3 of 4 videos: a, b, d"):
-        collect([shard], videos, annotations, other, RescaleSettings(), all_needed=True)
+    shard, out, other = write_shard("x", {"c": raw["c"]}), tmp_path / "f.h5", tmp_path / "other.h5"
+    collect([shard], *tables, out, RescaleSettings())
+    assert open_features(out).video_id == ["c"]
+    message = "without features: 3 of 4 videos: a, b, d"
+    assert message in capsys.readouterr().err
+    with pytest.raises(InputError, match=message):
+        collect([shard], *tables, other, RescaleSettings(), all_needed=True)
     assert not other.exists()
 
 
-def test_features_that_do_not_fit_together_are_named(raw, write_shard, write_tables, tmp_path):
-    videos, annotations = write_tables(SUBSETS)
+def test_features_that_do_not_fit_together_are_named(raw, write_shard, tables, tmp_path):
     good = write_shard("x", {"c": raw["c"]})
     narrow = {stream: values[:, :3] for stream, values in raw["d"].items()}
     holed = {stream: values.copy() for stream, values in raw["d"].items()}
     holed["flow"][0, 0] = np.nan
-    cases = [
+    for content, motion, message in (
         ({"d": narrow}, True, "video d: rgb 3, flow 3 features, other videos have rgb 6, flow 4"),
         ({"d": holed}, True, "video d: flow holds values that are not finite"),
         ({"d": raw["d"]}, False, "video d: frame_difference and flow_magnitude unlike"),
         ({"c": raw["c"]}, True, "video c is in .*x.h5 too"),
-    ]
-    for content, motion, message in cases:
-        other = write_shard("y", content, motion)
+    ):
+        shards = [good, write_shard("y", content, motion)]
         with pytest.raises(InputError, match=message):
-            collect([good, other], videos, annotations, tmp_path / "f.h5", RescaleSettings())
+            collect(shards, *tables, tmp_path / "f.h5", RescaleSettings())
     assert not (tmp_path / "f.h5").exists()
 
 

@@ -15,17 +15,28 @@ from actionspan.features.store import read_description
 
 
 def test_the_encoders_are_named_with_their_weights_and_pictures():
-    settings = EncoderSettings(flow_weights=Path("a/flow.pt"), flow_histogram=True)
-    assert settings.described("dis") == (
-        "pooled features of efficientnet_lite0 on RGB and on what moves in it, "
-        "efficientnet_lite0 with weights flow.pt on dis flow, a histogram of flow"
-    )
     trained = {"rgb_weights": Path("rgb/model.pt"), "flow_weights": Path("flow/model.pt")}
-    words = EncoderSettings(source="scores", mover=False, **trained).described("tvl1")
-    assert words.startswith("class scores of efficientnet_lite0 with weights model.pt on RGB, ")
-    assert words.endswith(" on tvl1 flow")
-    motion = EncoderSettings(source="motion", mover=False).described("dis")
-    assert motion == "frame differences and the magnitude of dis flow"
+    histogram = {"flow_weights": Path("a/flow.pt"), "flow_histogram": True}
+    for given, algorithm, words in (
+        (
+            histogram,
+            "dis",
+            "pooled features of efficientnet_lite0 on RGB and on what moves in it, "
+            "efficientnet_lite0 with weights flow.pt on dis flow, a histogram of flow",
+        ),
+        (
+            {"source": "scores", "mover": False, **trained},
+            "tvl1",
+            "class scores of efficientnet_lite0 with weights model.pt on RGB, "
+            "efficientnet_lite0 with weights model.pt on tvl1 flow",
+        ),
+        (
+            {"source": "motion", "mover": False},
+            "dis",
+            "frame differences and the magnitude of dis flow",
+        ),
+    ):
+        assert EncoderSettings(**given).described(algorithm) == words
     with pytest.raises(ValueError, match="mover: source is motion, which has no streams; leave it"):
         EncoderSettings(source="motion")
 

@@ -14,16 +14,7 @@ from actionspan.networks.efficientnet_lite0 import EfficientNetLite0, SameConv2d
 from actionspan.networks.i3d import I3D
 from actionspan.networks.runtime import Eager
 from actionspan.networks.weights import fold_batch_norms
-
-
-def randomise_norms(network: torch.nn.Module) -> None:
-    """Give every batch norm statistics that folding must not lose."""
-    for module in network.modules():
-        if isinstance(module, torch.nn.BatchNorm2d | torch.nn.BatchNorm3d):
-            torch.nn.init.normal_(module.running_mean, 0, 0.1)
-            torch.nn.init.uniform_(module.running_var, 0.5, 2)
-            torch.nn.init.uniform_(module.weight, 0.5, 1.5)
-            torch.nn.init.normal_(module.bias, 0, 0.1)
+from features.conftest import randomise_norms
 
 
 @pytest.fixture
@@ -32,53 +23,49 @@ def images(rng):
 
 
 @pytest.fixture
-def bn_inception(tmp_path):
-    torch.manual_seed(0)
-    network = BNInception(classes=6)
-    randomise_norms(network)
-    torch.save(network.state_dict(), tmp_path / "bn.pth")
-    return tmp_path / "bn.pth"
+def bn_inception(weights):
+    return weights["bn"]
 
 
-@pytest.mark.parametrize("name", ["efficientnet_lite0", "bn_inception", "resnet18", "resnet50"])
+def encoder_of(path, **options):
+    return Encoder("bn_inception", path, EncoderSettings(**options), 3)
+
+
+HISTOGRAM = {"flow_encoder": "flow_histogram"}
+FOLDED = ("efficientnet_lite0", "bn_inception", "resnet18", "resnet50", "i3d")
+
+
+@pytest.mark.parametrize("name", FOLDED)
 def test_folding_batch_norms_changes_nothing(name):
     torch.manual_seed(0)
-    network = architecture(name).build(3, 10).eval()
-    randomise_norms(network)
-    norms = sum(isinstance(one, torch.nn.BatchNorm2d) for one in network.modules())
-    image = torch.randn(1, 3, 96, 96)
+    network = I3D(classes=5) if name == "i3d" else architecture(name).build(3, 10)
+    image = torch.randn(1, 3, 16, 64, 64) if name == "i3d" else torch.randn(1, 3, 96, 96)
+    randomise_norms(network.eval())
+    kinds = torch.nn.BatchNorm2d | torch.nn.BatchNorm3d
+    norms = sum(isinstance(one, kinds) for one in network.modules())
+    assert name != "i3d" or norms == 57
     with torch.inference_mode():
         before = network(image)
         assert fold_batch_norms(network) == norms
         after = network(image)
     torch.testing.assert_close(after, before, rtol=1e-5, atol=1e-5 * before.abs().max().item())
-    assert not any(isinstance(one, torch.nn.BatchNorm2d) for one in network.modules())
-
-
-def test_folding_i3d_changes_nothing():
-    torch.manual_seed(0)
-    network = I3D(classes=5).eval()
-    randomise_norms(network)
-    clip = torch.randn(1, 3, 16, 64, 64)
-    with torch.inference_mode():
-        before = network(clip)
-        assert fold_batch_norms(network) == 57
-        torch.testing.assert_close(
-            network(clip), before, rtol=1e-5, atol=1e-5 * before.abs().max().item()
-        )
+    assert not any(isinstance(one, kinds) for one in network.modules())
 
 
 def test_bn_inception_has_the_names_and_sizes_of_the_public_checkpoints():
     network = BNInception()
     shapes = {name: tuple(value.shape) for name, value in network.state_dict().items()}
-    assert shapes["conv1_7x7_s2.weight"] == (64, 3, 7, 7)
-    assert shapes["conv1_7x7_s2_bn.running_var"] == (64,)
-    assert shapes["inception_3a_double_3x3_2.weight"] == (96, 96, 3, 3)
-    assert shapes["inception_3c_3x3.bias"] == (160,)
-    assert shapes["inception_4c_pool_proj.weight"] == (128, 576, 1, 1)
-    assert shapes["inception_4e_double_3x3_2_bn.weight"] == (256,)
-    assert shapes["inception_5b_1x1.weight"] == (352, 1024, 1, 1)
-    assert shapes["last_linear.weight"] == (1000, 1024)
+    known = {
+        "conv1_7x7_s2.weight": (64, 3, 7, 7),
+        "conv1_7x7_s2_bn.running_var": (64,),
+        "inception_3a_double_3x3_2.weight": (96, 96, 3, 3),
+        "inception_3c_3x3.bias": (160,),
+        "inception_4c_pool_proj.weight": (128, 576, 1, 1),
+        "inception_4e_double_3x3_2_bn.weight": (256,),
+        "inception_5b_1x1.weight": (352, 1024, 1, 1),
+        "last_linear.weight": (1000, 1024),
+    }
+    assert shapes | known == shapes
     assert "inception_3c_1x1.weight" not in shapes  # cells of stride 2 have no 1×1 path
     assert sum(isinstance(one, torch.nn.Conv2d) for one in network.modules()) == 69
     assert sum(one.numel() for one in network.parameters()) == 11_295_240
@@ -108,51 +95,38 @@ def test_efficientnet_names_what_real_frames_show(shared_data):
     for clip, label in expected.items():
         if not (clips / clip).exists():
             pytest.skip(f"the clip {clip} is not here")
-        frames = read_clip(clips / clip)
-        scores = encode(frames[np.linspace(0, len(frames) - 1, 5).astype(int)])
+        capture, frames = cv2.VideoCapture(str(clips / clip)), []
+        while (read := capture.read())[0]:
+            frames.append(read[1][..., ::-1])
+        scores = encode(np.stack(frames)[np.linspace(0, len(frames) - 1, 5).astype(int)])
         assert torch.tensor(scores).softmax(1).mean(0).argmax() == label, clip
 
 
-def read_clip(path):
-    capture, frames = cv2.VideoCapture(str(path)), []
-    while True:
-        more, frame = capture.read()
-        if not more:
-            return np.stack(frames)[..., ::-1]
-        frames.append(frame)
-
-
 def test_a_video_gives_the_same_bits_whatever_is_encoded_beside_it(images, bn_inception):
-    encode = Encoder("bn_inception", bn_inception, EncoderSettings(batch_size=2), 3)
+    encode, again = (encoder_of(bn_inception, batch_size=2) for _ in range(2))
     alone = encode(images)
     encode(images[:1])
     np.testing.assert_array_equal(encode(images.copy()), alone)
-    again = Encoder("bn_inception", bn_inception, EncoderSettings(batch_size=2), 3)
     again(images[3:])
     np.testing.assert_array_equal(again(images), alone)
-
-
-def test_batches_change_features_by_rounding_alone(images, bn_inception):
-    one, all_ = (
-        Encoder("bn_inception", bn_inception, EncoderSettings(batch_size=size), 3)(images)
-        for size in (1, 5)
-    )
-    np.testing.assert_allclose(one, all_, rtol=1e-4, atol=1e-5)
+    for size in (1, 5):  # another changes features by rounding alone
+        other = encoder_of(bn_inception, batch_size=size)(images)
+        np.testing.assert_allclose(other, alone, rtol=1e-4, atol=1e-5)
 
 
 def test_bfloat16_is_close_and_float16_needs_a_gpu(images, bn_inception):
-    full = Encoder("bn_inception", bn_inception, EncoderSettings(), 3)(images)
-    half = EncoderSettings(precision="bfloat16")
-    features = Encoder("bn_inception", bn_inception, half, 3)(images)
-    assert features.dtype == np.float32
-    assert np.corrcoef(features.ravel(), full.ravel())[0, 1] > 0.99
-    settings = EncoderSettings(precision="float16", device="cpu")
+    full, half = (
+        encoder_of(bn_inception, input_size=64, precision=kind)(images)
+        for kind in ("float32", "bfloat16")
+    )
+    assert half.dtype == np.float32
+    assert np.corrcoef(half.ravel(), full.ravel())[0, 1] > 0.99
     with pytest.raises(InputError, match="float16, which needs a CUDA device"):
-        Encoder("bn_inception", bn_inception, settings, 3)
+        encoder_of(bn_inception, precision="float16", device="cpu")
 
 
 def test_bn_inception_sees_blue_first_and_caffes_mean(images, bn_inception):
-    encode = Encoder("bn_inception", bn_inception, EncoderSettings(input_size=64), 3)
+    encode = encoder_of(bn_inception, input_size=64)
     network = BNInception(classes=6).eval()
     network.load_state_dict(torch.load(bn_inception, weights_only=True))
     network.last_linear = torch.nn.Identity()
@@ -194,14 +168,11 @@ def test_squash_keeps_all_of_the_frame_and_centre_its_aspect():
     np.testing.assert_array_equal(fit_square(image[:, :40], 40, "squash"), image[:, :40])
 
 
-def test_planes_keep_their_channel():
+def test_planes_keep_their_channel_and_the_embedded_encoder_takes_them(rng):
     planes = np.stack([np.full((20, 30), level, np.uint8) for level in range(10)])[None]
     batch = planes_to_batch(planes, 16, "squash")
     assert batch.shape == (1, 16, 16, 10)
     np.testing.assert_array_equal(batch[0, 3, 4], np.arange(10))
-
-
-def test_the_embedded_encoder_gives_1280_finite_features_for_flow_planes(rng):
     encode = Encoder("efficientnet_lite0", None, EncoderSettings(), 10)
     out = encode(rng.integers(0, 256, (2, 10, 50, 70), np.uint8))
     assert out.shape == (2, 1280)
@@ -213,14 +184,15 @@ def test_the_embedded_encoder_gives_1280_finite_features_for_flow_planes(rng):
     ("options", "message"),
     [
         ({"source": "scores"}, "rgb_weights must name the checkpoint of a trained classifier"),
-        ({"source": "scores", "flow_encoder": "flow_histogram"}, "give pooled"),
-        (
-            {"flow_encoder": "flow_histogram", "flow_histogram": True},
-            "has no network's features to append it to",
-        ),
+        ({"source": "scores", **HISTOGRAM}, "give pooled"),
+        ({**HISTOGRAM, "flow_histogram": True}, "has no network's features to append it to"),
         ({"input_size": 8}, "input_size 8: from 32 to 4096"),
         ({"batch_size": 0}, "batch_size 0: from 1 to 4096"),
         ({"flow_gain": 0.0}, "flow_gain 0.0: above 0"),
+        ({"clip_window": 60}, "clip_window 60: must be a multiple of 8"),
+        ({"clip_window": 64, "clip_stride": 72}, "clip_stride 72: must be clip_window or"),
+        ({"clip_window": 64, "clip_stride": 56}, "clip_stride 56: .*of 16 less"),
+        ({"clip_size": 16}, "clip_size 16: from 32 to 4096"),
     ],
 )
 def test_settings_out_of_range_name_themselves(options, message):

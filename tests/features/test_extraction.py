@@ -18,29 +18,19 @@ from actionspan.networks.bn_inception import BNInception
 from tiers import first_tier
 
 LENGTHS = {"a": 3, "b": 1, "c": 5}
+BN, FLOW = {"flow_encoder": "bn_inception"}, {"flow_encoder": "flow_histogram"}
+BOTH = {**BN, "flow_histogram": True}
 
 
 @pytest.fixture
-def settings(tmp_path):
-    """Small and quick: one checkpoint for both streams, 64-pixel images."""
-    torch.manual_seed(0)
-    torch.save(BNInception(classes=6).state_dict(), tmp_path / "bn.pth")
-
-    def make(**options):
-        chosen = {
-            "rgb_encoder": "bn_inception",
-            "rgb_weights": tmp_path / "bn.pth",
-            "flow_encoder": "flow_histogram",
-            "input_size": 64,
-            "batch_size": 2,
-            "device": "cpu",
-        }
-        return EncoderSettings(**(chosen | options))
-
-    return make
+def settings(weights):
+    """Small and quick: one checkpoint for both streams, 32-pixel images."""
+    chosen = {"rgb_encoder": "bn_inception", "rgb_weights": weights["bn"], **FLOW}
+    chosen |= {"input_size": 32, "batch_size": 2, "device": "cpu"}
+    return lambda **options: EncoderSettings(**(chosen | options))
 
 
-def test_a_shard_holds_both_streams_and_what_describes_them(write_images, settings, tmp_path):
+def test_a_shard_holds_both_streams_and_what_describes_them(write_images, settings, tmp_path, here):
     frames, flow = write_images(LENGTHS)
     out = tmp_path / "out.h5"
     assert extract(frames, flow, out, settings()) == {}
@@ -48,103 +38,72 @@ def test_a_shard_holds_both_streams_and_what_describes_them(write_images, settin
         assert list(file) == ["a", "b", "c"]
         for name, rows in LENGTHS.items():
             group = file[name]
-            assert group["rgb"].shape == (rows, 1024)
+            assert group["rgb"].shape == group["mover"].shape == (rows, 1024)
             assert group["flow"].shape == (rows, HISTOGRAM)
-            assert group["mover"].shape == (rows, 1024)
             assert group["rgb"].dtype == group["flow"].dtype == np.float32
             for key in ("time", "frame_difference", "flow_magnitude"):
                 np.testing.assert_array_equal(group[key][:], flow_file[name][key][:])
             assert dict(group.attrs) == dict(flow_file[name].attrs)
 
 
-BOTH = ({"flow_encoder": "bn_inception", "flow_histogram": True}, 1024 + HISTOGRAM)
+WIDTHS = [(BN, 1024), (BOTH, 1024 + HISTOGRAM), (FLOW, HISTOGRAM)]
 
 
-@pytest.mark.parametrize(
-    ("options", "width"),
-    first_tier(
-        [
-            ({"flow_encoder": "bn_inception"}, 1024),
-            BOTH,
-            ({"flow_encoder": "flow_histogram"}, HISTOGRAM),
-        ],
-        BOTH,
-    ),
-)
-def test_flow_is_a_network_a_histogram_or_both(write_images, settings, tmp_path, options, width):
-    frames, flow = write_images({"a": 2})
-    extract(frames, flow, tmp_path / "out.h5", settings(**options))
+@pytest.mark.parametrize(("how", "width"), first_tier(WIDTHS, WIDTHS[1]))
+def test_flow_is_a_network_a_histogram_or_both(write_images, settings, tmp_path, here, how, width):
+    extract(*write_images({"a": 2}), tmp_path / "out.h5", settings(**how))
     with h5py.File(tmp_path / "out.h5") as file:
         assert file["a/flow"].shape == (2, width)
-    assert TwoStream(settings(**options), 4).features == {
-        "rgb": 1024,
-        "flow": width,
-        "mover": 1024,
-    }
+    found = TwoStream(settings(**how), 4).features
+    assert found == {"rgb": 1024, "flow": width, "mover": 1024}
 
 
 @pytest.mark.full
-def test_scores_are_one_value_a_class(write_images, settings, tmp_path):
-    torch.save(BNInception(channels=4, classes=9).state_dict(), tmp_path / "flow.pth")
-    frames, flow = write_images({"a": 2})
-    chosen = settings(
-        source="scores", flow_encoder="bn_inception", flow_weights=tmp_path / "flow.pth"
-    )
-    extract(frames, flow, tmp_path / "out.h5", chosen)
+def test_scores_are_one_value_a_class(write_images, settings, tmp_path, here):
+    flow = tmp_path / "flow.pth"
+    torch.save(BNInception(channels=4, classes=9).state_dict(), flow)
+    chosen = settings(source="scores", **BN, flow_weights=flow)
+    extract(*write_images({"a": 2}), tmp_path / "out.h5", chosen)
     with h5py.File(tmp_path / "out.h5") as file:
-        assert file["a/rgb"].shape == (2, 6)
-        assert file["a/flow"].shape == (2, 9)
+        assert (file["a/rgb"].shape, file["a/flow"].shape) == ((2, 6), (2, 9))
 
 
-def test_a_video_has_the_same_bits_in_any_shard(write_images, settings, tmp_path):
-    chosen = settings(flow_encoder="bn_inception", flow_histogram=True)
-    extract(*write_images(LENGTHS, "many"), tmp_path / "many.h5", chosen)
-    extract(*write_images({"c": 5}, "one"), tmp_path / "one.h5", chosen)
+def test_a_video_has_the_same_bits_in_any_shard(write_images, settings, tmp_path, here):
+    extract(*write_images(LENGTHS, "many"), tmp_path / "many.h5", settings(**BOTH))
+    extract(*write_images({"c": 5}, "one"), tmp_path / "one.h5", settings(**BOTH))
     with h5py.File(tmp_path / "many.h5") as many, h5py.File(tmp_path / "one.h5") as one:
         for stream in ("rgb", "flow", "mover"):
             np.testing.assert_array_equal(many["c"][stream][:], one["c"][stream][:])
 
 
-@pytest.fixture
-def digests(monkeypatch, write_images, tmp_path):
-    """Return a function that gives the digest of each video's part under some settings."""
-    given = []
+def test_a_part_is_kept_for_the_same_settings_weights_and_video(
+    monkeypatch, write_images, settings, tmp_path
+):
+    given: list[list[str]] = []
     monkeypatch.setattr(module, "map_videos", lambda *words, **_: given.append(words[3]) or {})
-    frames, flow = write_images({"a": 2, "b": 1})
-
-    def find(settings):
-        extract(frames, flow, tmp_path / "out.h5", settings)
-        return given.pop()
-
-    return find
-
-
-def test_a_part_is_kept_for_the_same_settings_weights_and_video(digests, settings, tmp_path):
-    first = digests(settings())
-    assert first == digests(settings())
-    others = [digests(settings(crop="centre"))]
-    torch.save(BNInception(classes=7).state_dict(), tmp_path / "bn.pth")
-    others.append(digests(settings()))
-    assert len(set(sum(others, first))) == 6
+    files = write_images({"a": 2, "b": 1})
+    (tmp_path / "bn.pt").write_bytes(settings().rgb_weights.read_bytes())
+    for crop in ("squash", "squash", "centre", "squash"):
+        if len(given) == 3:
+            torch.save(BNInception(classes=7).state_dict(), tmp_path / "bn.pt")
+        chosen = settings(crop=crop, rgb_weights=tmp_path / "bn.pt")
+        extract(*files, tmp_path / "out.h5", chosen)
+    assert given[0] == given[1]
+    assert len(set(sum(given[1:], []))) == 6
 
 
 def test_nothing_to_encode_loads_no_network(write_images, settings, tmp_path, monkeypatch):
-    frames, flow = write_images({})
-
-    def fail(*_):
-        raise AssertionError("a process was started")
-
-    monkeypatch.setattr("actionspan.running.apart._Worker", fail)
-    assert extract(frames, flow, tmp_path / "out.h5", settings()) == {}
+    monkeypatch.setattr("actionspan.running.apart._Worker", None)  # no process can be started
+    assert extract(*write_images({}), tmp_path / "out.h5", settings()) == {}
 
 
 @pytest.mark.full
 def test_weights_that_cannot_be_loaded_are_no_videos_fault(write_images, settings, tmp_path):
-    frames, flow = write_images({"a": 1, "b": 1})
-    (tmp_path / "bad.pth").write_bytes(b"not weights")
+    bad, out = tmp_path / "bad.pth", tmp_path / "out.h5"
+    bad.write_bytes(b"not weights")
     with pytest.raises(JobError, match=r"bad\.pth: not a checkpoint"):
-        extract(frames, flow, tmp_path / "out.h5", settings(rgb_weights=tmp_path / "bad.pth"))
-    assert not (tmp_path / "out.h5").exists()
+        extract(*write_images({"a": 1, "b": 1}), out, settings(rgb_weights=bad))
+    assert not out.exists()
 
 
 def test_frames_that_lack_a_video_are_named(write_images, settings, tmp_path):
@@ -156,20 +115,21 @@ def test_frames_that_lack_a_video_are_named(write_images, settings, tmp_path):
 
 def test_the_command_runs_and_reports_a_mistake_in_one_line(write_images, tmp_path, capsys):
     frames, flow = write_images({"a": 1})
-    words = ["features", "extract", "--frames", str(frames), "--flow", str(flow)]
-    words += ["--out", str(tmp_path / "out.h5"), "--input-size", "64", "--device", "cpu"]
-    assert main([*words, "--flow-encoder", "flow_histogram"]) == 0
+    words = f"features extract --frames {frames} --flow {flow} --out {tmp_path}/out.h5"
+    words += " --input-size 32 --device cpu"
+    assert main(f"{words} --flow-encoder flow_histogram".split()) == 0
     assert (tmp_path / "out.h5").exists()
-    capsys.readouterr()
-    assert main([*words, "--rgb-encoder", "bn_inception"]) == 2
-    error = capsys.readouterr().err
-    assert "bn_inception: no weights come with it; give a checkpoint" in error
-    assert main([*words, "--source", "scores"]) == 2
-    assert "rgb_weights must name the checkpoint" in capsys.readouterr().err
+    for more, line in (
+        ("--rgb-encoder bn_inception", "bn_inception: no weights come with it; give a checkpoint"),
+        ("--source scores", "rgb_weights must name the checkpoint"),
+    ):
+        capsys.readouterr()
+        assert main(f"{words} {more}".split()) == 2
+        assert line in capsys.readouterr().err
 
 
 @pytest.mark.full
-def test_frames_without_squares_say_what_to_run(write_images, settings, tmp_path):
+def test_frames_without_squares_say_what_to_run(write_images, settings, tmp_path, here):
     frames, flow = write_images({"a": 2})
     with h5py.File(frames, "a") as file:
         del file["a/mover"]

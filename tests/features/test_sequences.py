@@ -21,45 +21,64 @@ WIDTH = 1 + 3 + 3 + 2 * 4 + 2  # inside, both streams, their cues, motion
 
 @pytest.fixture
 def raw(rng):
-    return {
-        name: {
-            "rgb": rng.normal(5, 3, size=(rows, 6)).astype(np.float32),
-            "flow": rng.normal(-1, 2, size=(rows, 4)).astype(np.float32),
-        }
-        for name, rows in LENGTHS.items()
-    }
+    made = {}
+    for name, rows in LENGTHS.items():
+        rgb, flow = rng.normal(5, 3, size=(rows, 6)), rng.normal(-1, 2, size=(rows, 4))
+        made[name] = {"rgb": rgb.astype(np.float32), "flow": flow.astype(np.float32)}
+    return made
 
 
 @pytest.fixture
-def files(raw, write_shard, write_tables):
-    shards = [
-        write_shard("x", {name: raw[name] for name in "ca"}),
-        write_shard("y", {name: raw[name] for name in "bd"}),
-    ]
-    return (shards, *write_tables(SUBSETS))
+def tables(write_tables):
+    return write_tables(SUBSETS)
 
 
 @pytest.fixture
-def path(files, tmp_path):
-    out = tmp_path / "sequences.h5"
-    collect(*files, out, SETTINGS.rescaling(), with_cues=True, same_footage=0.9)
-    return out
+def files(raw, write_shard, tables):
+    shards = {"x": "ca", "y": "bd"}
+    return (
+        [write_shard(name, {one: raw[one] for one in those}) for name, those in shards.items()],
+        *tables,
+    )
+
+
+@pytest.fixture
+def make(tmp_path):
+    """Collect into sequences.h5 of the test."""
+
+    def make(shards, videos, annotations, name="sequences", **how):
+        out = tmp_path / f"{name}.h5"
+        collect(shards, videos, annotations, out, SETTINGS.rescaling(), with_cues=True, **how)
+        return out
+
+    return make
+
+
+@pytest.fixture
+def path(files, make):
+    return make(*files, same_footage=0.9)
+
+
+def by_video(features, values):
+    """Return what each video has, its windows merged."""
+    found = {}
+    for rows in features.videos():
+        name, starts = features.video_id[rows.start], features.first_step[rows]
+        found[name] = merge_windows(values[rows], starts, LENGTHS[name])
+    return found
 
 
 def test_rows_are_windows_of_the_videos_snippets(path):
+    """The first column says what is inside, and the rest is 0 beyond."""
     features = open_features(path)
     assert features.inside
     assert features.array.shape == (1 + 5 + 2 + 1, WINDOW, WIDTH)
     for rows, (name, length) in zip(features.videos(), LENGTHS.items(), strict=True):
-        starts = window_starts(length, WINDOW, STRIDE, rest=0)
         assert set(features.video_id[rows]) == {name}
         assert set(features.subset[rows]) == {SUBSETS[name]}
+        starts = window_starts(length, WINDOW, STRIDE, rest=0)
         np.testing.assert_array_equal(features.first_step[rows], starts)
         np.testing.assert_array_equal(features.length[rows], length)
-
-
-def test_the_first_column_says_what_is_inside_and_the_rest_is_0_beyond(path):
-    features = open_features(path)
     for row, values in enumerate(features.array):
         inside = min(WINDOW, features.length[row] - features.first_step[row])
         np.testing.assert_array_equal(values[:, 0], np.arange(WINDOW) < inside)
@@ -91,39 +110,29 @@ def test_features_h5_has_neither(files, tmp_path):
         assert file["features"].shape == (4, 100, 6)
 
 
-def test_shards_without_motion_have_the_cues_of_their_streams(
-    raw, write_shard, write_tables, tmp_path
-):
-    shard = write_shard("x", raw, motion=False)
-    out = tmp_path / "sequences.h5"
-    collect(
-        [shard], *write_tables(SUBSETS), out, SETTINGS.rescaling(), with_cues=True, same_footage=0.9
-    )
+def test_shards_without_motion_have_the_cues_of_their_streams(raw, write_shard, tables, make):
+    out = make([write_shard("x", raw, motion=False)], *tables, same_footage=0.9)
     assert open_features(out).array.shape[2] == WIDTH - 2
 
 
-def test_the_cuts_of_a_video_are_with_its_rows(raw, write_shard, write_tables, tmp_path):
+def test_the_cuts_of_a_video_are_with_its_rows(raw, write_shard, tables, tmp_path, make):
     """Those of windows too, and none where a shard has none."""
     cuts = {"b": np.array([[1.5, 0.2], [6.0, 0.9]]), "d": np.array([[2.5, 0.5]])}
-    out = tmp_path / "sequences.h5"
-    shard = write_shard("x", raw, cuts=cuts)
-    collect([shard], *write_tables(SUBSETS), out, SETTINGS.rescaling(), with_cues=True)
-    features = open_features(out)
+    features = open_features(make([write_shard("x", raw, cuts=cuts)], *tables))
     found = {features.video_id[rows.start]: features.cuts(rows) for rows in features.videos()}
     for name in SUBSETS:
         np.testing.assert_array_equal(found[name], cuts.get(name, np.zeros((0, 2))))
-    collect([shard], *write_tables(SUBSETS), tmp_path / "features.h5", RescaleSettings())
+    collect([write_shard("x", raw)], *tables, tmp_path / "features.h5", RescaleSettings())
     features = open_features(tmp_path / "features.h5")
     assert [features.cuts(rows) for rows in features.videos()] == [None] * 4
 
 
 def test_without_streams_the_curves_of_motion_are_the_features(
-    raw, write_shard, write_tables, tmp_path
+    raw, write_shard, tables, tmp_path, make
 ):
     bare = {name: {"other": rows["rgb"]} for name, rows in raw.items()}
-    files = [write_shard("x", bare)], *write_tables(SUBSETS)
-    path = tmp_path / "sequences.h5"
-    collect(*files, path, SETTINGS.rescaling(), with_cues=True, same_footage=0.9)
+    files = [write_shard("x", bare)], *tables
+    path = make(*files, same_footage=0.9)
     features, transform = open_features(path), read_transform(path)
     assert transform.channels == features.array.shape[2] == 3
     assert not transform.streams
@@ -137,97 +146,66 @@ def test_without_streams_the_curves_of_motion_are_the_features(
     collect(*files, tmp_path / "features.h5", RescaleSettings())
     assert read_transform(tmp_path / "features.h5").channels == 2
     assert open_features(tmp_path / "features.h5").array.shape == (4, 100, 2)
-    how = {"with_cues": True, "causal": CausalSettings()}
-    collect(*files, tmp_path / "causal.h5", SETTINGS.rescaling(), **how)
-    assert read_transform(tmp_path / "causal.h5").channels == 1 + 2 * 2
-    assert open_features(tmp_path / "causal.h5").array.shape[2] == 5
-    nothing = [write_shard("y", bare, motion=False)]
+    causal = make(*files, name="causal", causal=CausalSettings())
+    assert read_transform(causal).channels == open_features(causal).array.shape[2] == 1 + 2 * 2
     with pytest.raises(InputError, match=r"no features \(rgb and flow, external, or motion\)"):
-        collect(nothing, *files[1:], path, SETTINGS.rescaling(), with_cues=True)
+        make([write_shard("y", bare, motion=False)], *tables)
+
+
+def run(step, files, out, *more):
+    shards, videos, annotations = files
+    words = ["features", step, "--shards", *shards, "--videos", videos, "--components", 3]
+    words += ["--annotations", annotations, "--out", out, *more]
+    assert main([str(word) for word in words]) == 0
+    return out
 
 
 def test_the_command_writes_the_same_bytes(files, path, tmp_path):
-    shards, videos, annotations = files
-    words = ["features", "sequences", "--shards", *map(str, shards), "--videos", str(videos)]
-    words += ["--annotations", str(annotations), "--out", str(tmp_path / "by_command.h5")]
-    words += [f"--window={WINDOW}", f"--window-stride={STRIDE}", "--components=3"]
-    assert main(words) == 0
-    with h5py.File(path) as one, h5py.File(tmp_path / "by_command.h5") as two:
+    how = (f"--window={WINDOW}", f"--window-stride={STRIDE}")
+    again = run("sequences", files, tmp_path / "by_command.h5", *how)
+    with h5py.File(path) as one, h5py.File(again) as two:
         np.testing.assert_array_equal(one["features"], two["features"])
         assert dict(one.attrs) == dict(two.attrs)
+    causal = run("causal", files, tmp_path / "causal.h5", "--horizon=30", "--ahead=3")
+    assert read_transform(causal).past.ahead == 3
 
 
-def test_windows_must_meet(files, tmp_path, capsys):
+def test_windows_must_meet(capsys):
     with pytest.raises(ValueError, match="window_stride 33: at most window, 32"):
         SequenceSettings(window=32, window_stride=33)
-    words = ["features", "sequences", "--shards", "x.h5", "--videos", "v", "--annotations", "a"]
-    assert main([*words, "--out", "o", "--window=8"]) == 2
+    words = "features sequences --shards x.h5 --videos v --annotations a --out o --window=8"
+    assert main(words.split()) == 2
     assert "window_stride 256: at most window, 8" in capsys.readouterr().err
 
 
-def test_what_training_videos_share_is_written(
-    raw, write_shard, write_tables, tmp_path, capsys, monkeypatch
-):
+def test_what_training_videos_share_is_written(raw, write_shard, tables, capsys, monkeypatch, make):
     """The single snippet of d is the sixth of c; a, which has it too, is for validation."""
     for name in "da":
         raw[name]["rgb"][0] = raw["c"]["rgb"][5]
-    out = tmp_path / "sequences.h5"
-    found = []
+    found, shards = [], [write_shard("x", raw)]
     for similarity, fewest in ((0.999, 3), (1.0, 3), (0.999, 4)):
         monkeypatch.setattr("actionspan.features.collect.FEWEST_FEATURES", fewest)
-        shards = [write_shard("x", raw)]
-        collect(
-            shards,
-            *write_tables(SUBSETS),
-            out,
-            SETTINGS.rescaling(),
-            with_cues=True,
-            same_footage=similarity,
-        )
-        features = open_features(out)
-        shown = {
-            features.video_id[rows.start]: merge_windows(
-                features.footage[rows],
-                features.first_step[rows],
-                LENGTHS[features.video_id[rows.start]],
-            )
-            for rows in features.videos()
-        }
+        features = open_features(make(shards, *tables, same_footage=similarity))
+        shown = by_video(features, features.footage)
         assert set(shown["a"]) == set(shown["b"]) == {UNSHARED}
         found.append((shown["c"][5] != UNSHARED, shown["c"][5] == shown["d"][0]))
     assert found == [(True, True), (False, True), (False, True)]
     line = "sequences.h5: 3 features of the first stream are too few (from 4); footage that videos"
     assert line in capsys.readouterr().err
-
-
-def test_many_steps_are_not_compared_and_a_line_says_so(
-    raw, write_shard, write_tables, tmp_path, capsys, monkeypatch
-):
     monkeypatch.setattr("actionspan.features.collect.MOST_STEPS", 40)
     monkeypatch.setattr("actionspan.features.collect.FEWEST_FEATURES", 3)
-    collect(
-        [write_shard("x", raw)],
-        *write_tables(SUBSETS),
-        tmp_path / "sequences.h5",
-        SETTINGS.rescaling(),
-        with_cues=True,
-        same_footage=0.5,
-    )
-    assert (
-        "sequences.h5: 41 training steps are too many to compare (up to 40)"
-        in capsys.readouterr().err
-    )
-    assert (open_features(tmp_path / "sequences.h5").footage == UNSHARED).all()
+    out = make(shards, *tables, same_footage=0.5)
+    line = "sequences.h5: 41 training steps are too many to compare (up to 40)"
+    assert line in capsys.readouterr().err
+    assert (open_features(out).footage == UNSHARED).all()
 
 
-def test_causal_rows_are_those_of_each_video_alone(files, tmp_path, raw):
-    out, settings = tmp_path / "causal.h5", CausalSettings(horizon=20, ahead=2)
-    collect(*files, out, SETTINGS.rescaling(), with_cues=True, causal=settings)
+def test_causal_rows_are_those_of_each_video_alone(files, make):
+    out = make(*files, causal=CausalSettings(horizon=20, ahead=2))
     features, transform = open_features(out), read_transform(out)
     assert features.inside
     assert features.causal
     assert features.array.shape[2] == 1 + 2 * (WIDTH - 1)
-    assert transform.past is not None
     assert (transform.past.horizon, transform.past.ahead) == (20, 2)
     found = {features.video_id[rows.start]: features.sequence(rows) for rows in features.videos()}
     assert {name: len(rows) for name, rows in found.items()} == LENGTHS
@@ -235,12 +213,3 @@ def test_causal_rows_are_those_of_each_video_alone(files, tmp_path, raw):
     cues = np.concatenate([found[name] for name in "cd"])[:, 7 : 7 + 2 * 4 + 2]
     np.testing.assert_allclose(cues.mean(axis=0), 0, atol=1e-4)
     assert (np.abs(cues.std(axis=0) - 2) < 1e-3).sum() >= 8  # motion may be constant
-
-
-def test_the_command_makes_causal_rows(files, tmp_path):
-    shards, videos, annotations = files
-    out = tmp_path / "causal.h5"
-    words = ["features", "causal", "--shards", *shards, "--videos", videos, "--horizon", 30]
-    words += ["--annotations", annotations, "--out", out, "--components", 3, "--ahead", 3]
-    assert main([str(word) for word in words]) == 0
-    assert read_transform(out).past.ahead == 3

@@ -10,51 +10,24 @@ from actionspan.networks import runtime
 from actionspan.networks.runtime import choose_device
 from actionspan.running import launcher
 
+
 # What each launcher tells rank 6 of 8, the third of four on its machine.
+def told(names: str, *values: str) -> dict[str, str]:
+    return dict(zip(names.split(), values or ("8", "6", "2", "4"), strict=True))
+
+
+MPICH = told("PMI_SIZE PMI_RANK MPI_LOCALRANKID MPI_LOCALNRANKS")
+OPEN_MPI = [f"OMPI_COMM_WORLD_{word}" for word in ("SIZE", "RANK", "LOCAL_RANK", "LOCAL_SIZE")]
+TORCHRUN = told("WORLD_SIZE RANK LOCAL_RANK LOCAL_WORLD_SIZE") | {"TORCHELASTIC_RUN_ID": "none"}
+ONE_TASK = told("SLURM_LOCALID SLURM_NTASKS_PER_NODE", "0", "1")
 LAUNCHERS = {
-    "MPICH": {"PMI_SIZE": "8", "PMI_RANK": "6", "MPI_LOCALRANKID": "2", "MPI_LOCALNRANKS": "4"},
-    "Open MPI": {
-        "OMPI_COMM_WORLD_SIZE": "8",
-        "OMPI_COMM_WORLD_RANK": "6",
-        "OMPI_COMM_WORLD_LOCAL_RANK": "2",
-        "OMPI_COMM_WORLD_LOCAL_SIZE": "4",
-    },
-    "PALS": {
-        "PALS_SIZE": "8",
-        "PALS_RANKID": "6",
-        "PALS_LOCAL_RANKID": "2",
-        "PALS_LOCAL_SIZE": "4",
-    },
-    "SLURM": {
-        "PMI_SIZE": "8",
-        "PMI_RANK": "6",
-        "SLURM_LOCALID": "2",
-        "SLURM_NTASKS_PER_NODE": "4",
-    },
-    "MPICH in a job of SLURM": {
-        "PMI_SIZE": "8",
-        "PMI_RANK": "6",
-        "MPI_LOCALRANKID": "2",
-        "MPI_LOCALNRANKS": "4",
-        "SLURM_LOCALID": "0",
-        "SLURM_NTASKS_PER_NODE": "1",
-    },
-    "torchrun": {
-        "TORCHELASTIC_RUN_ID": "none",
-        "WORLD_SIZE": "8",
-        "RANK": "6",
-        "LOCAL_RANK": "2",
-        "LOCAL_WORLD_SIZE": "4",
-    },
-    "torchrun in a job of SLURM": {
-        "TORCHELASTIC_RUN_ID": "none",
-        "WORLD_SIZE": "8",
-        "RANK": "6",
-        "LOCAL_RANK": "2",
-        "LOCAL_WORLD_SIZE": "4",
-        "SLURM_LOCALID": "0",
-        "SLURM_NTASKS_PER_NODE": "1",
-    },
+    "MPICH": MPICH,
+    "Open MPI": told(" ".join(OPEN_MPI)),
+    "PALS": told("PALS_SIZE PALS_RANKID PALS_LOCAL_RANKID PALS_LOCAL_SIZE"),
+    "SLURM": told("PMI_SIZE PMI_RANK SLURM_LOCALID SLURM_NTASKS_PER_NODE"),
+    "MPICH in a job of SLURM": MPICH | ONE_TASK,
+    "torchrun": TORCHRUN,
+    "torchrun in a job of SLURM": TORCHRUN | ONE_TASK,
 }
 
 
@@ -92,7 +65,7 @@ def test_the_ranks_of_a_machine_are_spread_over_its_gpus(
 
 def test_what_mpi_tells_counts_more_than_the_environment(machine, monkeypatch):
     """An mpiexec that says nothing, in a batch job, whose own place SLURM gives to all ranks."""
-    machine(4, {"SLURM_LOCALID": "0", "SLURM_NTASKS_PER_NODE": "1", "PMIX_RANK": "3"})
+    machine(4, ONE_TASK | {"PMIX_RANK": "3"})
     monkeypatch.setattr(launcher, "told_by_mpi", (3, 4))
     assert choose_device("auto") == torch.device("cuda", 3)
 
@@ -101,9 +74,9 @@ def test_what_mpi_tells_counts_more_than_the_environment(machine, monkeypatch):
     "environment",
     [
         {},
-        {"SLURM_LOCALID": "0", "SLURM_NTASKS_PER_NODE": "4"},
-        {"PMI_SIZE": "1", "PMI_RANK": "0", "MPI_LOCALRANKID": "0", "MPI_LOCALNRANKS": "1"},
-        {"PMI_SIZE": "2", "PMI_RANK": "1", "MPI_LOCALRANKID": "0", "MPI_LOCALNRANKS": "1"},
+        ONE_TASK | {"SLURM_NTASKS_PER_NODE": "4"},
+        told(" ".join(MPICH), "1", "0", "0", "1"),
+        told(" ".join(MPICH), "2", "1", "0", "1"),
     ],
     ids=["alone", "in a batch job", "a rank alone", "alone on its machine"],
 )
@@ -120,7 +93,7 @@ def test_a_process_that_is_alone_takes_the_current_gpu(machine, capsys, environm
     + [(1, "0", {"SLURM_GPUS_PER_TASK": "1"}, False), (1, "0", {"SLURM_GPU_BIND": "x"}, False)],
 )
 def test_ranks_that_share_gpus_are_told_once(machine, capsys, gpus, rank, more, said):
-    machine(gpus, LAUNCHERS["MPICH"] | {"MPI_LOCALRANKID": rank} | more)
+    machine(gpus, MPICH | {"MPI_LOCALRANKID": rank} | more)
     for _ in range(2):
         choose_device("auto")
     lines = capsys.readouterr().err.splitlines()
@@ -130,7 +103,7 @@ def test_ranks_that_share_gpus_are_told_once(machine, capsys, gpus, rank, more, 
 
 
 def test_without_a_gpu_ranks_compute_on_cpus(machine):
-    current = machine(0, LAUNCHERS["MPICH"])
+    current = machine(0, MPICH)
     assert choose_device("auto") == choose_device("cpu") == torch.device("cpu")
     with pytest.raises(InputError, match="device is cuda, but no CUDA device is visible"):
         choose_device("cuda")

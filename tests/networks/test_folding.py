@@ -25,13 +25,10 @@ def folded(unfolded):
     return made
 
 
-def test_the_type_is_kept():
+def test_the_type_is_kept_and_norms_without_running_statistics_are_refused():
     made = network().double()
     pictures = torch.randn(2, 3, 8, 8, dtype=torch.float64)
     torch.testing.assert_close(folded(made)(pictures), made(pictures), rtol=1e-13, atol=1e-13)
-
-
-def test_norms_without_running_statistics_are_refused():
     message = "^the norm '1' has no running statistics: it cannot be folded$"
     with pytest.raises(ValueError, match=message):
         fold_batch_norms(network(track_running_stats=False))

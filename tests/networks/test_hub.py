@@ -4,6 +4,7 @@ import json
 import pickle
 from dataclasses import replace
 from itertools import islice
+from pathlib import Path
 
 import h5py
 import numpy as np
@@ -86,9 +87,24 @@ def pictures(video) -> np.ndarray:
     return np.stack([one.rgb for one in islice(snippets(video, FrameSettings()), 5)])
 
 
-def encoded(pictures, **changes) -> np.ndarray:
-    settings = EncoderSettings(**{"batch_size": 2, "device": "cpu"} | changes)
+@pytest.fixture(scope="module")
+def dinov2(tmp_path_factory) -> Path:
+    """Return a folder of DINOv2; tests that change it write their own."""
+    write_model(folder := tmp_path_factory.mktemp("dinov2"), "dinov2")
+    return folder
+
+
+EMPTY = np.zeros((1, 64, 64, 3), np.uint8)
+
+
+def encoded(pictures, encoder, **changes) -> np.ndarray:
+    given = {"rgb_encoder": str(encoder), "batch_size": 2, "device": "cpu"}
+    settings = EncoderSettings(**given | changes)
     return Encoder(settings.rgb_encoder, settings.rgb_weights, settings, 3)(pictures)
+
+
+def rgb_alone(folder) -> EncoderSettings:
+    return EncoderSettings(rgb_encoder=str(folder), flow_encoder="none", mover=False)
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -96,74 +112,67 @@ def test_a_folder_of_transformers_gives_what_the_library_gives(tmp_path, picture
     model, processor = write_model(tmp_path, family)
     given = processor(images=list(pictures), return_tensors="pt")
     with torch.no_grad():
-        if family in ("clip", "siglip"):
-            expected = model.get_image_features(**given).pooler_output
-        else:
-            expected = model(**given).pooler_output
-    np.testing.assert_allclose(encoded(pictures, rgb_encoder=str(tmp_path)), expected, atol=1e-5)
+        both = family in ("clip", "siglip")
+        expected = (model.get_image_features if both else model)(**given).pooler_output
+    np.testing.assert_allclose(encoded(pictures, tmp_path), expected, atol=1e-5)
 
 
-def test_layer_and_pooling_of_transformers_are_those_that_are_asked_for(tmp_path, pictures):
-    model, processor = write_model(tmp_path, "dinov2")
-    given = processor(images=list(pictures), return_tensors="pt")
-    with torch.no_grad():
-        found = model(**given, output_hidden_states=True)
-    assert found.last_hidden_state.shape[1] == 1 + 4 * 4
-    expected = {
-        ("cls", None): found.last_hidden_state[:, 0],
-        ("mean", None): found.last_hidden_state[:, 1:].mean(dim=1),
-        ("cls", -2): found.hidden_states[-2][:, 0],
-        ("mean", -2): found.hidden_states[-2][:, 1:].mean(dim=1),
-    }
-    for (pooling, layer), vectors in expected.items():
-        how = {"rgb_pooling": pooling, "rgb_layer": layer, "rgb_encoder": str(tmp_path)}
-        np.testing.assert_allclose(encoded(pictures, **how), vectors, atol=1e-5)
+def given_to_timm(model, pictures):
+    transform = timm.data.create_transform(**timm.data.resolve_model_data_config(model))
+    return torch.stack([transform(Image.fromarray(each)) for each in pictures])
 
 
 @pytest.mark.parametrize("name", TIMM)
 def test_a_model_of_timm_gives_what_the_library_gives(tmp_path, pictures, name):
     model, file = write_timm(tmp_path, name)
-    transform = timm.data.create_transform(**timm.data.resolve_model_data_config(model))
-    given = torch.stack([transform(Image.fromarray(each)) for each in pictures])
     with torch.no_grad():
-        expected = model(given)
-    by_name = encoded(pictures, rgb_encoder=f"timm:{name}", rgb_weights=file)
+        expected = model(given_to_timm(model, pictures))
+    by_name = encoded(pictures, f"timm:{name}", rgb_weights=file)
     np.testing.assert_allclose(by_name, expected, atol=1e-5)
     # timm's own folder
-    np.testing.assert_allclose(encoded(pictures, rgb_encoder=str(file)), expected, atol=1e-5)
+    np.testing.assert_allclose(encoded(pictures, file), expected, atol=1e-5)
 
 
-def test_layer_and_pooling_of_timm_are_those_that_are_asked_for(tmp_path, pictures):
-    model, file = write_timm(tmp_path, "test_vit")
-    transform = timm.data.create_transform(**timm.data.resolve_model_data_config(model))
-    given = torch.stack([transform(Image.fromarray(each)) for each in pictures])
+def test_layer_and_pooling_are_those_that_are_asked_for(tmp_path, pictures):
+    """Of transformers and of timm."""
+    model, processor = write_model(tmp_path / "dinov2", "dinov2")
     with torch.no_grad():
+        given = processor(images=list(pictures), return_tensors="pt")
+        found = model(**given, output_hidden_states=True)
+        assert found.last_hidden_state.shape[1] == 1 + 4 * 4
+        layers = {None: found.last_hidden_state, -2: found.hidden_states[-2]}
+        expected = {(tmp_path / "dinov2", "cls", key): layers[key][:, 0] for key in layers}
+        for key, hidden in layers.items():
+            expected[tmp_path / "dinov2", "mean", key] = hidden[:, 1:].mean(dim=1)
+
+        model, file = write_timm(tmp_path, "test_vit")
+        given = given_to_timm(model, pictures)
         last = model.forward_features(given)
         ((maps, first),) = model.forward_intermediates(
             given, indices=[-2], norm=True, intermediates_only=True, return_prefix_tokens=True
         )
-    prefix = model.num_prefix_tokens
-    expected = {
-        ("cls", None): last[:, 0],
-        ("mean", None): last[:, prefix:].mean(dim=1),
-        ("cls", -2): first[:, 0],
-        ("mean", -2): maps.mean(dim=(2, 3)),
+    expected |= {
+        ("timm:test_vit", "cls", None): last[:, 0],
+        ("timm:test_vit", "mean", None): last[:, model.num_prefix_tokens :].mean(dim=1),
+        ("timm:test_vit", "cls", -2): first[:, 0],
+        ("timm:test_vit", "mean", -2): maps.mean(dim=(2, 3)),
     }
-    for (pooling, layer), vectors in expected.items():
-        how = {"rgb_pooling": pooling, "rgb_layer": layer, "rgb_weights": file}
-        found = encoded(pictures, rgb_encoder="timm:test_vit", **how)
+    for (encoder, pooling, layer), vectors in expected.items():
+        how = {"rgb_weights": file} if encoder == "timm:test_vit" else {}
+        found = encoded(pictures, encoder, rgb_pooling=pooling, rgb_layer=layer, **how)
         np.testing.assert_allclose(found, vectors, atol=1e-5)
 
 
-def test_a_stream_gives_the_same_vectors(tmp_path, pictures):
-    write_model(tmp_path, "dinov2")
-    settings = EncoderSettings(rgb_encoder=str(tmp_path), flow_encoder="none", mover=False)
-    chain = encoding_chain(settings, FlowSettings(), 1, widths={"rgb": 32})
+def test_a_stream_gives_the_same_vectors(dinov2, pictures):
+    chain = encoding_chain(rgb_alone(dinov2), FlowSettings(), 1, widths={"rgb": 32})
     gray = np.zeros((2, *pictures.shape[1:3]), np.uint8)
     made = live.encoded(chain(message_of(Snippet(pictures[0], gray, 0.0))))
     assert set(made.features) == {"rgb"}
-    expected = encoded(pictures[:1], rgb_encoder=str(tmp_path))[0]
+    expected = encoded(pictures[:1], dinov2)[0]
     np.testing.assert_allclose(made.features["rgb"], expected, atol=1e-6)
+    # a stage that goes to another process is the preprocessing, without the network
+    first, *_ = [part for part in chain if isinstance(part, live._Layer)]
+    assert len(pickle.dumps(first)) < 100_000
 
 
 def test_other_weights_and_other_preprocessing_have_other_digests(tmp_path):
@@ -180,26 +189,25 @@ def test_other_weights_and_other_preprocessing_have_other_digests(tmp_path):
 
 
 def test_a_models_encoder_is_where_it_is_said_to_be_and_no_path_of_it_is_opened(
-    tmp_path, monkeypatch
+    dinov2, tmp_path, monkeypatch
 ):
-    write_model(tmp_path / "mine", "dinov2")
-    settings = pinned(EncoderSettings(rgb_encoder=str(tmp_path / "mine")))
-    with pytest.raises(InputError, match=r"its encoder is .*mine; say where by --encoder"):
-        located(settings)
-    assert located(settings, [str(tmp_path / "mine")]) == settings
-    monkeypatch.chdir(tmp_path)
-    assert located(settings, ["mine"]).rgb_digest == settings.rgb_digest  # as a person types it
-    with pytest.raises(InputError, match="--encoder other: timm:MODEL, hf:ORGANISATION/MODEL or"):
-        located(settings, ["other"])
+    settings = pinned(EncoderSettings(rgb_encoder=str(dinov2)))
+    assert located(settings, [str(dinov2)]) == settings
+    monkeypatch.chdir(dinov2.parent)
+    typed = located(settings, [dinov2.name])  # as a person types it
+    assert typed.rgb_digest == settings.rgb_digest
     _, file = write_timm(tmp_path, "test_vit2")
     by_name = pinned(EncoderSettings(rgb_encoder="timm:test_vit2", rgb_weights=file))
     assert located(by_name, [str(file)]) == by_name
-    with pytest.raises(InputError, match="say where by --encoder"):
-        located(by_name)
-    with pytest.raises(InputError, match="has no digest"):
-        located(EncoderSettings(rgb_encoder="hf:a/b"))
-    with pytest.raises(InputError, match="the model has encoders of its own"):
-        located(EncoderSettings(), ["hf:a/b"])
+    for chosen, given, message in (
+        (settings, [], r"its encoder is .*dinov2\d; say where by --encoder"),
+        (settings, ["other"], "--encoder other: timm:MODEL, hf:ORGANISATION/MODEL or"),
+        (by_name, [], "say where by --encoder"),
+        (EncoderSettings(rgb_encoder="hf:a/b"), [], "has no digest"),
+        (EncoderSettings(), ["hf:a/b"], "the model has encoders of its own"),
+    ):
+        with pytest.raises(InputError, match=message):
+            located(chosen, given)
 
 
 def broken(folder):
@@ -208,9 +216,8 @@ def broken(folder):
 
 
 def unnamed(folder):
-    folder.mkdir()
+    bare(folder)
     (folder / "config.json").write_text("{}")
-    (folder / "model.safetensors").touch()
 
 
 def bare(folder):
@@ -251,26 +258,30 @@ def test_what_is_no_model_is_one_line(tmp_path, make, message):
     folder = tmp_path / "model"
     make(folder)
     with pytest.raises(InputError, match=message) as raised:
-        encoded(np.zeros((1, 64, 64, 3), np.uint8), rgb_encoder=str(folder))
+        encoded(EMPTY, folder)
     assert "\n" not in str(raised.value)
     assert str(folder) in str(raised.value)
 
 
-def test_weights_of_another_model_are_refused(tmp_path):
+def test_weights_of_another_model_and_what_a_network_has_not_are_refused(tmp_path):
     _, file = write_timm(tmp_path, "resnet10t")
-    for name in ("timm:test_vit", "timm:convnext_atto"):
-        with pytest.raises(InputError, match=f"{name}: .*lack"):
-            encoded(np.zeros((1, 64, 64, 3), np.uint8), rgb_encoder=name, rgb_weights=file)
+    for name, how, message in (
+        ("timm:test_vit", {}, "timm:test_vit: .*lack"),
+        ("timm:convnext_atto", {}, "timm:convnext_atto: .*lack"),
+        ("timm:resnet10t", {"rgb_layer": -100}, "timm:resnet10t"),
+        ("timm:resnet10t", {"rgb_pooling": "cls"}, "timm:resnet10t"),
+    ):
+        with pytest.raises(InputError, match=message):
+            encoded(EMPTY, name, rgb_weights=file, **how)
 
 
 def test_a_file_that_transformers_would_not_load_is_refused(tmp_path):
     write_model(tmp_path, "dinov2")
-    (tmp_path / "other.safetensors").write_bytes((tmp_path / "model.safetensors").read_bytes())
-    assert (
-        find_source(f"{tmp_path}/model.safetensors").weights == find_source(str(tmp_path)).weights
-    )
+    file, other = tmp_path / "model.safetensors", tmp_path / "other.safetensors"
+    other.write_bytes(file.read_bytes())
+    assert find_source(str(file)).weights == find_source(str(tmp_path)).weights
     with pytest.raises(InputError, match=r"loads model.safetensors; give the folder"):
-        find_source(f"{tmp_path}/other.safetensors")
+        find_source(str(other))
 
 
 def test_a_model_that_draws_at_random_is_refused(tmp_path):
@@ -278,27 +289,7 @@ def test_a_model_that_draws_at_random_is_refused(tmp_path):
     transformers.AutoModel.from_config(config).save_pretrained(tmp_path)
     transformers.ViTImageProcessor(**FITTED).save_pretrained(tmp_path)
     with pytest.raises(InputError, match="gives other vectors each time"):
-        encoded(np.zeros((1, 64, 64, 3), np.uint8), rgb_encoder=str(tmp_path))
-
-
-@pytest.mark.parametrize("how", [{"rgb_layer": -100}, {"rgb_pooling": "cls"}])
-def test_what_a_network_has_not_is_one_line(tmp_path, how):
-    _, file = write_timm(tmp_path, "resnet10t")
-    with pytest.raises(InputError, match="timm:resnet10t"):
-        encoded(
-            np.zeros((1, 64, 64, 3), np.uint8),
-            rgb_encoder="timm:resnet10t",
-            rgb_weights=file,
-            **how,
-        )
-
-
-def test_a_stage_of_a_stream_goes_to_another_process(tmp_path):
-    write_model(tmp_path, "dinov2")
-    settings = EncoderSettings(rgb_encoder=str(tmp_path), flow_encoder="none", mover=False)
-    chain = encoding_chain(settings, FlowSettings(), 1)
-    first, *_ = [part for part in chain if isinstance(part, live._Layer)]
-    assert len(pickle.dumps(first)) < 100_000  # the preprocessing, without the network
+        encoded(EMPTY, tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -335,10 +326,8 @@ def test_a_repository_that_is_kept_here_is_used_without_a_network(repository, pi
     write_model(repository, "dinov2")
     settings = pinned(EncoderSettings(rgb_encoder="hf:a/b"))
     assert located(settings) == settings
-    np.testing.assert_array_equal(
-        encoded(pictures[:1], rgb_encoder="hf:a/b"),
-        encoded(pictures[:1], rgb_encoder=str(repository)),
-    )
+    by_name, by_folder = (encoded(pictures[:1], one) for one in ("hf:a/b", repository))
+    np.testing.assert_array_equal(by_name, by_folder)
 
 
 def test_a_model_from_anywhere_never_has_a_repository_fetched(repository, monkeypatch):
@@ -346,8 +335,7 @@ def test_a_model_from_anywhere_never_has_a_repository_fetched(repository, monkey
     settings = pinned(EncoderSettings(rgb_encoder="hf:a/b"))
     (repository / "preprocessor_config.json").unlink()  # as a kept repository may lack it
     hub._fetched.cache_clear()
-    asked = []
-    given = huggingface_hub.snapshot_download
+    asked, given = [], huggingface_hub.snapshot_download
 
     def watched(*names, **how):
         asked.append(how)
@@ -380,13 +368,11 @@ def test_our_efficientnet_lite_is_that_of_timm(number):
 
 
 @pytest.mark.full
-def test_a_shard_by_two_processes_has_what_one_gives(tmp_path):
-    write_model(tmp_path / "mine", "dinov2")
+def test_a_shard_by_two_processes_has_what_one_gives(dinov2, tmp_path):
     settings = DemoSettings(videos=2, shortest_seconds=5.0, longest_seconds=6.0)
     render_demo(tmp_path / "videos", settings, 1)
     videos = [probe_video(path) for path in sorted((tmp_path / "videos").glob("*.mp4"))]
-    encoders = EncoderSettings(rgb_encoder=str(tmp_path / "mine"), flow_encoder="none", mover=False)
-    chosen = VideoSettings(encoders=encoders)
+    chosen = VideoSettings(encoders=rgb_alone(dinov2))
     encode_shard(videos, tmp_path / "shard.h5", chosen, ShardWork(processes=2))
     with h5py.File(tmp_path / "shard.h5") as file:
         for video in videos:
@@ -395,9 +381,7 @@ def test_a_shard_by_two_processes_has_what_one_gives(tmp_path):
         assert len(json.loads(file.attrs["settings"])["encoders"]["rgb_digest"]) == 64
 
 
-def test_half_precision_is_near_and_not_the_same(tmp_path, pictures):
-    write_model(tmp_path, "dinov2")
-    whole = encoded(pictures, rgb_encoder=str(tmp_path))
-    half = encoded(pictures, rgb_encoder=str(tmp_path), precision="bfloat16")
+def test_half_precision_is_near_and_not_the_same(dinov2, pictures):
+    whole, half = (encoded(pictures, dinov2, precision=kind) for kind in ("float32", "bfloat16"))
     assert half.dtype == np.float32
     assert 0 < np.abs(whole - half).max() < 0.1 * np.abs(whole).max()

@@ -18,25 +18,19 @@ from actionspan.networks.hub import find_source
 from actionspan.video.decode import read_frames
 from actionspan.video.settings import FrameSettings
 from actionspan.video.snippets import ClipWriter
-from networks.test_hub import write_timm
+from networks.test_hub import CUT, SMALL, WORDS, write_model, write_timm
 
 huggingface_hub = pytest.importorskip("huggingface_hub", reason="huggingface_hub is missing")
 transformers = pytest.importorskip(
     "transformers", reason="transformers is not installed: uv pip install transformers"
 )
 
-SMALL = {"hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 2}
-SMALL |= {"intermediate_size": 64, "image_size": 32, "patch_size": 8}
-CUT = {"size": {"shortest_edge": 36}, "crop_size": {"height": 32, "width": 32}}
 FRAMES = 4
+MOVING = {**SMALL, "num_frames": FRAMES}
 FAMILIES = {
-    "videomae": ("VideoMAEVideoProcessor", CUT, {**SMALL, "num_frames": FRAMES}),
-    "timesformer": ("TimesformerVideoProcessor", CUT, {**SMALL, "num_frames": FRAMES}),
-    "vivit": (
-        "VivitVideoProcessor",
-        CUT,
-        {**SMALL, "num_frames": FRAMES, "tubelet_size": [2, 8, 8]},
-    ),
+    "videomae": ("VideoMAEVideoProcessor", CUT, MOVING),
+    "timesformer": ("TimesformerVideoProcessor", CUT, MOVING),
+    "vivit": ("VivitVideoProcessor", CUT, {**MOVING, "tubelet_size": [2, 8, 8]}),
     "vjepa2": (
         "VJEPA2VideoProcessor",
         {"crop_size": 32},
@@ -60,8 +54,8 @@ def write_clip_model(folder, family):
 
 def write_xclip(folder):
     """Write a model of clips and words of random weights, its frames prepared as pictures."""
-    text = {**SMALL, "vocab_size": 99, "max_position_embeddings": 16}
-    vision = {**SMALL, "num_frames": FRAMES, "mit_hidden_size": 16, "mit_num_attention_heads": 2}
+    text = {**WORDS, "image_size": 32, "patch_size": 8}
+    vision = {**MOVING, "mit_hidden_size": 16, "mit_num_attention_heads": 2}
     vision |= {"mit_intermediate_size": 32, "mit_num_hidden_layers": 1}
     torch.manual_seed(0)
     config = transformers.XCLIPConfig(text_config=text, vision_config=vision, projection_dim=16)
@@ -101,6 +95,12 @@ def expected_windows(clips, stride):
         yield clips.frames[clips.rows[samples]], start + (stride - 1) / 2
 
 
+def first_pixels(clips, processor):
+    pictures, _ = next(expected_windows(clips, FRAMES))
+    (pixels,) = processor(videos=[pictures], return_tensors="pt").values()
+    return pixels
+
+
 def pooled(model, family, pixels, pooling="auto"):
     with torch.no_grad():
         if family == "vjepa2":
@@ -124,9 +124,8 @@ def test_a_clip_gives_what_the_library_gives(tmp_path, clips, stride):
         (pixels,) = processor(videos=[pictures], return_tensors="pt").values()
         expected.append(pooled(model, "videomae", pixels))
         middles.append(middle / RATE)
-    np.testing.assert_allclose(
-        encode.vectors(clips.frames, clips.rows), np.stack(expected), atol=1e-5
-    )
+    found = encode.vectors(clips.frames, clips.rows)
+    np.testing.assert_allclose(found, np.stack(expected), atol=1e-5)
     # a snippet has what the clips on both sides of its centre give
     inside = np.clip(clips.times, middles[0], middles[-1])
     by_feature = [np.interp(inside, middles, column) for column in np.stack(expected).T]
@@ -136,23 +135,18 @@ def test_a_clip_gives_what_the_library_gives(tmp_path, clips, stride):
 @pytest.mark.parametrize("family", FAMILIES)
 def test_every_family_gives_what_the_library_gives(tmp_path, clips, family):
     model, processor = write_clip_model(tmp_path, family)
+    pixels = first_pixels(clips, processor)
     for pooling in ("auto", "mean"):
         encode = ClipEncoder(clip_settings(tmp_path, clip_pooling=pooling))
-        pictures, _ = next(expected_windows(clips, FRAMES))
-        (pixels,) = processor(videos=[pictures], return_tensors="pt").values()
-        np.testing.assert_allclose(
-            encode.vectors(clips.frames, clips.rows)[0],
-            pooled(model, family, pixels, pooling),
-            atol=1e-5,
-        )
+        found = encode.vectors(clips.frames, clips.rows)[0]
+        np.testing.assert_allclose(found, pooled(model, family, pixels, pooling), atol=1e-5)
 
 
 def test_a_layer_is_the_one_that_is_asked_for(tmp_path, clips):
     model, processor = write_clip_model(tmp_path, "videomae")
-    pictures, _ = next(expected_windows(clips, FRAMES))
-    given = processor(videos=[pictures], return_tensors="pt")
     with torch.no_grad():
-        hidden = model(**given, output_hidden_states=True).hidden_states
+        given = first_pixels(clips, processor)
+        hidden = model(pixel_values=given, output_hidden_states=True).hidden_states
     encode = ClipEncoder(clip_settings(tmp_path, clip_layer=-2))
     found = encode.vectors(clips.frames, clips.rows)[0]
     np.testing.assert_allclose(found, hidden[-2][0].mean(dim=0), atol=1e-5)
@@ -186,8 +180,7 @@ def test_one_pass_gives_the_same_vectors(tmp_path, video, clips):
 
 def test_a_model_needs_the_same_networks_of_both_streams(tmp_path):
     folder, clip = tmp_path / "pictures", tmp_path / "clips"
-    transformers.AutoModel.from_config(transformers.ViTConfig(**SMALL)).save_pretrained(folder)
-    transformers.ViTImageProcessor(size={"height": 32, "width": 32}).save_pretrained(folder)
+    write_model(folder, "vit")
     write_clip_model(clip, "videomae")
     settings = pinned(clip_settings(clip, rgb_encoder=str(folder)))
     assert settings.clip_digest
@@ -234,8 +227,7 @@ def test_nothing_that_a_model_from_anywhere_names_is_looked_for(tmp_path, monkey
 
 
 def test_what_sees_no_clips_is_one_line(tmp_path):
-    transformers.AutoModel.from_config(transformers.ViTConfig(**SMALL)).save_pretrained(tmp_path)
-    transformers.ViTImageProcessor(size={"height": 32, "width": 32}).save_pretrained(tmp_path)
+    write_model(tmp_path, "vit")
     with pytest.raises(InputError, match="sees single pictures; give it as rgb_encoder"):
         ClipEncoder(clip_settings(tmp_path))
     write_clip_model(tmp_path / "clips", "videomae")

@@ -43,6 +43,14 @@ def edit(file, **changes):
     file.write_text(json.dumps(said))
 
 
+def asked(**changes):
+    return lambda folder: of_transformers(folder, **changes)
+
+
+def asked_of_timm(**changes):
+    return lambda folder: of_timm(folder, **changes)
+
+
 def prepared(**changes):
     def make(folder):
         of_transformers(folder)
@@ -80,14 +88,12 @@ def pickled(folder):
 
 
 def zero(folder):
-    of_transformers(folder)
-    (folder / "model.safetensors").unlink()
+    pickled(folder)
     (folder / "model.safetensors").symlink_to("/dev/zero")
 
 
 def pipe(folder):
-    of_transformers(folder)
-    (folder / "model.safetensors").unlink()
+    pickled(folder)
     os.mkfifo(folder / "model.safetensors")
 
 
@@ -114,38 +120,37 @@ def own_code(folder):
     (folder / "mine.py").write_text("import os; os.mkdir('PWNED')")
 
 
+NO_FINITE, SDPA = "values that are not finite", "eager or sdpa"
+ENORMOUS = "eva02_enormous_patch14_clip_224"
 FOLDERS = {
-    "layers": (lambda f: of_transformers(f, num_hidden_layers=10**6), "asks for 1,.* or more"),
-    "width": (lambda f: of_transformers(f, hidden_size=10**6), "asks for [0-9,]+ parameters or"),
-    "picture": (
-        lambda f: of_transformers(f, image_size=10**5),
-        "image_size 100000: a number .*2048",
-    ),
-    "labels": (lambda f: of_transformers(f, num_labels=10**9), "num_labels 1000000000: a number"),
+    "layers": (asked(num_hidden_layers=10**6), "asks for 1,.* or more"),
+    "width": (asked(hidden_size=10**6), "asks for [0-9,]+ parameters or"),
+    "picture": (asked(image_size=10**5), "image_size 100000: a number .*2048"),
+    "labels": (asked(num_labels=10**9), "num_labels 1000000000: a number"),
     "size": (prepared(size={"height": 10**5}), "size: height 100000: a number .* to 2048"),
     "crop": (prepared(crop_size={"height": 60_000}), "crop_size: height 60000: a number"),
-    "architecture": (lambda f: of_timm(f, architecture="eva02_enormous_patch14_clip_224"), "asks"),
-    "depth": (lambda f: of_timm(f, model_args={"depth": 100_000}), "asks for 1,.* or more"),
-    "embedding": (lambda f: of_timm(f, model_args={"embed_dim": 10**6}), "asks for"),
-    "grid": (lambda f: of_timm(f, model_args={"img_size": 10**6}), "img_size 1000000: a number"),
-    "input": (lambda f: of_timm(f, pretrained_cfg={"input_size": [3, 10**4, 10**4]}), "10000: a n"),
-    "share": (lambda f: of_timm(f, pretrained_cfg={"crop_pct": 1e-4}), "crop_pct 0.0001: a number"),
-    "NaN": (weighted(with_nan), "values that are not finite"),
-    "deviation 0": (prepared(image_std=[0, 0, 0]), "values that are not finite"),
+    "architecture": (asked_of_timm(architecture=ENORMOUS), "asks"),
+    "depth": (asked_of_timm(model_args={"depth": 100_000}), "asks for 1,.* or more"),
+    "embedding": (asked_of_timm(model_args={"embed_dim": 10**6}), "asks for"),
+    "grid": (asked_of_timm(model_args={"img_size": 10**6}), "img_size 1000000: a number"),
+    "input": (asked_of_timm(pretrained_cfg={"input_size": [3, 10**4, 10**4]}), "10000: a n"),
+    "share": (asked_of_timm(pretrained_cfg={"crop_pct": 1e-4}), "crop_pct 0.0001: a number"),
+    "NaN": (weighted(with_nan), NO_FINITE),
+    "deviation 0": (prepared(image_std=[0, 0, 0]), NO_FINITE),
     "mean NaN": (prepared(image_mean=[float("nan")] * 3), "a number from -2048"),
     "shapes": (weighted(reshaped), "its weights have other shapes than its config.json asks for"),
     "pickle": (pickled, "a pickle of more than tensors; give model.safetensors"),
     "own code": (own_code, "needs code of its own, which is never run"),
     "kernels": (
-        lambda f: of_transformers(f, _attn_implementation="kernels-community/x"),
-        "_attn_implementation 'kernels-community/x': eager or sdpa",
+        asked(_attn_implementation="kernels-community/x"),
+        f"_attn_implementation 'kernels-community/x': {SDPA}",
     ),
     "kernels inside": (
-        lambda f: of_transformers(f, attn_implementation={"vision_config": "a/b"}),
-        "attn_implementation: vision_config 'a/b': eager or sdpa",
+        asked(attn_implementation={"vision_config": "a/b"}),
+        f"attn_implementation: vision_config 'a/b': {SDPA}",
     ),
     "quantized": (
-        lambda f: of_transformers(f, quantization_config={"quant_method": "gptq"}),
+        asked(quantization_config={"quant_method": "gptq"}),
         "quantization_config: weights that are not quantized",
     ),
     "/dev/zero": (zero, "model.safetensors: not a regular file"),
@@ -181,8 +186,7 @@ def test_links_to_files_are_files_as_in_the_cache_of_a_hub(tmp_path, make):
     for file in (tmp_path / "it").iterdir():
         (linked / file.name).symlink_to(file)
     picture = torch.from_numpy(np.arange(64 * 64 * 3, dtype=np.uint8).reshape(1, 64, 64, 3))
-    made = [
+    first, second = (
         load_network(find_source(str(each)), None, "auto") for each in (tmp_path / "it", linked)
-    ]
-    first, second = (one.network(one.inputs(picture)) for one in made)
-    assert torch.equal(first, second)
+    )
+    assert torch.equal(*(one.network(one.inputs(picture)) for one in (first, second)))

@@ -22,10 +22,8 @@ needs_weights = pytest.mark.skipif(
 def centre_crops(path) -> np.ndarray:
     """Return the middle 64 frames of a clip, short side 256, the centre 224 × 224."""
     capture, frames = cv2.VideoCapture(str(path)), []
-    while True:
-        more, frame = capture.read()
-        if not more:
-            break
+    while (read := capture.read())[0]:
+        frame = read[1]
         height, width = frame.shape[:2]
         scale = 256 / min(height, width)
         frame = cv2.resize(frame, (round(width * scale), round(height * scale)))

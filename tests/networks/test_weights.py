@@ -54,42 +54,37 @@ def test_norms_saved_as_rows_and_without_counters_are_accepted(state):
 
 
 def test_what_does_not_fit_is_named(state):
-    network = BNInception(classes=7)
     lacking = {name: value for name, value in state.items() if name != "inception_3a_1x1.bias"}
-    with pytest.raises(InputError, match=r"x\.pth: .*lacks inception_3a_1x1\.bias"):
-        fill(network, lacking, "x.pth")
-    with pytest.raises(InputError, match=r"x\.pth: .*has the unknown layer9\.weight"):
-        fill(network, state | {"layer9.weight": torch.zeros(1)}, "x.pth")
-    with pytest.raises(InputError, match=r"conv2_3x3\.weight has shape \(2, 2\), the network"):
-        fill(network, state | {"conv2_3x3.weight": torch.zeros(2, 2)}, "x.pth")
+    for wrong, message in (
+        (lacking, r"x\.pth: .*lacks inception_3a_1x1\.bias"),
+        (state | {"layer9.weight": torch.zeros(1)}, r"x\.pth: .*has the unknown layer9\.weight"),
+        (
+            state | {"conv2_3x3.weight": torch.zeros(2, 2)},
+            r"conv2_3x3\.weight has shape \(2, 2\), the network",
+        ),
+    ):
+        with pytest.raises(InputError, match=message):
+            fill(BNInception(classes=7), wrong, "x.pth")
 
 
-def test_files_that_could_run_code_or_are_damaged_are_refused(tmp_path):
-    path = tmp_path / "a.pth"
-    path.write_bytes(pickle.dumps(nn.Linear, protocol=2))
-    with pytest.raises(InputError, match="not a checkpoint that loads safely"):
-        load_state("bn_inception", path, "last_linear")
-    save(path, nn.Linear(2, 2))
-    with pytest.raises(InputError, match="not a checkpoint that loads safely"):
-        load_state("bn_inception", path, "last_linear")
-    save(path, [1, 2])
-    with pytest.raises(InputError, match="not a state_dict but a list"):
-        load_state("bn_inception", path, "last_linear")
-    save(path, {"epoch": 3})
-    with pytest.raises(InputError, match="holds no parameters"):
-        load_state("bn_inception", path, "last_linear")
+def test_files_that_could_run_code_or_are_damaged_or_missing_are_refused(tmp_path):
+    (tmp_path / "code.pth").write_bytes(pickle.dumps(nn.Linear, protocol=2))
+    save(tmp_path / "module.pth", nn.Linear(2, 2))
+    save(tmp_path / "list.pth", [1, 2])
+    save(tmp_path / "empty.pth", {"epoch": 3})
     (tmp_path / "a.safetensors").write_bytes(b"damaged")
-    with pytest.raises(InputError, match="not a safetensors file"):
-        load_state("bn_inception", tmp_path / "a.safetensors", "last_linear")
-    with pytest.raises(InputError, match="no such file"):
-        load_state("bn_inception", tmp_path / "none.pth", "last_linear")
-
-
-def test_encoders_without_weights_say_what_to_give():
-    with pytest.raises(InputError, match="resnet18: no weights come with it; give a checkpoint"):
-        load_state("resnet18", None, "fc")
-    with pytest.raises(InputError, match="torchvision has no weights for bn_inception"):
-        load_state("bn_inception", Path("IMAGENET1K_V1"), "last_linear")
+    for path, message in (
+        (tmp_path / "code.pth", "not a checkpoint that loads safely"),
+        (tmp_path / "module.pth", "not a checkpoint that loads safely"),
+        (tmp_path / "list.pth", "not a state_dict but a list"),
+        (tmp_path / "empty.pth", "holds no parameters"),
+        (tmp_path / "a.safetensors", "not a safetensors file"),
+        (tmp_path / "none.pth", "no such file"),
+        (None, "bn_inception: no weights come with it; give a checkpoint"),
+        (Path("IMAGENET1K_V1"), "torchvision has no weights for bn_inception"),
+    ):
+        with pytest.raises(InputError, match=message):
+            load_state("bn_inception", path, "last_linear")
 
 
 def test_torchvision_names_offline_are_one_line(monkeypatch):
@@ -117,13 +112,11 @@ def test_a_widened_convolution_answers_grey_as_the_rgb_one_times_channels_over_3
 def test_flow_checkpoints_keep_their_own_first_layer_and_rgb_ones_are_widened(tmp_path):
     torch.manual_seed(0)
     own = save(tmp_path / "flow.pth", BNInception(channels=10, classes=4).state_dict())
-    network, features = build_network("bn_inception", own, 10, "scores")
-    assert features == 4
-    assert network(torch.zeros(1, 10, 64, 64)).shape == (1, 4)
     rgb = save(tmp_path / "rgb.pth", BNInception(classes=4).state_dict())
-    network, features = build_network("bn_inception", rgb, 10, "pooled")
-    assert features == 1024
-    assert network(torch.zeros(1, 10, 64, 64)).shape == (1, 1024)
+    for path, source, width in ((own, "scores", 4), (rgb, "pooled", 1024)):
+        network, features = build_network("bn_inception", path, 10, source)
+        assert features == width
+        assert network(torch.zeros(1, 10, 64, 64)).shape == (1, width)
     with pytest.raises(InputError, match=r"rgb\.pth: takes 3 input planes, this stream has 10"):
         build_network("bn_inception", rgb, 10, "scores")
     with pytest.raises(InputError, match=r"flow\.pth: takes 10 input planes, this stream has 6"):

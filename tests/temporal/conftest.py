@@ -37,27 +37,25 @@ def write_features(path: Path, array, video_id, duration, subset) -> None:
             file.create_dataset(name, data=np.zeros(array.shape[:2], np.float32))
 
 
+def annotation(name, subset, seconds, *segment) -> Annotation:
+    start, end = map(float, segment)
+    facts = {"video_id": name, "subset": subset, "duration_seconds": float(seconds)}
+    return Annotation(**facts, instances=(Instance(start=start, end=end, label="action"),))
+
+
 def write_toy(folder: Path, training=8, validation=4, channels=6, seed=0) -> Toy:
     """Write features.h5 and annotations.json: channel 0 is the action, the rest is noise."""
-    random = np.random.default_rng(seed)
-    count = training + validation
+    random, count = np.random.default_rng(seed), training + validation
     array = random.normal(size=(count, STEPS, channels)).astype(np.float32)
     duration = random.uniform(20, 60, size=count)
     subset = ["training"] * training + ["validation"] * validation
     video_id = [f"video_{row:03d}" for row in range(count)]
     annotations = []
-    for row in range(count):
+    for row, facts in enumerate(zip(video_id, subset, duration, strict=True)):
         first, last = np.sort(random.choice(np.arange(5, 95), size=2, replace=False)).tolist()
         array[row, first:last, 0] += 4
         unit = float(duration[row]) / STEPS
-        annotations.append(
-            Annotation(
-                video_id=video_id[row],
-                subset=subset[row],
-                duration_seconds=float(duration[row]),
-                instances=(Instance(start=first * unit, end=last * unit, label="action"),),
-            )
-        )
+        annotations.append(annotation(*facts, first * unit, last * unit))
     folder.mkdir(parents=True, exist_ok=True)
     write_features(folder / "features.h5", array, video_id, duration, subset)
     write_annotations(folder / "annotations.json", annotations)
@@ -84,40 +82,24 @@ def write_toy_sequences(
         rows += list(cut_windows(sequence, starts, window))
         names += [name] * len(starts)
         firsts += starts.tolist()
-        annotations.append(
-            Annotation(
-                video_id=name,
-                subset="training" if place < training else "validation",
-                duration_seconds=length / 2,
-                instances=(Instance(start=first / 2, end=last / 2, label="action"),),
-            )
-        )
-    subset = {one.video_id: one.subset for one in annotations}
-    length_of = dict(zip(video_id, lengths.tolist(), strict=True))
+        subset = "training" if place < training else "validation"
+        annotations.append(annotation(name, subset, length / 2, first / 2, last / 2))
+    known = {one.video_id: one for one in annotations}
+    duration = np.array([known[name].duration_seconds for name in names])
     folder.mkdir(parents=True, exist_ok=True)
-    path, duration = folder / "features.h5", [length_of[name] / 2 for name in names]
-    write_features(path, np.stack(rows), names, duration, [subset[name] for name in names])
+    path, array = folder / "features.h5", np.stack(rows)
+    write_features(path, array, names, duration, [known[name].subset for name in names])
+    width = channels - 1
+    mean, components, scale = (f(width).astype(np.float32) for f in (np.zeros, np.eye, np.ones))
+    stream = StreamTransform(mean=mean, components=components, scale=scale)
+    grid = {"steps": window, "method": "nearest", "grid": "windows", "stride": window // 2}
+    transform = Transform(streams={"external": stream}, cues=True, **grid)
     with h5py.File(path, "r+") as file:
-        file["first_step"] = np.array(firsts)
-        file["length"] = np.array([length_of[name] for name in names])
-        width = channels - 1
-        stream = StreamTransform(
-            mean=np.zeros(width, np.float32),
-            components=np.eye(width, dtype=np.float32),
-            scale=np.ones(width, np.float32),
-        )
-        transform = Transform(
-            steps=window,
-            method="nearest",
-            streams={"external": stream},
-            grid="windows",
-            stride=window // 2,
-            cues=True,
-        )
+        file["first_step"], file["length"] = np.array(firsts), (2 * duration).astype(int)
         for key, values in transform.to_arrays().items():
             file[f"transform/{key}"] = values
     write_annotations(folder / "annotations.json", annotations)
-    return Toy(path, folder / "annotations.json", np.stack(rows), video_id)
+    return Toy(path, folder / "annotations.json", array, video_id)
 
 
 @pytest.fixture

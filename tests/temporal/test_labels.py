@@ -26,7 +26,8 @@ def brute_force(segments, duration, steps, rule, ratio):
             half, inset = max(bin_seconds, ratio * (end - start)) / 2, 0.0
         else:
             half = inset = bin_seconds / 2
-        regions = [(start - half, start + half), (start + inset, end - inset), (end - half, end + half)]  # fmt: skip  # noqa: E501
+        regions = [(side - half, side + half) for side in (start, end)]
+        regions.insert(1, (start + inset, end - inset))
         for kind, (low, high) in enumerate(regions):
             inside = (points >= low) & (points <= high)
             best[:, kind] = np.maximum(best[:, kind], inside.reshape(steps, FINE).mean(axis=1))
@@ -59,21 +60,31 @@ def test_overlap_is_the_brute_force_count(video, steps, rule, ratio):
     )
 
 
-@given(video=videos())
-def test_the_order_of_instances_does_not_matter_and_none_gives_no_positive(video):
+@given(video=videos(), rule=st.sampled_from(["bsn", "mtn"]), ratio=st.floats(0, 0.5))
+def test_the_order_of_instances_does_not_matter_and_no_softness_is_hard_labels(video, rule, ratio):
     segments, duration = video
-    np.testing.assert_array_equal(
-        boundary_labels(segments, duration), boundary_labels(segments[::-1], duration)
-    )
-    assert not boundary_labels(np.empty((0, 2)), duration).any()
+    options = {"rule": rule, "boundary_ratio": ratio}
+    labels = boundary_labels(segments, duration, **options)
+    np.testing.assert_array_equal(labels, boundary_labels(segments[::-1], duration, **options))
+    np.testing.assert_array_equal(labels, boundary_labels(*video, sigma=0.0, **options))
 
 
-def test_bsn_labels_of_one_instance_by_hand():
+def positives(labels):
+    return [np.flatnonzero(column).tolist() for column in labels.T]
+
+
+def test_labels_of_one_instance_by_hand():
     # d = 50 bins: boundary regions 5 bins wide, [18, 23] and [68, 73] in bins; action [20.5, 70.5].
     labels = boundary_labels(np.array([[20.5, 70.5]]), 100.0)
-    assert np.flatnonzero(labels[:, 0]).tolist() == [18, 19, 20, 21, 22]
-    assert np.flatnonzero(labels[:, 1]).tolist() == list(range(21, 70))
-    assert np.flatnonzero(labels[:, 2]).tolist() == [68, 69, 70, 71, 72]
+    assert positives(labels) == [[*range(18, 23)], [*range(21, 70)], [*range(68, 73)]]
+    # those of mtn are one bin wide whatever the instance
+    start, _, end = positives(boundary_labels(np.array([[20.4, 70.4]]), 100.0, rule="mtn"))
+    assert (start, end) == ([20], [70])
+    # an instance outside the video is cut to it, and none gives no positive
+    outside, whole = (np.array([each]) for each in ([-5.0, 200.0], [0.0, 100.0]))
+    np.testing.assert_array_equal(boundary_labels(outside, 100.0), boundary_labels(whole, 100.0))
+    for sigma in (0.0, 2.0):
+        assert not boundary_labels(np.empty((0, 2)), 100.0, sigma=sigma).any()
 
 
 def test_the_boundary_width_is_the_whole_width_and_one_bin_at_least():
@@ -119,19 +130,6 @@ def test_mtn_actionness_is_one_minus_start_minus_end_inside_the_instance_only(on
         assert not g[:, 1].any()
 
 
-def test_mtn_boundaries_are_one_bin_wide_whatever_the_instance():
-    labels = boundary_labels(np.array([[20.4, 70.4]]), 100.0, rule="mtn")
-    assert np.flatnonzero(labels[:, 0]).tolist() == [20]
-    assert np.flatnonzero(labels[:, 2]).tolist() == [70]
-
-
-def test_an_instance_outside_the_video_is_cut_to_it():
-    np.testing.assert_array_equal(
-        boundary_labels(np.array([[-5.0, 200.0]]), 100.0),
-        boundary_labels(np.array([[0.0, 100.0]]), 100.0),
-    )
-
-
 @pytest.mark.parametrize(
     ("segments", "duration", "options", "named"),
     [
@@ -139,6 +137,9 @@ def test_an_instance_outside_the_video_is_cut_to_it():
         ([[0.0, float("nan")]], 10.0, {}, "nan"),
         ([[0.0, 1.0]], 0.0, {}, "duration_seconds 0.0"),
         ([[0.0, 1.0]], 10.0, {"rule": "tem"}, "'tem': one of bsn, mtn"),
+        ([[0.0, 1.0]], 10.0, {"sigma": -1.0}, "sigma -1.0"),
+        ([[0.0, 1.0]], 10.0, {"sigma": float("nan")}, "sigma nan"),
+        ([[0.0, 1.0]], 10.0, {"sigma": float("inf")}, "sigma inf"),
     ],
 )
 def test_a_wrong_argument_is_named(segments, duration, options, named):
@@ -159,15 +160,11 @@ def test_positives_on_the_real_training_videos(shared_data):
     known = json.loads((folder / "anet_anno_action.json").read_text())
     with (folder / "video_info_new.csv").open() as file:
         training = [row["video"] for row in csv.DictReader(file) if row["subset"] == "training"]
-    labels = np.stack(
-        [
-            boundary_labels(
-                np.array([one["segment"] for one in known[name]["annotations"]]),
-                known[name]["duration_second"],
-            )
-            for name in training
-        ]
-    )
+    labels = []
+    for one in map(known.get, training):
+        segments = np.array([each["segment"] for each in one["annotations"]])
+        labels.append(boundary_labels(segments, one["duration_second"]))
+    labels = np.stack(labels)
     assert labels.shape == (9649, 100, 3)
     start, action, end = labels.mean(axis=(0, 1))
     assert round(100 * start, 1) == 5.7
@@ -207,14 +204,6 @@ def test_soft_labels_by_hand():
     assert np.flatnonzero(labels[:, 1]).tolist() == list(range(21, 70))
 
 
-@given(video=videos(), rule=st.sampled_from(["bsn", "mtn"]), ratio=st.floats(0, 0.5))
-def test_no_softness_is_hard_labels(video, rule, ratio):
-    options = {"rule": rule, "boundary_ratio": ratio}
-    np.testing.assert_array_equal(
-        boundary_labels(*video, sigma=0.0, **options), boundary_labels(*video, **options)
-    )
-
-
 @given(st.floats(0.0, 1.0), st.floats(0.5, 3))
 def test_every_boundary_is_a_positive_somewhere(place, sigma):
     """At half a bin's distance exp(-1/8 / sigma²) is above ½ from sigma = 0.43 on."""
@@ -228,10 +217,3 @@ def test_a_boundary_outside_the_video_gives_its_tail():
     assert labels[0, 0] == pytest.approx(np.exp(-(3.5**2) / 8))
     assert labels[99, 2] == pytest.approx(np.exp(-(5.0**2) / 8))
     assert labels[:, 1].all()
-    assert not boundary_labels(np.empty((0, 2)), 100.0, sigma=2.0).any()
-
-
-@pytest.mark.parametrize("sigma", [-1.0, float("nan"), float("inf")])
-def test_a_sigma_that_is_none_is_named(sigma):
-    with pytest.raises(ValueError, match=f"sigma {sigma}"):
-        boundary_labels(np.array([[0.0, 1.0]]), 10.0, sigma=sigma)

@@ -10,42 +10,36 @@ from hypothesis import strategies as st
 from actionspan.temporal import weighted_binary_loss
 from actionspan.temporal.loss import boundary_loss
 
+DOUBLE = torch.float64
 EPSILON = 1e-5  # inside the logarithms; not imported, so that a change of it is seen
 
 
 @given(st.integers(1, 19), st.integers(0, 2**31))
 def test_it_is_half_the_mean_over_positives_and_half_that_over_negatives(positives, seed):
-    generator = torch.Generator().manual_seed(seed)
-    probability = torch.rand(2, 10, generator=generator, dtype=torch.float64)
-    label = torch.zeros(20, dtype=torch.float64)
-    label[torch.randperm(20, generator=generator)[:positives]] = 1
-    label = label.reshape(2, 10)
+    torch.manual_seed(seed)
+    probability, label = torch.rand(2, 10, dtype=DOUBLE), torch.zeros(2, 10, dtype=DOUBLE)
+    label.view(-1)[torch.randperm(20)[:positives]] = 1
     hit = torch.log(probability[label == 1] + EPSILON).mean()
     miss = torch.log(1 - probability[label == 0] + EPSILON).mean()
     expected = -0.5 * (hit + miss)
     torch.testing.assert_close(weighted_binary_loss(probability, label), expected)
 
 
-@pytest.mark.parametrize("positives", [5, 50, 95])
-def test_one_half_everywhere_gives_log_2(positives):
-    label = (torch.arange(100) < positives).float()
-    loss = weighted_binary_loss(torch.full((100,), 0.5), label)
-    assert loss.item() == pytest.approx(math.log(2), abs=3e-5)
-
-
 def test_the_batch_is_one_set_not_a_mean_over_videos():
+    for positives in (5, 50, 95):  # one half everywhere gives log 2
+        label = (torch.arange(100) < positives).float()
+        loss = weighted_binary_loss(torch.full((100,), 0.5), label)
+        assert loss.item() == pytest.approx(math.log(2), abs=3e-5)
     probability = torch.tensor([[0.9, 0.8, 0.7, 0.6], [0.1, 0.2, 0.3, 0.4]])
     label = torch.tensor([[1.0, 1, 1, 0], [0, 0, 0, 0]])
-    torch.testing.assert_close(
-        weighted_binary_loss(probability, label),
-        weighted_binary_loss(probability.flatten(), label.flatten()),
-    )
+    flat = weighted_binary_loss(probability.flatten(), label.flatten())
+    torch.testing.assert_close(weighted_binary_loss(probability, label), flat)
 
 
 def test_the_rarer_kind_weighs_more_and_better_predictions_lower_the_loss():
     """Paper 001, equation (2), prints the weights exchanged and no minus sign."""
     label = (torch.arange(10) < 3).double()
-    probability = torch.full((10,), 0.5, dtype=torch.float64, requires_grad=True)
+    probability = torch.full((10,), 0.5, dtype=DOUBLE, requires_grad=True)
     weighted_binary_loss(probability, label).backward()
     hit, miss = -probability.grad[0].item(), probability.grad[-1].item()
     assert hit > 0 < miss, "more on positives and less on negatives lowers it"
@@ -67,50 +61,45 @@ def test_no_or_only_positives_give_a_number_and_a_gradient(value, p):
 def test_the_ratio_is_held_within_its_range():
     # One positive of 1,000: r = 21 instead of 1,000, so it weighs 10.5 and a negative 0.525.
     label = (torch.arange(1000) < 1).double()
-    loss = weighted_binary_loss(torch.full((1000,), 0.5, dtype=torch.float64), label)
+    loss = weighted_binary_loss(torch.full((1000,), 0.5, dtype=DOUBLE), label)
     expected = -(10.5 + 999 * 0.525) / 1000 * math.log(0.5 + EPSILON)
     assert loss.item() == pytest.approx(expected, rel=1e-12)
     # All positive: r = 1.05, so each weighs 0.525.
-    loss = weighted_binary_loss(torch.full((8,), 0.25, dtype=torch.float64), torch.ones(8))
+    loss = weighted_binary_loss(torch.full((8,), 0.25, dtype=DOUBLE), torch.ones(8))
     assert loss.item() == pytest.approx(-0.525 * math.log(0.25 + EPSILON), rel=1e-12)
-
-
-def test_only_more_than_half_counts_as_positive():
+    # Only more than half counts as positive.
     probability = torch.tensor([0.2, 0.6, 0.7])
     soft = weighted_binary_loss(probability, torch.tensor([0.5, 0.51, 1.0]))
     hard = weighted_binary_loss(probability, torch.tensor([0.0, 1.0, 1.0]))
     assert torch.equal(soft, hard)
 
 
-@pytest.mark.parametrize("positives", [0, 1, 7, 12])
+@pytest.mark.parametrize("positives", [0, 1, 7, 12, "soft"])
 def test_the_gradient_is_that_of_finite_differences(positives):
-    generator = torch.Generator().manual_seed(positives)
-    probability = 0.05 + 0.9 * torch.rand(12, generator=generator, dtype=torch.float64)
-    label = (torch.arange(12) < positives).double()
+    torch.manual_seed(5)
+    probability, label = 0.05 + 0.9 * torch.rand(2, 12, dtype=DOUBLE)
+    soft = positives == "soft"
+    if not soft:
+        label = (torch.arange(12) < positives).double()
     assert torch.autograd.gradcheck(
-        lambda p: weighted_binary_loss(p, label), probability.requires_grad_()
+        lambda p: weighted_binary_loss(p, label, soft=soft), probability.requires_grad_()
     )
 
 
 def test_shapes_must_agree():
-    with pytest.raises(ValueError, match=r"\(2,\).*\(3,\)"):
-        weighted_binary_loss(torch.rand(2), torch.rand(3))
-    with pytest.raises(ValueError, match="not empty"):
-        weighted_binary_loss(torch.rand(0), torch.rand(0))
+    for one, two, message in ((2, 3, r"\(2,\).*\(3,\)"), (0, 0, "not empty")):
+        with pytest.raises(ValueError, match=message):
+            weighted_binary_loss(torch.rand(one), torch.rand(two))
 
 
 def test_the_total_counts_actionness_twice():
-    generator = torch.Generator().manual_seed(3)
-    probabilities = torch.rand(2, 10, 3, generator=generator)
-    labels = (torch.rand(2, 10, 3, generator=generator) > 0.6).float()
+    torch.manual_seed(3)
+    probabilities, labels = torch.rand(2, 10, 3), (torch.rand(2, 10, 3) > 0.6).float()
     loss = boundary_loss(probabilities, labels)
-    start, action, end = (
-        weighted_binary_loss(probabilities[..., k], labels[..., k]) for k in range(3)
-    )
-    assert torch.equal(loss.start, start)
-    assert torch.equal(loss.action, action)
-    assert torch.equal(loss.end, end)
-    torch.testing.assert_close(loss.total, 2 * action + start + end)
+    parts = (weighted_binary_loss(probabilities[..., k], labels[..., k]) for k in range(3))
+    for found, expected in zip((loss.start, loss.action, loss.end), parts, strict=True):
+        assert torch.equal(found, expected)
+    torch.testing.assert_close(loss.total, 2 * loss.action + loss.start + loss.end)
 
 
 def loss_of_before(probability, label, whole=None):
@@ -135,20 +124,18 @@ def test_hard_labels_give_the_bits_of_before(positives, seed, soft, shared):
     label[torch.randperm(300, generator=generator)[:positives]] = 1
     whole = (torch.rand(900, generator=generator) > 0.8).float() if shared else None
     grown = []
-    for loss in (lambda p: weighted_binary_loss(p, label, whole, soft),
-                 lambda p: loss_of_before(p, label, whole)):  # fmt: skip
+    for loss, *how in ((weighted_binary_loss, soft), (loss_of_before,)):
         probability = torch.rand(300, generator=generator.manual_seed(seed)).requires_grad_()
-        value = loss(probability)
+        value = loss(probability, label, whole, *how)
         value.backward()
         grown.append((value.detach(), probability.grad))
-    assert torch.equal(grown[0][0], grown[1][0])
-    assert torch.equal(grown[0][1], grown[1][1])
+    assert all(map(torch.equal, *grown))
 
 
 def test_soft_labels_by_hand():
     # 10 entries, 2 positive (1 and 0.6): r = 5, a positive weighs 2.5, a negative 0.625.
-    label = torch.tensor([1.0, 0.6, 0.5, 0.1, 0, 0, 0, 0, 0, 0], dtype=torch.float64)
-    probability = torch.linspace(0.9, 0.05, 10, dtype=torch.float64)
+    label = torch.tensor([1.0, 0.6, 0.5, 0.1, 0, 0, 0, 0, 0, 0], dtype=DOUBLE)
+    probability = torch.linspace(0.9, 0.05, 10, dtype=DOUBLE)
     total = 0.0
     for y, p in zip(label.tolist(), probability.tolist(), strict=True):
         weight = 2.5 if y > 0.5 else 0.625
@@ -158,7 +145,7 @@ def test_soft_labels_by_hand():
 
 
 def test_a_soft_label_is_learned_as_it_is():
-    label = torch.linspace(0, 1, 9, dtype=torch.float64)
+    label = torch.linspace(0, 1, 9, dtype=DOUBLE)
     probability = label.clamp(0.01, 0.99).requires_grad_()
     weighted_binary_loss(probability, label, soft=True).backward()
     assert probability.grad[1:-1].abs().max() < 1e-4
@@ -168,21 +155,12 @@ def test_a_soft_label_is_learned_as_it_is():
 
 
 def test_the_shares_of_a_soft_batch_add_up_to_it():
-    generator = torch.Generator().manual_seed(4)
-    probabilities, labels = torch.rand(2, 6, 20, 3, generator=generator, dtype=torch.float64)
+    torch.manual_seed(4)
+    probabilities, labels = torch.rand(2, 6, 20, 3, dtype=DOUBLE)
     whole = boundary_loss(probabilities, labels, soft=True)
     parts = [
         boundary_loss(probabilities[rows], labels[rows], labels, soft=True)
         for rows in (slice(0, 1), slice(1, 4), slice(4, 6))
     ]
-    for name in whole._fields:
-        added = sum(getattr(part, name) for part in parts)
-        torch.testing.assert_close(added, getattr(whole, name))
-
-
-def test_the_gradient_for_soft_labels_is_that_of_finite_differences():
-    generator = torch.Generator().manual_seed(5)
-    probability, label = 0.05 + 0.9 * torch.rand(2, 12, generator=generator, dtype=torch.float64)
-    assert torch.autograd.gradcheck(
-        lambda p: weighted_binary_loss(p, label, soft=True), probability.requires_grad_()
-    )
+    for total, *added in zip(whole, *parts, strict=True):
+        torch.testing.assert_close(sum(added), total)

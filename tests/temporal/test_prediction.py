@@ -32,14 +32,15 @@ def model_path(tmp_path):
 
 @pytest.mark.parametrize("name", MODELS)
 def test_a_model_comes_back_as_it_was(tmp_path, name):
-    content = content_of(name, 7)
-    write_torch(tmp_path / "model.pt", content)
+    content, path = content_of(name, 7), tmp_path / "model.pt"
+    write_torch(path, content)
+    assert torch.load(path, weights_only=True)["settings"] == dataclasses.asdict(SETTINGS)
     features = np.random.default_rng(0).normal(size=(100, 7)).astype(np.float32)
     built = build_model(name, 7, SETTINGS)
     built.load_state_dict(content["state_dict"])
     with torch.inference_mode():
         expected = built.eval()(torch.from_numpy(features)[None])[0].numpy()
-    for source in (tmp_path / "model.pt", str(tmp_path / "model.pt"), content):
+    for source in (path, str(path), content):
         probabilities = predict_probabilities(load_model(source), features)
         assert probabilities.shape == (100, 3)
         assert probabilities.dtype == np.float32
@@ -64,7 +65,8 @@ def test_the_bits_do_not_depend_on_the_threads_or_the_memory_layout(model_path):
     model = load_model(model_path)
     features = np.random.default_rng(1).normal(size=(100, 6)).astype(np.float32)
     expected = predict_probabilities(model, features)
-    np.testing.assert_array_equal(expected, predict_probabilities(model, np.asfortranarray(features)))  # fmt: skip  # noqa: E501
+    fortran = np.asfortranarray(features)
+    np.testing.assert_array_equal(expected, predict_probabilities(model, fortran))
     # More threads may add up in another order, so prediction always runs on one.
     threads = []
     model.register_forward_pre_hook(lambda *_: threads.append(torch.get_num_threads()))
@@ -78,42 +80,42 @@ def test_the_bits_do_not_depend_on_the_threads_or_the_memory_layout(model_path):
     assert threads == [1]
 
 
-def test_features_of_another_width_are_one_line(make_toy, model_path, tmp_path):
-    toy = make_toy("wide", channels=7)
+def test_features_that_do_not_fit_name_themselves_and_leave_no_file(
+    toy, make_toy, model_path, tmp_path
+):
+    out, wide = tmp_path / "probabilities.h5", make_toy("wide", channels=7)
     with pytest.raises(InputError, match=r"7 channels, but .*model.pt was trained on 6"):
-        predict(model_path, toy.features, tmp_path / "probabilities.h5")
+        predict(model_path, wide.features, out)
     with pytest.raises(ValueError, match=r"\(100, 7\): \(T, 6\)"):
-        predict_probabilities(load_model(model_path), toy.array[0])
-
-
-def test_features_that_are_no_numbers_name_the_video_and_leave_no_file(toy, model_path, tmp_path):
+        predict_probabilities(load_model(model_path), wide.array[0])
     with h5py.File(toy.features, "r+") as file:
         file["features"][3, 5, 1] = np.nan
     with pytest.raises(InputError, match="video video_003: features hold NaN"):
-        predict(model_path, toy.features, tmp_path / "probabilities.h5")
-    assert not (tmp_path / "probabilities.h5").exists()
+        predict(model_path, toy.features, out)
+    assert not out.exists()
 
 
-def test_what_is_no_model_is_one_line(tmp_path):
-    with pytest.raises(InputError, match="none.pt: no such file"):
-        load_model(tmp_path / "none.pt")
+def test_what_is_no_model_is_one_line(model_path, tmp_path):
     (tmp_path / "text.pt").write_text("not a model")
-    with pytest.raises(InputError, match=r"text.pt: not a complete torch"):
-        load_model(tmp_path / "text.pt")
     write_torch(tmp_path / "other.pt", {"weights": torch.zeros(2)})
-    with pytest.raises(InputError, match=r"other.pt: not a model of 'actionspan temporal train'"):
-        load_model(tmp_path / "other.pt")
-    with pytest.raises(InputError, match=r"temporal model: model 'dbg': one of origin, se"):
-        load_model({**content_of("mtn"), "model": "dbg"})
+    whole = model_path.read_bytes()
+    (tmp_path / "half.pt").write_bytes(whole[: len(whole) // 2])
+    for model, message in (
+        (tmp_path / "none.pt", "none.pt: no such file"),
+        (tmp_path / "text.pt", r"text.pt: not a complete torch"),
+        (tmp_path / "half.pt", r"half.pt: not a complete torch"),
+        (tmp_path / "other.pt", r"other.pt: not a model of 'actionspan temporal train'"),
+        ({**content_of("mtn"), "model": "dbg"}, "temporal model: model 'dbg': one of origin, se"),
+    ):
+        with pytest.raises(InputError, match=message):
+            load_model(model)
 
 
 def test_a_model_whose_network_is_gone_is_one_line(toy, tmp_path, capsys):
-    path = tmp_path / "model.pt"
+    path, out = tmp_path / "model.pt", tmp_path / "probabilities.h5"
     write_torch(path, {**content_of("mtn"), "model": "bmn"})  # a model of version 0.2.0
-    out = tmp_path / "probabilities.h5"
-    features = str(toy.features)
-    predicted = ["--model", str(path), "--features", features, "--out", str(out)]
-    assert main(["temporal", "predict", *predicted]) == 2
+    words = f"temporal predict --model {path} --features {toy.features} --out {out}"
+    assert main(words.split()) == 2
     line = f"{path}: model 'bmn': one of {', '.join(MODELS)}"
     assert capsys.readouterr().err.splitlines() == [f"actionspan temporal: {line}"]
     assert not out.exists()
@@ -129,15 +131,3 @@ def test_a_model_of_an_earlier_version_loads_where_its_network_is_the_same():
     learned = {**content["state_dict"], "fusion_logit": torch.tensor(0.5)}
     with pytest.raises(InputError, match="its weights are not those of mtn in this version"):
         load_model({**content, "state_dict": learned})
-
-
-def test_a_truncated_model_is_one_line(model_path):
-    whole = model_path.read_bytes()
-    model_path.write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(InputError, match=r"model.pt: not a complete torch"):
-        load_model(model_path)
-
-
-def test_the_settings_survive_the_file(model_path):
-    content = torch.load(model_path, weights_only=True)
-    assert content["settings"] == dataclasses.asdict(SETTINGS)

@@ -40,11 +40,8 @@ def batch(count=6, steps=20, seed=0):
         features.append(row)
         labels.append(video_targets(kinds, np.array([[begin, end]]), -1))
         truth.append((begin, end))
-    return (
-        torch.from_numpy(np.stack(features)),
-        torch.from_numpy(np.stack(labels)).double(),
-        np.array(truth),
-    )
+    features, labels = (torch.from_numpy(np.stack(each)) for each in (features, labels))
+    return features, labels.double(), np.array(truth)
 
 
 @pytest.mark.parametrize("steps", [1, 17, 100])
@@ -63,13 +60,10 @@ def test_a_point_learns_the_shortest_instance_round_it_of_its_levels_lengths():
     instances = torch.tensor([[[10.0, 14.0], [8.0, 60.0], [0.0, 0.0]]])
     learned, which = assign(instances, 100)
     places, levels = points(100)
-    found = {
-        (float(place), STRIDES[level]): tuple(segment)
-        for place, level, segment, is_in in zip(
-            places, levels, learned[0].tolist(), which[0], strict=True
-        )
-        if is_in
-    }
+    strides = [STRIDES[level] for level in levels]
+    keys = zip(places.tolist(), strides, strict=True)
+    learned = zip(keys, map(tuple, learned[0].tolist()), which[0], strict=True)
+    found = {key: segment for key, segment, is_in in learned if is_in}
     # points up to 1.5 strides from the middles 12 and 34; of the longer instance's, the farther
     # boundary of 32.5 is 27.5 steps away, of 16.5 and 48.5 more than 32
     assert found == {
@@ -117,15 +111,10 @@ def test_the_focal_loss_by_hand():
     logits = torch.tensor([0.0, 2.0, 2.0, -200.0], dtype=torch.float64)
     positive = torch.tensor([True, True, False, True])
     p = 1 / (1 + math.exp(-2))
-    expected = [
-        -0.25 * 0.25 * math.log(0.5),
-        -0.25 * (1 - p) ** 2 * math.log(p),
-        -0.75 * p**2 * math.log(1 - p),
-        0.25 * 200,
-    ]
-    torch.testing.assert_close(
-        focal_loss(logits, positive), torch.tensor(expected, dtype=torch.float64)
-    )
+    expected = [-0.25 * 0.25 * math.log(0.5), -0.25 * (1 - p) ** 2 * math.log(p)]
+    expected += [-0.75 * p**2 * math.log(1 - p), 0.25 * 200]
+    found = focal_loss(logits, positive)
+    torch.testing.assert_close(found, torch.tensor(expected, dtype=torch.float64))
 
 
 def test_the_loss_of_overlap_by_hand():
@@ -144,11 +133,8 @@ def test_the_losses_of_shares_add_up_to_the_batches():
     shares = [model.loss(features[rows], labels[rows], labels) for rows in (slice(2), slice(2, 6))]
     for total, *parts in zip(whole, *shares, strict=True):
         torch.testing.assert_close(sum(parts), total)
-
-
-def test_a_row_without_instances_has_a_finite_loss():
-    features, labels, _ = batch(count=2)
-    assert torch.isfinite(network().loss(features, torch.zeros_like(labels)).total)
+    # a row without instances has a loss too
+    assert torch.isfinite(model.loss(features, torch.zeros_like(labels)).total)
 
 
 def test_it_learns_which_segments_fit():

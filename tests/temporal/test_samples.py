@@ -17,13 +17,24 @@ from actionspan.temporal.samples import batches, epoch_order, read_samples
 from actionspan.temporal.settings import TemporalSettings
 
 
-def edit_features(toy, edit):
+def read(toy, **settings):
+    return read_samples(toy.features, toy.annotations, TemporalSettings(**settings))
+
+
+def nudge(toy):
     with h5py.File(toy.features, "r+") as file:
-        edit(file)
+        file["features"][0, 0, 0] += 1
+
+
+def check(toy, words):
+    """Write what a writer of features does."""
+    with h5py.File(toy.features, "r+") as file:
+        write_checked(file, words)
+    append_checksums(toy.features)
 
 
 def test_rows_labels_and_subsets_belong_together(toy):
-    samples = read_samples(toy.features, toy.annotations, TemporalSettings())
+    samples = read(toy)
     assert samples.training.tolist() == list(range(8))
     assert samples.validation.tolist() == list(range(8, 12))
     for row, annotation in enumerate(read_annotations(toy.annotations)):
@@ -33,35 +44,31 @@ def test_rows_labels_and_subsets_belong_together(toy):
 
 
 def test_the_order_of_the_annotations_file_does_not_matter(toy):
-    before = read_samples(toy.features, toy.annotations, TemporalSettings())
+    before = read(toy)
     write_annotations(toy.annotations, read_annotations(toy.annotations)[::-1])
-    after = read_samples(toy.features, toy.annotations, TemporalSettings())
+    after = read(toy)
     np.testing.assert_array_equal(before.labels, after.labels)
     assert before.fingerprint == after.fingerprint
 
 
 def test_the_features_stay_on_disk_and_a_batch_copies_its_own_rows(toy):
-    samples = read_samples(toy.features, toy.annotations, TemporalSettings())
+    samples = read(toy)
     assert isinstance(samples.features, np.memmap)
     rows = np.array([3, 0, 7, 5, 2])
-    read = list(batches(samples, rows, 2))
-    assert [len(features) for features, *_ in read] == [2, 2, 1]
-    for (features, labels, _), chosen in zip(read, ([3, 0], [7, 5], [2]), strict=True):
+    copied = list(batches(samples, rows, 2))
+    assert [len(features) for features, *_ in copied] == [2, 2, 1]
+    for (features, labels, _), chosen in zip(copied, ([3, 0], [7, 5], [2]), strict=True):
         np.testing.assert_array_equal(features.numpy(), toy.array[chosen])
         np.testing.assert_array_equal(labels.numpy(), samples.labels[chosen])
         assert not np.shares_memory(features.numpy(), samples.features)
 
 
 def test_ranks_read_their_own_rows_of_a_batch_and_all_its_labels(toy):
-    samples = read_samples(toy.features, toy.annotations, TemporalSettings())
+    samples = read(toy)
     rows = np.array([3, 0, 7, 5, 2, 1, 4])
     shares = [
-        list(
-            batches(
-                samples, rows, 5, lambda count, n=n: slice(count * n // 3, count * (n + 1) // 3)
-            )
-        )
-        for n in range(3)
+        list(batches(samples, rows, 5, lambda n, k=k: slice(n * k // 3, n * (k + 1) // 3)))
+        for k in range(3)
     ]
     assert [[len(features) for features, *_ in one] for one in shares] == [[1, 0], [2, 1], [2, 1]]
     for number, whole in enumerate(batches(samples, rows, 5)):
@@ -85,7 +92,7 @@ class OnlyRows:
 
 
 def test_no_more_rows_are_in_memory_than_a_batch(toy):
-    samples = read_samples(toy.features, toy.annotations, TemporalSettings())
+    samples = read(toy)
     rows = OnlyRows(samples.features)
     object.__setattr__(samples, "features", rows)
     assert sum(len(features) for features, *_ in batches(samples, samples.training, 3)) == 8
@@ -104,78 +111,55 @@ def test_each_epoch_has_an_order_of_its_own_that_the_seed_decides():
 def test_no_training_video_is_one_line(make_toy):
     toy = make_toy("none", training=0)
     with pytest.raises(InputError, match=r"features.h5: no video of subset 'training' among 4"):
-        read_samples(toy.features, toy.annotations, TemporalSettings())
+        read(toy)
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])
 def test_features_that_are_no_numbers_name_the_video(toy, value):
-    def spoil(file):
+    with h5py.File(toy.features, "r+") as file:
         file["features"][10, 42, 3] = value
-
-    edit_features(toy, spoil)
     with pytest.raises(InputError, match=r"features.h5: .*video_010, step 42: NaN or infinity"):
-        read_samples(toy.features, toy.annotations, TemporalSettings())
+        read(toy)
 
 
 def test_a_video_without_annotations_is_named(toy):
     write_annotations(toy.annotations, read_annotations(toy.annotations)[1:])
     with pytest.raises(InputError, match=r"annotations.json: video video_000 has features but no"):
-        read_samples(toy.features, toy.annotations, TemporalSettings())
+        read(toy)
 
 
 def test_annotations_without_features_are_left_out_with_a_line(toy, capsys):
-    def rename(file):
-        file["subset"][...] = ["training"] * 5 + ["validation"] * 7
-        file["video_id"][0] = "video_001b"
-
     known = read_annotations(toy.annotations)
     test = replace(known[0], video_id="a_test_video", subset="testing")  # does not count
     write_annotations(toy.annotations, [test, *known, replace(known[0], video_id="video_001b")])
-    edit_features(toy, rename)
-    samples = read_samples(toy.features, toy.annotations, TemporalSettings())
-    assert len(samples.training) == 5
+    with h5py.File(toy.features, "r+") as file:
+        file["subset"][...] = ["training"] * 5 + ["validation"] * 7
+        file["video_id"][0] = "video_001b"
+    assert len(read(toy).training) == 5
     error = capsys.readouterr().err
     assert error.count("\n") == 1
     assert "1 annotated videos have no features and are left out, the first video_000" in error
 
 
 def test_features_that_their_writer_checked_are_not_read_at_the_start(toy, monkeypatch):
-    """Their fingerprint still changes with each of them, with the rows and with the labels."""
-    edit_features(toy, lambda file: write_checked(file, "one"))
-    append_checksums(toy.features)
+    """The fingerprint still changes with each of them, with the rows and with the labels."""
+    found = [read(toy).fingerprint, read(toy, labels="mtn").fingerprint]
+    nudge(toy)
+    found.append(read(toy).fingerprint)
+    check(toy, "one")
 
     def unread(path):
         features = open_features(path)
         return replace(features, array=SimpleNamespace(shape=features.array.shape))
 
-    def fingerprint(**settings):
-        samples = read_samples(toy.features, toy.annotations, TemporalSettings(**settings))
-        return samples.fingerprint
-
     with monkeypatch.context() as patch:
         patch.setattr("actionspan.temporal.samples.open_features", unread)
-        first, again, other = fingerprint(), fingerprint(), fingerprint(labels="mtn")
-    assert first == again != other
-    found = [first]
-
-    def nudge(file):
-        file["features"][0, 0, 0] += 1
-
+        first, again, other = read(toy), read(toy), read(toy, labels="mtn")
+    assert first.fingerprint == again.fingerprint
+    found += [first.fingerprint, other.fingerprint]
     for _ in range(2):  # by others, so that the note is out of date
-        edit_features(toy, nudge)
-        found.append(fingerprint())
-    edit_features(toy, lambda file: write_checked(file, "two"))
-    append_checksums(toy.features)
-    found.append(fingerprint())
+        nudge(toy)
+        found.append(read(toy).fingerprint)
+    check(toy, "two")
+    found.append(read(toy).fingerprint)
     assert len(set(found)) == len(found)
-
-
-def test_the_fingerprint_changes_with_a_feature_or_a_label(toy):
-    def nudge(file):
-        file["features"][0, 0, 0] += 1
-
-    before = read_samples(toy.features, toy.annotations, TemporalSettings())
-    other = read_samples(toy.features, toy.annotations, TemporalSettings(labels="mtn"))
-    edit_features(toy, nudge)
-    after = read_samples(toy.features, toy.annotations, TemporalSettings())
-    assert len({before.fingerprint, other.fingerprint, after.fingerprint}) == 3

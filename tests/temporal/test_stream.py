@@ -59,13 +59,10 @@ def test_a_state_goes_on_bitwise(rng):
     np.testing.assert_array_equal(stream.finish(), other.finish())
 
 
-def test_a_network_of_whole_videos_is_refused():
+def test_networks_and_features_of_whole_videos_are_refused():
     with pytest.raises(ValueError, match="whole video"):
         NetworkStream(network(name="span"))
     assert network_class("span").look_ahead is None
-
-
-def test_features_that_are_no_two_halves_are_refused():
     with pytest.raises(ValueError, match="causal"):
         network(channels=CHANNELS + 1)
 

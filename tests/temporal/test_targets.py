@@ -27,10 +27,13 @@ def test_columns_of_a_video_by_hand():
     assert targets.shape == (8, COLUMNS)
     assert targets.dtype == np.float32
     np.testing.assert_array_equal(targets[:, :3], labels)
-    np.testing.assert_array_equal(targets[:, BEFORE], [0, 0.25, 1.25, 2.25, 0, 0, 0, 1])
-    np.testing.assert_array_equal(targets[:, AFTER], [0, 2.5, 1.5, 0.5, 0, 0, 0, 0.25])
-    np.testing.assert_array_equal(targets[:, INSIDE], 1)
-    np.testing.assert_array_equal(targets[:, PART], 2)
+    for column, expected in {
+        BEFORE: [0, 0.25, 1.25, 2.25, 0, 0, 0, 1],
+        AFTER: [0, 2.5, 1.5, 0.5, 0, 0, 0, 0.25],
+        INSIDE: [1] * 8,
+        PART: [2] * 8,
+    }.items():
+        np.testing.assert_array_equal(targets[:, column], expected)
 
 
 def test_a_step_belongs_to_the_shortest_instance_round_it():
@@ -46,8 +49,7 @@ def test_a_step_belongs_to_the_shortest_instance_round_it():
 
 def test_no_instance_is_no_place():
     targets = video_targets(np.zeros((3, 3), np.float32), np.zeros((0, 2)), NO_PART)
-    np.testing.assert_array_equal(targets[:, [BEFORE, AFTER]], 0)
-    np.testing.assert_array_equal(targets[:, PART], -1)
+    np.testing.assert_array_equal(targets[:, [BEFORE, AFTER, PART]], [[0, 0, -1]] * 3)
 
 
 @given(st.sets(st.text(min_size=1), min_size=1, max_size=40), st.integers(2, 6), st.randoms())

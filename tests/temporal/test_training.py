@@ -6,7 +6,10 @@ import math
 import os
 import platform
 import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -22,16 +25,41 @@ from actionspan.temporal import load_model
 from actionspan.temporal import training as train_module
 from actionspan.temporal.loss import boundary_loss
 from actionspan.temporal.mtn import BaseTEM
-from actionspan.temporal.networks import network_class
+from actionspan.temporal.networks import TemporalNetwork, network_class
 from actionspan.temporal.samples import read_samples
 from actionspan.temporal.settings import MODELS, TemporalSettings
 from actionspan.temporal.training import train
 from actionspan.training.fit import CHECKPOINT, bits_of
-from temporal.conftest import write_toy, write_toy_sequences
+from temporal.conftest import Toy, write_toy, write_toy_sequences
 from tiers import first_tier
 from worlds.warm import python
 
 SMALL = TemporalSettings(hidden=16, epochs=5, batch_size=3, dropout=0.2, output_scale=1.0)
+TWELVE = replace(SMALL, epochs=12, learning_rate=0.03, decay_epochs=(), keep="best")
+
+
+@pytest.fixture(scope="module")
+def toy(tmp_path_factory) -> Toy:
+    return write_toy(tmp_path_factory.mktemp("toy"))
+
+
+def fit(toy: Toy, out: Path, name="mtn", settings=SMALL, **how) -> TemporalNetwork:
+    """Train, and return the model of the file."""
+    train(toy.features, toy.annotations, name, settings, out, **how)
+    return load_model(out / "model.pt")
+
+
+@pytest.fixture(scope="module")
+def trained(toy, tmp_path_factory) -> Callable[..., Path]:
+    """Return the folder of a run to its end, each made once."""
+
+    @cache
+    def run(name="mtn", settings=SMALL):
+        folder = tmp_path_factory.mktemp("run")
+        fit(toy, folder, name, settings)
+        return folder
+
+    return run
 
 
 def read_log(folder: Path) -> list[dict[str, str]]:
@@ -46,65 +74,51 @@ def same_files(one: Path, two: Path) -> bool:
     return logs[0] == logs[1] and bytes_[0] == bytes_[1]
 
 
-def validation_losses(folder, samples, settings):
-    model = load_model(folder / "model.pt")
-    replica = Replica(torch.optim.Adam(model.parameters()))
-    return train_module.validate(model, replica, samples, settings)
-
-
 WHOLE = [name for name in MODELS if not network_class(name).cross_fitted]
 
 
 @pytest.mark.parametrize("name", first_tier(WHOLE, "origin", "mtn", "attention"))
-def test_it_learns_a_toy_problem(toy, tmp_path, name):
-    settings = replace(
-        SMALL, epochs=40, learning_rate=0.01, dropout=0.0, decay_epochs=(30,), fusion_weight=0.8
-    )
-    train(toy.features, toy.annotations, name, settings, tmp_path / "out")
-    log = read_log(tmp_path / "out")
+def test_it_learns_a_toy_problem(trained, name):
+    changes = {"learning_rate": 0.01, "dropout": 0.0, "decay_epochs": (30,), "fusion_weight": 0.8}
+    log = read_log(trained(name, replace(SMALL, epochs=40, **changes)))
     assert [int(row["epoch"]) for row in log] == list(range(1, 41))
-    first, last = (float(log[row]["training_action"]) for row in (0, -1))
-    assert last < first / 2
-    assert float(log[-1]["training_loss"]) < float(log[0]["training_loss"]) / 1.5
+    for part, least in (("training_action", 2), ("training_loss", 1.5)):
+        assert float(log[-1][part]) < float(log[0][part]) / least
 
 
-def test_the_model_is_the_best_epoch_by_validation_loss(toy, tmp_path):
-    settings = replace(SMALL, epochs=12, learning_rate=0.03, decay_epochs=(), keep="best")
-    out = tmp_path / "out"
-    train(toy.features, toy.annotations, "mtn", settings, out)
-    samples = read_samples(toy.features, toy.annotations, settings)
-    losses = [float(row["validation_loss"]) for row in read_log(out)]
+def test_the_model_is_the_best_epoch_by_validation_loss(toy, trained, tmp_path):
+    """Also where the best one lies before a stop."""
+    samples, whole = read_samples(toy.features, toy.annotations, TWELVE), trained("mtn", TWELVE)
+    losses = [float(row["validation_loss"]) for row in read_log(whole)]
     assert np.argmin(losses) < len(losses) - 1, "the case must tell best from last"
-    kept = validation_losses(out, samples, settings)
-    assert kept["validation_loss"] == pytest.approx(min(losses), rel=1e-6)
-
-    train(toy.features, toy.annotations, "mtn", replace(settings, keep="last"), out)
-    kept = validation_losses(out, samples, settings)
-    assert kept["validation_loss"] == pytest.approx(losses[-1], rel=1e-6)
+    last = trained("mtn", replace(TWELVE, keep="last"))
+    for out, loss in ((whole, min(losses)), (last, losses[-1])):
+        model = load_model(out / "model.pt")
+        replica = Replica(torch.optim.Adam(model.parameters()))
+        kept = train_module.validate(model, replica, samples, TWELVE)
+        assert kept["validation_loss"] == pytest.approx(loss, rel=1e-6)
+    with stopped_in(12):
+        fit(toy, tmp_path, "mtn", TWELVE)
+    fit(toy, tmp_path, "mtn", TWELVE)
+    assert same_files(whole, tmp_path)
 
 
 def test_without_validation_videos_the_last_epoch_is_kept(make_toy, tmp_path, capsys):
-    toy = make_toy("no_validation", validation=0)
-    train(toy.features, toy.annotations, "origin", replace(SMALL, keep="best"), tmp_path / "best")
-    assert "no validation video; the last epoch is kept" in capsys.readouterr().err
-    train(toy.features, toy.annotations, "origin", SMALL, tmp_path / "last")
-    assert "no validation" not in capsys.readouterr().err
-    weights = [load_model(tmp_path / x / "model.pt").state_dict() for x in ("best", "last")]
-    assert all(torch.equal(weights[0][key], weights[1][key]) for key in weights[0])
+    toy, states = make_toy("no_validation", validation=0), []
+    for keep in ("best", "last"):
+        model = fit(toy, tmp_path / keep, "origin", replace(SMALL, keep=keep))
+        states.append(model.state_dict())
+        warned = "no validation video; the last epoch is kept" in capsys.readouterr().err
+        assert warned == (keep == "best")
+    assert all(torch.equal(states[0][key], states[1][key]) for key in states[0])
     assert math.isnan(float(read_log(tmp_path / "best")[0]["validation_loss"]))
 
 
-def test_the_average_is_of_the_last_epochs_alone(toy, tmp_path):
+def test_the_average_is_of_the_last_epochs_alone(trained):
     settings = replace(SMALL, decay_epochs=(), average_epochs=2)
-    for name, changes in {
-        "fourth": {"epochs": 4},
-        "fifth": {},
-        "average": {"keep": "average"},
-    }.items():
-        train(toy.features, toy.annotations, "mtn", replace(settings, **changes), tmp_path / name)
     fourth, fifth, average = (
-        load_model(tmp_path / name / "model.pt").state_dict()
-        for name in ("fourth", "fifth", "average")
+        load_model(trained("mtn", replace(settings, **changes)) / "model.pt").state_dict()
+        for changes in ({"epochs": 4}, {}, {"keep": "average"})
     )
     for name, value in average.items():
         torch.testing.assert_close(value, (fourth[name] + fifth[name]) / 2)
@@ -118,10 +132,9 @@ def test_one_step_is_adam_on_the_gradient_of_the_batch(toy, tmp_path):
     )
     model, _ = train_module.start("mtn", 6, settings)
     before = {key: value.clone() for key, value in model.state_dict().items()}
-    train(toy.features, toy.annotations, "mtn", settings, tmp_path)
-    after = load_model(tmp_path / "model.pt").state_dict()
+    after = fit(toy, tmp_path, "mtn", settings).state_dict()
     samples = read_samples(toy.features, toy.annotations, settings)
-    features, labels = (torch.from_numpy(np.array(x[:8])) for x in (toy.array, samples.labels))
+    features, labels = torch.from_numpy(toy.array[:8]), torch.from_numpy(samples.labels[:8])
     boundary_loss(model(features), labels.float()).total.backward()
     for key, parameter in model.named_parameters():
         step = settings.learning_rate * parameter.grad / (parameter.grad.abs() + 1e-8)
@@ -140,9 +153,7 @@ def test_learners_that_average_models_take_the_loss_of_their_own_share(toy, sums
     settings = replace(SMALL, dropout=0.0)
     model, optimiser = train_module.start("origin", 6, settings)
     samples = read_samples(toy.features, toy.annotations, settings)
-    features, labels = (
-        torch.from_numpy(np.array(x[:6])).float() for x in (toy.array, samples.labels)
-    )
+    features, labels = torch.from_numpy(toy.array[:6]), torch.from_numpy(samples.labels[:6])
     rows = slice(0, 2)
     own, whole = labels[rows], labels if sums else None
     expected = boundary_loss(model(features[rows]), own, whole).total
@@ -162,24 +173,23 @@ def test_soft_labels_are_what_training_and_validation_learn(toy, tmp_path, monke
     """Labels of ½ everywhere: the least loss is at ½, where hard labels would say 0."""
     settings = replace(SMALL, smooth_labels=1.0, epochs=30, learning_rate=0.03, dropout=0.0)
     samples = read_samples(toy.features, toy.annotations, settings)
-    labels = np.full(samples.labels.shape, 0.5, np.float32)
-    monkeypatch.setattr(
-        train_module, "read_samples", lambda *_, **__: replace(samples, labels=labels)
+    halves = replace(samples, labels=np.full(samples.labels.shape, 0.5, np.float32))
+    monkeypatch.setattr(train_module, "read_samples", lambda *_, **__: halves)
+    soft, hard = (
+        fit(toy, tmp_path / str(sigma), "origin", replace(settings, smooth_labels=sigma))(
+            torch.from_numpy(toy.array)
+        )
+        for sigma in (1.0, 0.0)
     )
-    train(toy.features, toy.annotations, "origin", settings, tmp_path / "soft")
-    train(toy.features, toy.annotations, "origin", replace(settings, smooth_labels=0.0), tmp_path)
-    features = torch.from_numpy(toy.array)
-    with torch.no_grad():
-        soft, hard = (load_model(x / "model.pt")(features) for x in (tmp_path / "soft", tmp_path))
     assert (soft - 0.5).abs().mean() < 0.1
     assert hard.mean() < 0.1
     # r = 21: a negative weighs 0.525; twice actionness, start and end
     least = -4 * 0.525 * math.log(0.5 + 1e-5)
     for part in ("training_loss", "validation_loss"):
-        assert least - 1e-6 < float(read_log(tmp_path / "soft")[-1][part]) < 1.1 * least
+        assert least - 1e-6 < float(read_log(tmp_path / "1.0")[-1][part]) < 1.1 * least
 
 
-def test_noise_comes_from_the_seed_and_only_training_has_it(toy, tmp_path, monkeypatch):
+def test_noise_comes_from_the_seed_and_only_training_has_it(toy, trained, tmp_path, monkeypatch):
     noisy = replace(SMALL, feature_noise=0.5, dropout=0.0)
     seen: dict[bool, list] = {True: [], False: []}
     forward = BaseTEM.forward
@@ -188,89 +198,87 @@ def test_noise_comes_from_the_seed_and_only_training_has_it(toy, tmp_path, monke
         seen[model.training].append(features.detach().clone())
         return forward(model, features)
 
-    monkeypatch.setattr(BaseTEM, "forward", watched)
-    train(toy.features, toy.annotations, "origin", noisy, tmp_path / "noisy")
+    with monkeypatch.context() as patch:
+        patch.setattr(BaseTEM, "forward", watched)
+        fit(toy, tmp_path, "origin", noisy)
     original = torch.from_numpy(toy.array)
-    validation = original[8:]
-    assert all(any(torch.equal(one, row) for row in validation) for one in seen[False][0])
-    added = []
-    for batch in seen[True]:
-        for one in batch:
-            added.append(one - min(original, key=lambda row: float((one - row).square().mean())))
-    noise = torch.stack(added)
+    assert all(any(torch.equal(one, row) for row in original[8:]) for one in seen[False][0])
+    noise = torch.stack(
+        [
+            one - min(original, key=lambda row: float((one - row).square().mean()))
+            for batch in seen[True]
+            for one in batch
+        ]
+    )
     assert abs(float(noise.mean())) < 0.01
     deviation = 0.5 * math.sqrt(noise.shape[-1] / 256)
     assert float(noise.std()) == pytest.approx(deviation, rel=0.02)
     assert not torch.equal(noise[0], noise[8])  # of another epoch
-    seen[True].clear()
-    train(toy.features, toy.annotations, "origin", noisy, tmp_path / "again")
-    assert (tmp_path / "again/model.pt").read_bytes() == (tmp_path / "noisy/model.pt").read_bytes()
+    assert same_files(trained("origin", noisy), tmp_path)
 
 
-def test_a_model_of_before_lacks_the_newer_settings_and_loads(toy, tmp_path):
-    train(toy.features, toy.annotations, "mtn", SMALL, tmp_path)
-    content = torch.load(tmp_path / "model.pt", weights_only=True)
-    newer = {"smooth_labels"}
-    content["settings"] = {k: v for k, v in content["settings"].items() if k not in newer}
+def test_a_model_of_before_lacks_the_newer_settings_and_loads(toy, trained):
+    content = torch.load(trained() / "model.pt", weights_only=True)
+    del content["settings"]["smooth_labels"]
     features = torch.from_numpy(toy.array[:1])
     with torch.no_grad():
-        before, after = load_model(content)(features), load_model(tmp_path / "model.pt")(features)
+        before, after = (load_model(one)(features) for one in (content, trained() / "model.pt"))
     assert torch.equal(before, after)
 
 
-def test_the_files_say_what_made_them(toy, tmp_path):
-    train(toy.features, toy.annotations, "dense", SMALL, tmp_path / "out", threads=1)
-    content = torch.load(tmp_path / "out" / "model.pt", weights_only=True)
-    assert content["model"] == "dense"
-    assert content["channels"] == 6
-    assert content["actionspan_version"] == __version__
+def test_the_files_say_what_made_them_and_the_callers_torch_is_left_as_it_was(toy, tmp_path):
+    threads, state = torch.get_num_threads(), torch.get_rng_state()
+    train(toy.features, toy.annotations, "dense", SMALL, tmp_path, threads=1)
+    assert torch.get_num_threads() == threads
+    assert torch.equal(torch.get_rng_state(), state)
+    assert not torch.are_deterministic_algorithms_enabled()
+    content = torch.load(tmp_path / "model.pt", weights_only=True)
+    expected = {"model": "dense", "channels": 6, "actionspan_version": __version__}
+    assert content | expected == content
     assert TemporalSettings(**content["settings"]) == SMALL
-    timing = json.loads((tmp_path / "out" / "timing.json").read_text())
-    assert (timing["samples"], timing["validation_samples"], timing["threads"]) == (8, 4, 1)
-    assert timing["epochs"] == timing["epochs_here"] == len(timing["epoch_seconds"]) == 5
+    timing = json.loads((tmp_path / "timing.json").read_text())
+    expected = {"samples": 8, "validation_samples": 4, "threads": 1, "epochs": 5}
+    expected |= {"epochs_here": 5, "exchange": "none", "ranks": 1}
+    assert timing | expected == timing
+    assert len(timing["epoch_seconds"]) == 5
     parts = ("t1", "data", "validation", "checkpoint", "preparation")
     (rank,) = timing["per_rank"]
     assert 0 < sum(rank["parts"][f"{part}_seconds"] for part in parts) <= timing["seconds"]
-    assert rank["t2"] == 0
-    assert rank["host"] == platform.node()
+    assert (rank["t2"], rank["host"]) == (0, platform.node())
     assert rank["t1"] + rank["t3"] == pytest.approx(timing["seconds"])
-    assert (timing["exchange"], timing["ranks"]) == ("none", 1)
-    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
-        "log.tsv",
-        "model.pt",
-        "timing.json",
-    ]
+    files = sorted(path.name for path in tmp_path.iterdir())
+    assert files == ["log.tsv", "model.pt", "timing.json"]
 
 
-def test_the_same_run_gives_the_same_bytes_and_another_seed_does_not(toy, tmp_path):
-    torch.manual_seed(1)
-    train(toy.features, toy.annotations, "mtn", SMALL, tmp_path / "one")
+def test_a_run_has_the_seconds_of_the_worker_that_computed_longest():
+    def rank(role, t1, t2, t3):
+        parts = {"seconds": t1 + t2 + t3}
+        return {"role": role, "t1": t1, "t2": t2, "t3": t3, "parts": parts}
+
+    ranks = [rank("server", 1, 30, 1), rank("worker", 8, 3, 1), rank("worker", 10, 1, 2)]
+    whole = train_module.whole_timing(ranks)
+    assert [whole[f"{part}seconds"] for part in ("t1_", "t2_", "t3_", "")] == [10, 1, 2, 13]
+
+
+def test_the_same_run_gives_the_same_bytes_and_another_seed_does_not(toy, trained, tmp_path):
+    whole = trained()
     torch.manual_seed(2)
-    train(toy.features, toy.annotations, "mtn", SMALL, tmp_path / "two")
-    train(toy.features, toy.annotations, "mtn", replace(SMALL, seed=2), tmp_path / "three")
-    assert same_files(tmp_path / "one", tmp_path / "two")
-    assert not same_files(tmp_path / "one", tmp_path / "three")
+    fit(toy, tmp_path)
+    assert same_files(whole, tmp_path)
+    assert not same_files(whole, trained("mtn", replace(SMALL, seed=2)))
 
 
 @pytest.mark.parametrize("name", first_tier(["attention", "tcn"], "tcn"))
 def test_two_threads_give_the_same_bytes_every_time(toy, tmp_path, name):
     for out in ("one", "two"):
-        train(toy.features, toy.annotations, name, SMALL, tmp_path / out, threads=2)
+        fit(toy, tmp_path / out, name, threads=2)
     assert same_files(tmp_path / "one", tmp_path / "two")
 
 
-def test_the_callers_torch_is_left_as_it_was(toy, tmp_path):
-    threads, state = torch.get_num_threads(), torch.get_rng_state()
-    train(toy.features, toy.annotations, "origin", SMALL, tmp_path, threads=1)
-    assert torch.get_num_threads() == threads
-    assert torch.equal(torch.get_rng_state(), state)
-    assert not torch.are_deterministic_algorithms_enabled()
-
-
-def stop_in_epoch(monkeypatch, epoch):
+@contextmanager
+def stopped_in(epoch: int) -> Iterator[None]:
     """Make training fail in the middle of an epoch, after its first step."""
-    step = train_module.training_step
-    count = 0
+    step, count = train_module.training_step, 0
 
     def failing(*arguments):
         nonlocal count
@@ -279,7 +287,10 @@ def stop_in_epoch(monkeypatch, epoch):
             raise KeyboardInterrupt
         return step(*arguments)
 
-    monkeypatch.setattr(train_module, "training_step", failing)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(train_module, "training_step", failing)
+        with pytest.raises(KeyboardInterrupt):
+            yield
 
 
 @pytest.mark.parametrize("epoch", first_tier([1, 3, 5], 3))
@@ -287,61 +298,40 @@ def stop_in_epoch(monkeypatch, epoch):
     ("name", "keep"),
     [("origin", "best"), ("mtn", "average"), ("attention", "last"), ("tcn", "average")],
 )
-def test_a_stopped_run_goes_on_to_the_same_bits(toy, tmp_path, monkeypatch, name, keep, epoch):
+def test_a_stopped_run_goes_on_to_the_same_bits(toy, trained, tmp_path, name, keep, epoch):
     settings = replace(SMALL, keep=keep, average_epochs=3)
-    train(toy.features, toy.annotations, name, settings, tmp_path / "whole")
-    with monkeypatch.context() as patch:
-        stop_in_epoch(patch, epoch)
-        with pytest.raises(KeyboardInterrupt):
-            train(toy.features, toy.annotations, name, settings, tmp_path / "stopped")
-    assert (tmp_path / "stopped" / CHECKPOINT).exists() == (epoch > 1)
-    train(toy.features, toy.annotations, name, settings, tmp_path / "stopped")
-    assert same_files(tmp_path / "whole", tmp_path / "stopped")
-    timing = json.loads((tmp_path / "stopped" / "timing.json").read_text())
-    assert timing["epochs_here"] == 5 - (epoch - 1)
-    assert not (tmp_path / "stopped" / CHECKPOINT).exists()
-
-
-def test_the_best_epoch_before_the_stop_is_not_forgotten(toy, tmp_path, monkeypatch):
-    settings = replace(SMALL, epochs=12, learning_rate=0.03, decay_epochs=(), keep="best")
-    train(toy.features, toy.annotations, "mtn", settings, tmp_path / "whole")
-    losses = [float(row["validation_loss"]) for row in read_log(tmp_path / "whole")]
-    assert np.argmin(losses) < 11, "the best epoch must lie before the stop"
-    with monkeypatch.context() as patch:
-        stop_in_epoch(patch, 12)
-        with pytest.raises(KeyboardInterrupt):
-            train(toy.features, toy.annotations, "mtn", settings, tmp_path / "stopped")
-    train(toy.features, toy.annotations, "mtn", settings, tmp_path / "stopped")
-    assert same_files(tmp_path / "whole", tmp_path / "stopped")
+    with stopped_in(epoch):
+        fit(toy, tmp_path, name, settings)
+    assert (tmp_path / CHECKPOINT).exists() == (epoch > 1)
+    fit(toy, tmp_path, name, settings)
+    assert same_files(trained(name, settings), tmp_path)
+    assert json.loads((tmp_path / "timing.json").read_text())["epochs_here"] == 5 - (epoch - 1)
+    assert not (tmp_path / CHECKPOINT).exists()
 
 
 @pytest.mark.parametrize("change", ["settings", "features", "model"])
 def test_a_checkpoint_of_something_else_is_ignored_with_a_line(
-    toy, make_toy, tmp_path, monkeypatch, capsys, change
+    toy, make_toy, tmp_path, capsys, change
 ):
-    out = tmp_path / "out"
-    with monkeypatch.context() as patch:
-        stop_in_epoch(patch, 3)
-        with pytest.raises(KeyboardInterrupt):
-            train(toy.features, toy.annotations, "mtn", SMALL, out)
-    data, settings, name = toy, SMALL, "mtn"
-    if change == "settings":
-        settings = replace(SMALL, learning_rate=0.002)
-    elif change == "features":
-        data = make_toy("other", seed=1)
-    else:
-        name = "dense"
+    with stopped_in(3):
+        fit(toy, tmp_path / "out")
+    data = make_toy("other", seed=1) if change == "features" else toy
+    settings = replace(SMALL, learning_rate=0.002) if change == "settings" else SMALL
+    name = "dense" if change == "model" else "mtn"
     capsys.readouterr()
-    train(data.features, data.annotations, name, settings, out)
+    fit(data, tmp_path / "out", name, settings)
     assert "made with different settings or data; starting over" in capsys.readouterr().err
-    train(data.features, data.annotations, name, settings, tmp_path / "fresh")
-    assert same_files(out, tmp_path / "fresh")
+    fit(data, tmp_path / "fresh", name, settings)
+    assert same_files(tmp_path / "out", tmp_path / "fresh")
 
 
-def test_a_damaged_checkpoint_is_one_line(toy, tmp_path):
+def test_a_damaged_checkpoint_and_a_loss_that_is_no_number_are_one_line(toy, tmp_path):
     (tmp_path / CHECKPOINT).write_bytes(b"half a file")
     with pytest.raises(InputError, match=r"checkpoint\.pt: damaged; delete it and run again"):
-        train(toy.features, toy.annotations, "mtn", SMALL, tmp_path)
+        fit(toy, tmp_path)
+    settings = replace(SMALL, learning_rate=1e30, dropout=0.0)
+    with pytest.raises(InputError, match=r"training loss is nan in epoch \d; lower learning_rate"):
+        fit(toy, tmp_path / "out", "mtn", settings)
 
 
 KILLER = """
@@ -382,12 +372,8 @@ print(kills)
 @pytest.mark.full
 def test_killed_at_random_moments_it_ends_with_the_same_bits(toy, tmp_path):
     whole, killed = tmp_path / "whole", tmp_path / "killed"
-    done = subprocess.run(
-        [python(), "-c", KILLER, toy.features, toy.annotations, whole, killed],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    command = [python(), "-c", KILLER, toy.features, toy.annotations, whole, killed]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert int(done.stdout) >= 4
     assert same_files(whole, killed)
@@ -427,55 +413,41 @@ def test_each_length_of_a_batch_does_not_cost_memory_for_ever(tmp_path, model, m
     assert int(done.stdout.splitlines()[-1]) < most
 
 
-def test_a_loss_that_is_no_number_is_one_line(toy, tmp_path):
-    settings = replace(SMALL, learning_rate=1e30, dropout=0.0)
-    with pytest.raises(InputError, match=r"training loss is nan in epoch \d; lower learning_rate"):
-        train(toy.features, toy.annotations, "mtn", settings, tmp_path / "out")
-
-
 def test_the_command_trains_and_predicts(toy, tmp_path):
-    out = tmp_path / "temporal"
-    files = ["--features", str(toy.features), "--annotations", str(toy.annotations)]
-    knobs = ["--hidden", "8", "--epochs", "2", "--decay-epochs", "1", "--labels", "mtn"]
-    assert main(["temporal", "train", *files, "--model", "se", "--out", str(out), *knobs]) == 0
-    content = torch.load(out / "model.pt", weights_only=True)
+    words = f"temporal train --features {toy.features} --annotations {toy.annotations} --model se"
+    knobs = "--hidden 8 --epochs 2 --decay-epochs 1 --labels mtn"
+    assert main(f"{words} --out {tmp_path} {knobs}".split()) == 0
+    content = torch.load(tmp_path / "model.pt", weights_only=True)
     assert content["settings"]["labels"] == "mtn"
-    probabilities = str(tmp_path / "probabilities.h5")
-    arguments = ["--model", str(out / "model.pt"), "--features", str(toy.features)]
-    assert main(["temporal", "predict", *arguments, "--out", probabilities]) == 0
-    assert Path(probabilities).exists()
+    out = tmp_path / "probabilities.h5"
+    words = f"temporal predict --model {tmp_path}/model.pt --features {toy.features} --out {out}"
+    assert main(words.split()) == 0
+    assert out.exists()
 
 
 @pytest.mark.parametrize(
     ("flags", "line"),
     [
-        (["--dropout", "1"], "dropout 1.0: from 0 to below 1"),
-        (["--decay-epochs", "2", "1"], "decay_epochs [2, 1]: rising numbers, each at least 1"),
-        (["--threads", "0"], "--threads 0: at least 1"),
+        ("--dropout 1", "dropout 1.0: from 0 to below 1"),
+        ("--decay-epochs 2 1", "decay_epochs [2, 1]: rising numbers, each at least 1"),
+        ("--threads 0", "--threads 0: at least 1"),
+        ("--annotations none.json", "none.json: cannot be read: No such file or directory\n"),
     ],
 )
 def test_a_wrong_flag_is_one_line(toy, tmp_path, capsys, flags, line):
-    files = ["--features", str(toy.features), "--annotations", str(toy.annotations)]
-    assert main(["temporal", "train", *files, "--out", str(tmp_path / "out"), *flags]) == 2
+    words = f"temporal train --features {toy.features} --annotations {toy.annotations}"
+    assert main(f"{words} --out {tmp_path}/out {flags}".split()) == 2
     error = capsys.readouterr().err
     assert error.startswith("actionspan temporal: ")
     assert line in error
     assert error.count("\n") == 1
 
 
-def test_a_missing_file_is_one_line(toy, tmp_path, capsys):
-    files = ["--features", str(toy.features), "--annotations", str(tmp_path / "none.json")]
-    assert main(["temporal", "train", *files, "--out", str(tmp_path / "out")]) == 2
-    assert capsys.readouterr().err.endswith(
-        "none.json: cannot be read: No such file or directory\n"
-    )
-
-
 def test_a_checkpoint_belongs_to_its_exchange_ranks_and_buckets():
     base = ParallelSettings()
-    ring = bits_of("ring", base, 2)
+    ring, less = bits_of("ring", base, 2), replace(base, bucket_kib=1)
     assert bits_of("ring", base, 3) != ring
     assert bits_of("mpi", base, 2) != ring
-    assert bits_of("ring", replace(base, bucket_kib=1), 2) != ring
+    assert bits_of("ring", less, 2) != ring
     assert bits_of("ring", replace(base, stall_seconds=9.0, overlap=True), 2) == ring
-    assert bits_of("none", replace(base, bucket_kib=1), 1) == bits_of("none", base, 1)
+    assert bits_of("none", less, 1) == bits_of("none", base, 1)
