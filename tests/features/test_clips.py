@@ -35,7 +35,8 @@ def means(settings):
 
 
 def flat_frames(levels) -> np.ndarray:
-    return np.broadcast_to(np.uint8(levels)[:, None, None, None], (len(levels), 8, 8, 3))
+    one_each = np.asarray(levels, np.uint8)[:, None, None, None]
+    return np.broadcast_to(one_each, (len(levels), 8, 8, 3))
 
 
 @pytest.mark.parametrize(("window", "stride"), [(8, 8), (32, 16), (64, 64), (128, 112)])

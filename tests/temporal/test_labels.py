@@ -164,9 +164,9 @@ def test_positives_on_the_real_training_videos(shared_data):
     for one in map(known.get, training):
         segments = np.array([each["segment"] for each in one["annotations"]])
         labels.append(boundary_labels(segments, one["duration_second"]))
-    labels = np.stack(labels)
-    assert labels.shape == (9649, 100, 3)
-    start, action, end = labels.mean(axis=(0, 1))
+    stacked = np.stack(labels)
+    assert stacked.shape == (9649, 100, 3)
+    start, action, end = stacked.mean(axis=(0, 1))
     assert round(100 * start, 1) == 5.7
     assert round(100 * action) == 65
     assert round(100 * end, 1) == pytest.approx(5.7, abs=0.3)

@@ -40,8 +40,8 @@ def batch(count=6, steps=20, seed=0):
         features.append(row)
         labels.append(video_targets(kinds, np.array([[begin, end]]), -1))
         truth.append((begin, end))
-    features, labels = (torch.from_numpy(np.stack(each)) for each in (features, labels))
-    return features, labels.double(), np.array(truth)
+    rows, targets = (torch.from_numpy(np.stack(each)) for each in (features, labels))
+    return rows, targets.double(), np.array(truth)
 
 
 @pytest.mark.parametrize("steps", [1, 17, 100])
