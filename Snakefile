@@ -56,7 +56,6 @@ wildcard_constraints:
 ##### Rules, a file for each stage #####
 
 
-include: "workflow/rules/code.smk"
 include: "workflow/rules/dataset.smk"
 include: "workflow/rules/video.smk"
 include: "workflow/rules/recognition.smk"

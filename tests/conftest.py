@@ -158,7 +158,7 @@ def _cache_of_the_tests(tmp_path_factory) -> Iterator[None]:
 
 @pytest.fixture(scope="session", autouse=True)
 def warm(tmp_path_factory) -> Iterator[Path]:
-    """A `python` for processes that need not start from nothing, as those of `multiprocessing`."""
+    """A `python` that starts at once; the processes of `multiprocessing` use it."""
     folder, owner = tmp_path_factory.getbasetemp(), os.getpid()
     if "PYTEST_XDIST_WORKER" in os.environ:
         folder, owner = folder.parent, os.getppid()
@@ -172,7 +172,7 @@ def warm(tmp_path_factory) -> Iterator[Path]:
 
 @pytest.fixture(scope="module")
 def cold() -> Iterator[None]:
-    """Let `multiprocessing` start its processes from nothing."""
+    """Let `multiprocessing` start new interpreters."""
     before = multiprocessing.spawn.get_executable()
     multiprocessing.set_executable(sys.executable)
     yield

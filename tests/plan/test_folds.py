@@ -45,7 +45,7 @@ def test_without_cross_validation_no_name_has_a_fold(planned, count):
     with pytest.raises(InputError, match=r"evaluation\.folds: cross-validation is off"):
         folds.targets(Wildcards())
     with pytest.raises(InputError, match=r"evaluation\.folds: cross-validation is off"):
-        folds.evaluations(Wildcards(summary="folds/summary"))
+        folds.evaluations(Wildcards(folds="folds/"))
 
 
 @pytest.mark.parametrize(
@@ -86,22 +86,22 @@ def test_only_a_model_on_sequences_has_events(planned):
 
 def test_the_tables_have_all_methods(folds, planned):
     methods = planned().outcomes.methods
-    for summary, end in (("summary", ""), ("folds/summary", "-folds")):
+    for folder, end in (("", ""), ("folds/", "-folds")):
         expected = [f"results/evaluation/{method}{end}.json" for method in methods]
-        assert folds.evaluations(Wildcards(summary=summary)) == expected
+        assert folds.evaluations(Wildcards(folds=folder)) == expected
     assert folds.summary == folds.targets(Wildcards())
     assert "results/evaluation/folds/summary.md" in folds.summary
 
 
 def test_a_baseline_of_a_fold_reads_that_fold_alone(planned):
     outcomes = planned({"evaluation": {"folds": 3}}).outcomes
-    assert outcomes.baseline_features(Wildcards(baseline="difference-fold2")) == [
+    assert outcomes.baseline_features(Wildcards(method="difference-fold2")) == [
         "results/features/folds/2/features.h5"
     ]
-    assert outcomes.baseline_probabilities(Wildcards(baseline="tag-seed2-fold1")) == [
+    assert outcomes.baseline_probabilities(Wildcards(method="tag-seed2-fold1")) == [
         "results/temporal/origin-seed2-fold1/none-1/probabilities.h5"
     ]
-    flags = [outcomes.baseline_flags(Wildcards(baseline=f"random{end}")) for end in ("", "-fold2")]
+    flags = [outcomes.baseline_flags(Wildcards(method=f"random{end}")) for end in ("", "-fold2")]
     assert flags[0] == flags[1]
 
 

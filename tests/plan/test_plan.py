@@ -263,7 +263,7 @@ def test_a_baseline_has_the_flags_it_reads(planned, key, value, readers):
     before = planned().outcomes
     after = planned({"evaluation": {"baseline": {key: value}}}).outcomes
     for name in METHODS:
-        wildcards = Wildcards(baseline=name)
+        wildcards = Wildcards(method=name)
         changed = before.baseline_flags(wildcards) != after.baseline_flags(wildcards)
         assert changed == (name in readers), name
 
@@ -273,7 +273,7 @@ def test_soft_nms_is_of_the_baselines_that_group_a_signal(planned):
     after = planned({"proposals": {"suppression": {"slope": 0.3}}}).outcomes
     keep = planned({"proposals": {"suppression": {"keep": 50}}}).outcomes
     for name in METHODS:
-        wildcards = Wildcards(baseline=name)
+        wildcards = Wildcards(method=name)
         changed = before.baseline_flags(wildcards) != after.baseline_flags(wildcards)
         assert changed == (name in {"difference", "tag"})
         assert before.baseline_flags(wildcards) == keep.baseline_flags(wildcards)
@@ -281,17 +281,17 @@ def test_soft_nms_is_of_the_baselines_that_group_a_signal(planned):
 
 def test_a_baseline_looks_at_what_it_groups(planned):
     outcomes = planned().outcomes
-    assert outcomes.baseline_features(Wildcards(baseline="difference")) == [
+    assert outcomes.baseline_features(Wildcards(method="difference")) == [
         "results/features/features.h5"
     ]
-    assert outcomes.baseline_features(Wildcards(baseline="cuts-fold2")) == [
+    assert outcomes.baseline_features(Wildcards(method="cuts-fold2")) == [
         "results/features/folds/2/sequences.h5"
     ]
-    assert outcomes.baseline_features(Wildcards(baseline="random")) == []
-    assert outcomes.baseline_probabilities(Wildcards(baseline="tag-seed3")) == [
+    assert outcomes.baseline_features(Wildcards(method="random")) == []
+    assert outcomes.baseline_probabilities(Wildcards(method="tag-seed3")) == [
         "results/temporal/origin-seed3/none-1/probabilities.h5"
     ]
-    assert outcomes.baseline_probabilities(Wildcards(baseline="sliding")) == []
+    assert outcomes.baseline_probabilities(Wildcards(method="sliding")) == []
 
 
 @pytest.mark.parametrize("external", [False, True])

@@ -58,7 +58,7 @@ def test_its_files_are_inputs_of_other_rules(folder):
 def test_all_of_it_is_planned(folder):
     done = snakemake(folder, "--dry-run", "actionspan_all")
     assert done.returncode == 0, done.stderr
-    assert "actionspan_evaluation_curves" in done.stdout
+    assert "actionspan_evaluation_summary" in done.stdout
     assert "actionspan_video_frames" in done.stdout
 
 
@@ -88,7 +88,7 @@ onsuccess:
 
 def test_memory_is_collected_from_the_first_job_on(tmp_path):
     (tmp_path / "Snakefile").write_text(COLLECTED)
-    done = snakemake(tmp_path, "results/code/dataset_probe.txt")
+    done = snakemake(tmp_path, "results/features/recipe.json")
     assert done.returncode == 0, done.stderr
     assert "planning: False\n" in done.stderr
     assert "running: True\n" in done.stderr

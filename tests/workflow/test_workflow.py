@@ -22,10 +22,10 @@ pytestmark = pytest.mark.workflow
 AFTER_PROPOSALS = {
     "evaluation_evaluate",
     "evaluation_summary",
-    "evaluation_curves",
     "evaluation_timeline",
     "report_index",
 }
+AFTER_SCORING = AFTER_PROPOSALS - {"evaluation_timeline"} | {"evaluation_baseline"}
 AFTER_GENERATE = AFTER_PROPOSALS | {"proposals_generate"}
 # timelines are of the last model of the tiny run, which is not span
 AFTER_SELECT = AFTER_PROPOSALS - {"evaluation_timeline"} | {"proposals_select"}
@@ -121,10 +121,7 @@ KNOBS = [
     ({"proposals": {"evaluator": {"epochs": 3}}}, AFTER_GENERATE | {"evaluation_baseline"}),
     ({"proposals": {"suppression": {"slope": 0.3}}}, AFTER_GENERATE | {"evaluation_baseline"}),
     ({"temporal": {"training": {"learning_rate": 0.002}}}, AFTER_TRAIN | {"temporal_train"}),
-    (
-        {"evaluation": {"protocol": {"resamples": 10}}},
-        AFTER_PROPOSALS - {"evaluation_timeline"},
-    ),
+    ({"evaluation": {"protocol": {"resamples": 10}}}, AFTER_SCORING),
     (
         {"video": {"flow": {"bound": 15.0}}},
         VIDEO
@@ -185,7 +182,7 @@ def test_a_knob_re_runs_the_baselines_that_read_it(project):
 
 EDITS = [
     # which the page, and the steps that draw figures like its, import
-    ("evaluation/curves.py", AFTER_PROPOSALS - {"evaluation_timeline"}),
+    ("evaluation/curves.py", AFTER_SCORING),
     ("proposals/bundle.py", AFTER_TRAIN),
     ("temporal/train.py", AFTER_TRAIN | {"temporal_train"}),
 ]
@@ -260,7 +257,7 @@ def test_a_further_seed_plans_only_its_own_chain(project):
     )
     assert project.planned("results/evaluation/dense-seed10.json") == chain
     planned = project.planned("results/evaluation/difference-seed2.json")
-    assert planned == {"evaluation_baseline": 1, "evaluation_evaluate": 1}
+    assert planned == {"evaluation_baseline": 1}
 
 
 def test_a_further_seed_moves_each_seed_on_and_changes_nothing_else(project):

@@ -1,9 +1,9 @@
-"""A Python that starts in a moment: forked from a server where torch and Snakemake are imported.
+"""A Python that starts at once: a fork of a server that has imported torch and Snakemake.
 
-Most processes of the tests would spend most of their time on these imports. `python` below stands
-for the interpreter: it hands its words, environment, folder and open files to the server, passes
-signals on, and ends as what the server forked for it ends. What is about the start or the end of
-processes themselves takes the real interpreter, `sys.executable`.
+Most processes of the tests would spend most of their time on these imports. `python` below
+replaces the interpreter: it sends its arguments, environment, folder and open files to the server,
+forwards signals, and exits with the status of the forked process. Tests of how processes start and
+end use the real interpreter, `sys.executable`.
 """
 
 import atexit
@@ -109,7 +109,7 @@ def warm_python(folder: Path, owner: int) -> Path:
 
 
 def _serve(address: str, owner: int) -> Sequence[str]:
-    """Return the words of each request, in the process that is forked for it."""
+    """Return the arguments of a request, in the process forked for it."""
     for name in PRELOADED:
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
@@ -155,7 +155,7 @@ def _serve(address: str, owner: int) -> Sequence[str]:
 
 
 def _watch(connection: socket.socket, child: int) -> None:
-    """Report how the child ends, and end it when nobody waits for it any more."""
+    """Report how the child ended; kill it when its client is gone."""
     ended = os.pidfd_open(child)
     null = os.open(os.devnull, os.O_RDWR)
     for number in range(3):
@@ -170,7 +170,7 @@ def _watch(connection: socket.socket, child: int) -> None:
 
 
 def _take_over(files: Sequence[int], numbers: Sequence[int]) -> None:
-    """Give open files the numbers that they have where they come from."""
+    """Give open files the numbers that they have in the client."""
     import fcntl
 
     high = [fcntl.fcntl(each, fcntl.F_DUPFD, 300) for each in files]
@@ -182,7 +182,7 @@ def _take_over(files: Sequence[int], numbers: Sequence[int]) -> None:
 
 
 def _run(words: Sequence[str]) -> None:
-    """Do what `python WORDS` does."""
+    """Do what `python ARGUMENTS` does."""
     first, *others = words
     path = [each for each in os.environ.get("PYTHONPATH", "").split(os.pathsep) if each]
     place = str(Path(first).resolve().parent) if not first.startswith("-") else os.getcwd()  # noqa: PTH109
@@ -220,9 +220,9 @@ def _end_of(words: Sequence[str]) -> int:
 
 
 def _leave(status: int) -> NoReturn:
-    """End without taking the interpreter apart, which would take longer than all else.
+    """Exit without tearing the interpreter down, which would take longer than the rest.
 
-    MPI is ended, or aborted, where that is done.
+    With MPI the interpreter exits as usual, since mpi4py finalizes or aborts there.
     """
     if "mpi4py.MPI" in sys.modules:
         gc.freeze()

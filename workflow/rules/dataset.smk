@@ -31,7 +31,6 @@ rule dataset_demo:
 rule dataset_probe:
     input:
         videos=plan.dataset.shard_videos,
-        code=shard_step("dataset probe"),
     output:
         "results/dataset/shards/{shard}.txt",
     log:
@@ -44,6 +43,7 @@ rule dataset_probe:
     resources:
         runtime=minutes(5, "probing"),
     params:
+        code=shard_step("dataset probe"),
         on_bad_input=config["dataset"]["on_bad_input"],
         limits=LIMITS,
         seen=lambda wildcards: files.seen(

@@ -1,37 +1,47 @@
 # Proposals and annotations → AR@AN, AUC, one table of all methods, and figures.
 
 
-rule evaluation_baseline:
-    input:
-        features=plan.outcomes.baseline_features,
-        probabilities=plan.outcomes.baseline_probabilities,
-        annotations=of_fold("results/dataset/annotations.json"),
-        code=step("evaluation baseline"),
-    output:
-        json="results/proposals/{baseline}/proposals.json",
-        csv="results/proposals/{baseline}/proposals.csv",
-    log:
-        "results/logs/evaluation_baseline/{baseline}.log",
-    group:
-        "scoring"
-    conda:
-        "../../envs/environment.yaml"
-    resources:
-        runtime=minutes(20, "scoring"),
-    params:
-        method=lambda wildcards: split_seed(wildcards.baseline)[0],
-        settings=plan.outcomes.baseline_flags,
-        subset=plan.folds.subset,
-    shell:
-        "python -m actionspan evaluation baseline --method {params.method}"
-        " --annotations {input.annotations} --features {input.features}"
-        " --probabilities {input.probabilities}"
-        " --subset {params.subset} {params.settings}"
-        " --out-json {output.json} --out-csv {output.csv} > {log} 2>&1"
+# What a method's proposals, its reader's list and its labels are worth, and what it misses.
+SCORES = {
+    "record": "results/evaluation/{method}.json",
+    "videos": "results/evaluation/videos/{method}.tsv",
+    "reader": "results/evaluation/reader/{method}.json",
+    "reader_markdown": "results/evaluation/reader/{method}.md",
+    "misses": "results/evaluation/misses/{method}.tsv",
+    "instances": "results/evaluation/misses/{method}.instances.tsv",
+    "misses_markdown": "results/evaluation/misses/{method}.md",
+    "misses_figure": report(
+        "results/evaluation/misses/{method}.svg",
+        caption="../report/misses.rst",
+        category="Analysis",
+        labels={"figure": "misses", "method": "{method}"},
+    ),
+}
+SCORING = (
+    " --proposals {params.proposals}"
+    " --annotations {input.annotations} --videos {input.videos} --method {params.name}"
+    " --subset {params.subset} {params.folds} {params.protocol}"
+    " --out {output.record} --out-videos {output.videos}"
+    " --then evaluation reader --proposals {params.proposals}"
+    " --events {input.events} --annotations {input.annotations}"
+    " --method {wildcards.method} --subset {params.subset} {params.chapters}"
+    " --out-json {output.reader} --out-markdown {output.reader_markdown}"
+    " --then evaluation misses --proposals {params.proposals}"
+    " --annotations {input.annotations} --subset {params.subset}"
+    " --method {wildcards.method} --out-table {output.misses}"
+    " --out-instances {output.instances} --out-markdown {output.misses_markdown}"
+    " --out-figure {output.misses_figure} > {log} 2>&1"
+)
+SCORING_PARAMS = {
+    "protocol": flags(config["evaluation"]["protocol"]),
+    "name": lambda wildcards: wildcards.method.removesuffix("-folds"),
+    "subset": plan.folds.subset,
+    "folds": plan.folds.pooled_flag,
+    "chapters": flags(config["proposals"]["chapters"]),
+}
 
 
 rule evaluation_evaluate:
-    # What a method's proposals, its reader's list and its labels are worth, and what it misses.
     input:
         proposals="results/proposals/{method}/proposals.json",
         events=plan.outcomes.events,
@@ -40,23 +50,14 @@ rule evaluation_evaluate:
         subset=plan.folds.scored,
         code=step("evaluation evaluate", "evaluation reader", "evaluation misses"),
     output:
-        record="results/evaluation/{method}.json",
-        videos="results/evaluation/videos/{method}.tsv",
-        reader="results/evaluation/reader/{method}.json",
-        reader_markdown="results/evaluation/reader/{method}.md",
-        misses="results/evaluation/misses/{method}.tsv",
-        instances="results/evaluation/misses/{method}.instances.tsv",
-        misses_markdown="results/evaluation/misses/{method}.md",
-        misses_figure=report(
-            "results/evaluation/misses/{method}.svg",
-            caption="../report/misses.rst",
-            category="Analysis",
-            labels={"figure": "misses", "method": "{method}"},
-        ),
+        **SCORES,
     log:
         "results/logs/evaluation_evaluate/{method}.log",
     benchmark:
         "results/benchmarks/evaluation_evaluate/{method}.tsv"
+    wildcard_constraints:
+        method=f"{seeded(KNOWN_MODELS)}({plan.folds.one}|{plan.folds.pooled})"
+        f"|{seeded(plan.outcomes.baselines)}{plan.folds.pooled}",
     group:
         "scoring"
     conda:
@@ -64,25 +65,54 @@ rule evaluation_evaluate:
     resources:
         runtime=minutes(40, "scoring"),
     params:
-        protocol=flags(config["evaluation"]["protocol"]),
-        name=lambda wildcards: wildcards.method.removesuffix("-folds"),
-        subset=plan.folds.subset,
-        folds=plan.folds.pooled_flag,
-        chapters=flags(config["proposals"]["chapters"]),
+        **SCORING_PARAMS,
+        proposals=lambda wildcards, input: input.proposals,
     shell:
-        "python -m actionspan evaluation evaluate --proposals {input.proposals}"
-        " --annotations {input.annotations} --videos {input.videos} --method {params.name}"
-        " --subset {params.subset} {params.folds} {params.protocol}"
-        " --out {output.record} --out-videos {output.videos}"
-        " --then evaluation reader --proposals {input.proposals}"
-        " --events {input.events} --annotations {input.annotations}"
-        " --method {wildcards.method} --subset {params.subset} {params.chapters}"
-        " --out-json {output.reader} --out-markdown {output.reader_markdown}"
-        " --then evaluation misses --proposals {input.proposals}"
-        " --annotations {input.annotations} --subset {params.subset}"
-        " --method {wildcards.method} --out-table {output.misses}"
-        " --out-instances {output.instances} --out-markdown {output.misses_markdown}"
-        " --out-figure {output.misses_figure} > {log} 2>&1"
+        "python -m actionspan evaluation evaluate" f"{SCORING}"
+
+
+rule evaluation_baseline:
+    # Its proposals and their scores: to start a process takes longer than most baselines.
+    input:
+        features=plan.outcomes.baseline_features,
+        probabilities=plan.outcomes.baseline_probabilities,
+        events=[],
+        annotations=of_fold("results/dataset/annotations.json"),
+        videos="results/dataset/videos.tsv",
+        subset=plan.folds.scored,
+        code=step(
+            "evaluation baseline",
+            "evaluation evaluate",
+            "evaluation reader",
+            "evaluation misses",
+        ),
+    output:
+        **SCORES,
+        json="results/proposals/{method}/proposals.json",
+        csv="results/proposals/{method}/proposals.csv",
+    log:
+        "results/logs/evaluation_baseline/{method}.log",
+    wildcard_constraints:
+        method=seeded(plan.outcomes.baselines) + plan.folds.one,
+    group:
+        "scoring"
+    conda:
+        "../../envs/environment.yaml"
+    resources:
+        runtime=minutes(60, "scoring"),
+    params:
+        **SCORING_PARAMS,
+        baseline=lambda wildcards: split_seed(wildcards.method)[0],
+        settings=plan.outcomes.baseline_flags,
+        proposals=lambda wildcards, output: output.json,
+    shell:
+        "python -m actionspan evaluation baseline --method {params.baseline}"
+        " --annotations {input.annotations} --features {input.features}"
+        " --probabilities {input.probabilities}"
+        " --subset {params.subset} {params.settings}"
+        " --out-json {output.json} --out-csv {output.csv}"
+        " --then evaluation evaluate"
+        f"{SCORING}"
 
 
 rule evaluation_detections:
@@ -112,19 +142,24 @@ rule evaluation_detections:
 
 
 rule evaluation_summary:
+    # Of the subset that is scored, or of all folds.
     input:
         evaluations=plan.folds.evaluations,
         readers=plan.folds.readers,
-        code=step("evaluation summary"),
+        code=step("evaluation summary", "evaluation curves"),
     output:
-        json="results/evaluation/{summary}.json",
-        tsv="results/evaluation/{summary}.tsv",
-        markdown="results/evaluation/{summary}.md",
-        found="results/evaluation/{summary}_found.md",
+        json="results/evaluation/{folds}summary.json",
+        tsv="results/evaluation/{folds}summary.tsv",
+        markdown="results/evaluation/{folds}summary.md",
+        found="results/evaluation/{folds}summary_found.md",
+        table="results/evaluation/{folds}recall_curves.tsv",
+        figures=figure_files(
+            "results/evaluation/{folds}recall_curves", "recall_curves", "Results"
+        ),
     log:
-        "results/logs/evaluation_summary/{summary}.log",
+        "results/logs/evaluation_summary/{folds}summary.log",
     wildcard_constraints:
-        summary="(folds/)?summary",
+        folds="(folds/)?",
     localrule: True
     conda:
         "../../envs/environment.yaml"
@@ -132,7 +167,8 @@ rule evaluation_summary:
         "python -m actionspan evaluation summary --evaluations {input.evaluations}"
         " --readers {input.readers} --out-found {output.found}"
         " --out-json {output.json} --out-tsv {output.tsv} --out-markdown {output.markdown}"
-        " > {log} 2>&1"
+        " --then evaluation curves --evaluations {input.evaluations}"
+        " --out-table {output.table} --out-figures {output.figures} > {log} 2>&1"
 
 
 # Cross-validation: each training video's proposals by the networks that never saw it.
@@ -166,27 +202,6 @@ rule evaluation_pool:
 rule folds:
     input:
         plan.folds.targets,
-
-
-rule evaluation_curves:
-    input:
-        evaluations=expand(
-            "results/evaluation/{method}.json", method=plan.outcomes.methods
-        ),
-        code=step("evaluation curves"),
-    output:
-        table="results/evaluation/recall_curves.tsv",
-        figures=figure_files(
-            "results/evaluation/recall_curves", "recall_curves", "Results"
-        ),
-    log:
-        "results/logs/evaluation_curves.log",
-    localrule: True
-    conda:
-        "../../envs/environment.yaml"
-    shell:
-        "python -m actionspan evaluation curves --evaluations {input.evaluations}"
-        " --out-table {output.table} --out-figures {output.figures} > {log} 2>&1"
 
 
 rule evaluation_timeline:

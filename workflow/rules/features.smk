@@ -6,7 +6,6 @@ rule features_recipe:
     input:
         weights=files.given(plan.features.weights),
         flow_weights=files.given(plan.features.flow_weights),
-        steps=plan.features.code,
         code=step("features recipe"),
     output:
         "results/features/recipe.json",
@@ -16,6 +15,7 @@ rule features_recipe:
     conda:
         "../../envs/environment.yaml"
     params:
+        steps=plan.features.code,
         source=plan.features.kind,
         seen=files.seen([*plan.features.weights, *plan.features.flow_weights]),
         video=f"{flags(plan.features.frames)} {flags(plan.features.flow)}",
@@ -24,7 +24,7 @@ rule features_recipe:
         ),
     shell:
         "python -m actionspan features recipe --source {params.source} {params.video}"
-        " {params.settings} --code {input.steps} --out {output} > {log} 2>&1"
+        " {params.settings} --code {params.steps} --out {output} > {log} 2>&1"
 
 
 if plan.features.tuned:
@@ -33,7 +33,6 @@ if plan.features.tuned:
         input:
             snippets="results/finetune/snippets/{shard}.h5",
             weights=files.given(plan.features.weights),
-            code=shard_step("features extract"),
         output:
             "results/features/shards/{shard}.h5",
         log:
@@ -48,6 +47,7 @@ if plan.features.tuned:
             mem_mb=3000,
             runtime=minutes(480),
         params:
+            code=shard_step("features extract"),
             source=plan.features.kind,
             seen=files.seen(plan.features.weights),
             settings=lambda wildcards, input: flags(
@@ -67,7 +67,6 @@ elif plan.features.one_pass:
             weights=files.given(plan.features.weights),
             flow_weights=files.given(plan.features.flow_weights),
             recipe=plan.features.recipe,
-            code=shard_step("features encode"),
         output:
             "results/features/shards/{shard}.h5",
         log:
@@ -83,6 +82,7 @@ elif plan.features.one_pass:
             mem_mb=encoding_mb,
             runtime=minutes(480),
         params:
+            code=shard_step("features encode"),
             source=plan.features.kind,
             video=f"{flags(plan.features.frames)} {flags(plan.features.flow)}",
             settings=lambda wildcards, input: flags(
@@ -108,7 +108,6 @@ else:
             shard="results/dataset/shards/{shard}.txt",
             recipe="results/features/recipe.json",
             weights=files.given(plan.features.weights),
-            code=shard_step("features extract"),
         output:
             "results/features/shards/{shard}.h5",
         log:
@@ -123,6 +122,7 @@ else:
             mem_mb=3000,
             runtime=minutes(480),
         params:
+            code=shard_step("features extract"),
             source=plan.features.kind,
             settings=lambda wildcards, input: flags(
                 found_weights(plan.features.encoders, input.weights)

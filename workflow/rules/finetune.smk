@@ -8,8 +8,6 @@ rule finetune_store:
         # what these are made of, as in features_extract
         shard="results/dataset/shards/{shard}.txt",
         weights=files.given(plan.features.flow_weights),
-        images=plan.features.image_code,
-        code=shard_step("finetune store"),
     output:
         "results/finetune/snippets/{shard}.h5",
     log:
@@ -22,9 +20,10 @@ rule finetune_store:
     resources:
         runtime=minutes(120),
     params:
+        code=shard_step("finetune store"),
         seen=files.seen(plan.features.flow_weights),
         settings=flags(config["finetune"]["store"]),
-        images=plan.features.image_settings,
+        images=[plan.features.image_settings, *plan.features.image_code],
     shell:
         "python -m actionspan finetune store --frames {input.frames} --flow {input.flow}"
         " {params.settings} $ACTIONSPAN_FAULTS --out {output} > {log} 2>&1"

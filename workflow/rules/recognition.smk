@@ -68,7 +68,6 @@ else:
             # what these are made of, as in features_extract
             shard="results/dataset/shards/{clip_shard}.txt",
             weights=files.given(plan.features.flow_weights),
-            images=plan.features.image_code,
             annotations="results/dataset/annotations.json",
             code=step("recognition segments"),
         output:
@@ -93,7 +92,7 @@ else:
                 "background_ratio",
                 "validation_fraction",
             ),
-            images=plan.features.image_settings,
+            images=[plan.features.image_settings, *plan.features.image_code],
             seen=files.seen(plan.features.flow_weights),
         shell:
             "python -m actionspan recognition segments --frames {input.frames} --flow {input.flow}"

@@ -7,7 +7,6 @@ rule video_frames:
         shard="results/dataset/shards/{shard}.txt",
         videos=plan.dataset.fetched_videos,
         recipe=plan.features.recipe,
-        code=shard_step("video frames"),
     output:
         temp("results/video/frames/{new}{shard}.h5"),
     log:
@@ -23,6 +22,7 @@ rule video_frames:
         mem_mb=decoding_mb,
         runtime=minutes(240),
     params:
+        code=shard_step("video frames"),
         settings=flags(plan.features.frames),
         recipe=plan.features.recipe_flag,
     shell:
@@ -34,7 +34,6 @@ rule video_flow:
     input:
         frames="results/video/frames/{new}{shard}.h5",
         weights=files.given(plan.features.flow_weights),
-        code=shard_step("video flow"),
     output:
         temp("results/video/flow/{new}{shard}.h5"),
     log:
@@ -49,6 +48,7 @@ rule video_flow:
     resources:
         runtime=minutes(480),
     params:
+        code=shard_step("video flow"),
         settings=flags(config["video"]["flow"]),
     shell:
         "python -m actionspan video flow --frames {input.frames} {params.settings} --processes {threads}"

@@ -21,7 +21,7 @@ VIDEO_SUFFIXES = frozenset(
 )
 LONGEST_ID = 251  # bytes: names of files have up to 255, and results add a suffix
 _VIDEOS_PER_SHARD = 24  # enough work for the seconds that each job takes to start
-MIN_SHARDS = 4  # so that small sets too use several cores, however many there are
+MIN_SHARDS = 4  # small sets too use several cores
 _FEW_SHARDS = 1024  # planned quickly; larger sets first get larger shards
 _MOST_VIDEOS = 64  # a shard on average: what a job leaves on the disk stays small
 MOST_SHARDS = 16384  # more take Snakemake long to plan
@@ -127,7 +127,7 @@ def assign_shards(
         videos_per_shard: Videos of a shard on average; `"auto"`: 24, fewer if that makes fewer than
             `least` shards, more if it makes more than 1,024, but never above 64; 1: each video's
             shard has its name. Shards not split yet hold up to twice as many as split ones.
-        least: The number of shards of a small set by `"auto"`.
+        least: Minimum number of shards of a small set with `"auto"`.
 
     Returns:
         The sorted ids of each shard that is not empty.

@@ -190,10 +190,10 @@ def encode_shard(
 def encode_each(
     jobs: Iterable[tuple[Video, Path]], settings: VideoSettings, how: ShardWork
 ) -> Generator[tuple[int, str], None, None]:
-    """Write the features of probed videos, each into its file; yield its index, and why not if not.
+    """Write the features of probed videos, each into its file; yield each index and its error.
 
-    `how.processes` encode at once; another takes the place of one only if that dies. A job is taken
-    when a process is free.
+    The error is empty where the features were written. `how.processes` encode at once; one is
+    replaced only if it dies. A job is taken when a process is free.
 
     Raises:
         JobError: The disk is full, or the flow or the encoders cannot be made here.

@@ -16,7 +16,7 @@ _LIBRARIES = (
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the step's flags."""
     parser.add_argument(
-        "--code", type=Path, nargs="+", required=True, help="checksums of the steps' source files"
+        "--code", nargs="+", required=True, help="digests of the steps' source files"
     )
     parser.add_argument("--out", type=Path, required=True, help="features/recipe.json")
     add_video_settings(parser)
@@ -29,8 +29,7 @@ def run(arguments: argparse.Namespace) -> None:
     from importlib.metadata import packages_distributions, version
 
     from actionspan.features.extraction import encoders_digest
-    from actionspan.files.storage import digest, write_json
-    from actionspan.files.text import read_utf8
+    from actionspan.files.storage import write_json
     from actionspan.settings import to_json
     from actionspan.video.optical_flow import weights_digest
 
@@ -43,6 +42,6 @@ def run(arguments: argparse.Namespace) -> None:
         **json.loads(to_json(**vars(settings))),
         "weights": encoders_digest(settings.encoders, weights_digest(settings.flow)),
         "libraries": versions,
-        "code": {path.stem: digest(read_utf8(path)) for path in arguments.code},
+        "code": arguments.code,
     }
     write_json(arguments.out, recipe)

@@ -26,7 +26,7 @@ from actionspan.running.memory import workers_within
 _URI = re.compile(r"[a-z][a-z0-9+.-]*://")
 _PLUGIN = "snakemake_storage_plugin_s3"
 _KEPT = Path("results/dataset/shards/least")
-_JOB_BYTES = 3 * 10**9  # of a job that encodes, as its rule says
+_JOB_BYTES = 3 * 10**9  # memory of an encoding job, as in its rule
 
 
 def is_uri(path: str | None) -> TypeGuard[str]:
@@ -100,8 +100,8 @@ class Storage:
 class DatasetPlan:
     """The videos of a run and the shards they are worked on in.
 
-    Small sets get a shard for each core of their first run, of those that memory allows. Later runs
-    keep that number, which `keep_shards` writes: other shards would make other files.
+    A small set has a shard for each core of its first run, if memory allows. `keep_shards` writes
+    that number for later runs: another number would make other files.
     """
 
     def __init__(
@@ -154,12 +154,14 @@ class DatasetPlan:
     def _least_shards(self, cores: int | None) -> int:
         if _KEPT.exists():
             return int(_KEPT.read_text())
-        if Path("results/dataset/videos.tsv").exists():  # of a version that did not keep it
+        if Path(
+            "results/dataset/videos.tsv"
+        ).exists():  # written by a version that did not keep the number
             return max(MIN_SHARDS, -(-len(self.videos) // 16))
         return MIN_SHARDS if cores is None else workers_within(cores, _JOB_BYTES)
 
     def keep_shards(self) -> None:
-        """Let later runs, and jobs on other machines, make as many shards."""
+        """Keep the number of shards for later runs and for jobs on other machines."""
         if self._storage.holds_results:
             return
         _KEPT.parent.mkdir(parents=True, exist_ok=True)

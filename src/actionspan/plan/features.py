@@ -33,7 +33,7 @@ class FeaturesPlan:
         new = "new/" if self.takes_over else ""
         self.frames_file = f"results/video/frames/{new}{{shard}}.h5"  # patterns of a shard's files
         self.flow_file = f"results/video/flow/{new}{{shard}}.h5"
-        # the files that stand for the code of the steps that make frames and flow, and features
+        # digests of the code of the steps that make frames and flow, and features
         self.image_code = [shard_step("video frames"), shard_step("video flow")]
         separate = [*self.image_code, shard_step("features extract")]
         self.code = [shard_step("features encode")] if self.one_pass else separate

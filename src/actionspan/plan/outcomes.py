@@ -56,7 +56,7 @@ class FoldsPlan:
     def evaluations(self, wildcards: Any) -> list[str]:
         """Return the records of a table: of the subset that is scored, or of all folds."""
         end = ""
-        if wildcards.summary.startswith("folds/"):
+        if wildcards.folds:
             self.targets(wildcards)
             end = f"-{POOLED}"
         return [f"results/evaluation/{method}{end}.json" for method in self._methods]
@@ -210,7 +210,7 @@ class OutcomesPlan:
 
     def baseline_probabilities(self, wildcards: Any) -> list[str]:
         """Return probabilities: only TAG groups actionness, the base network's of the same seed."""
-        model = wildcards.baseline.replace("tag", "origin", 1)
+        model = wildcards.method.replace("tag", "origin", 1)
         path = f"results/temporal/{model}/{self._run}/probabilities.h5"
         return [path] if _base(wildcards) == "tag" else []
 
@@ -221,7 +221,7 @@ class OutcomesPlan:
 
     def baseline_flags(self, wildcards: Any) -> str:
         """Return the settings that this baseline reads, so that others do not re-run it."""
-        name = wildcards.baseline
+        name = wildcards.method
         read = {"random": ["seed"], "sliding": ["overlap", "shortest_window", "window_prior"]}
         read["tiles"] = ["tiles"]
         keys = read.get(_base(wildcards), [])

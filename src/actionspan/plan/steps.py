@@ -8,6 +8,7 @@ changes inside imported modules: as inputs of a rule these files make a change r
 rules whose code it touches.
 """
 
+import hashlib
 import os
 import re
 from collections.abc import Mapping
@@ -145,12 +146,13 @@ def step(words: str) -> list[str]:
 
 
 def shard_step(words: str) -> str:
-    """Return the file that stands for the source files of a step that runs once per shard.
+    """Return a digest of the source files of a step that runs once per shard.
 
-    The rule `code` makes it. Snakemake takes milliseconds for each input of each job, so that a
-    list of files for each of thousands of shards would be most of the time that planning takes.
+    It is a parameter of the rule. Snakemake takes milliseconds for each input of each job: with
+    these files as inputs, planning thousands of shards would take most of its time on them.
     """
-    return f"results/code/{words.replace(' ', '_')}.txt"
+    made_of = b"".join(Path(file).read_bytes() for file in step(words))
+    return hashlib.sha256(made_of).hexdigest()[:16]
 
 
 def source_files(module: str) -> list[str]:

@@ -21,7 +21,7 @@ class Plan:
         name: How messages call the configuration, e.g. `"config.yaml"`.
         storage: What lies in S3; by default nothing does.
         given: The part of it that `--config` gave, all of it where nobody can know.
-        cores: Of this machine, for a first run; None: jobs run elsewhere.
+        cores: Cores of this machine; None: jobs run on other machines.
 
     Raises:
         InputError: Something in it is wrong; the line names the key.

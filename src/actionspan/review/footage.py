@@ -66,20 +66,20 @@ def encode_all(
 ) -> Generator[Encoded, None, None]:
     """Encode videos, those that this version has not done; `video.error` says why one cannot be.
 
-    `how.processes` are encoded at once. Videos come in the order of their paths, of which as many
-    are taken ahead.
+    `how.processes` are encoded at once, and as many paths are read ahead. Videos are yielded in the
+    order of their paths.
 
     Raises:
         JobError: The disk is full, or the encoders cannot be made here.
     """
     settings, how = settings or VideoSettings(), how or ShardWork()
-    line: deque[_Awaited] = deque()  # in their order, the first of them not done
+    line: deque[_Awaited] = deque()  # in the order of the paths; the first is not finished
     working: dict[int, _Awaited] = {}
     jobs = _Jobs()
     outcomes = encode_each(jobs, settings, how)
 
     def settled() -> Iterator[Encoded]:
-        """Wait for a video, and yield those that it held up."""
+        """Wait until a video is finished; yield the finished ones at the head of the line."""
         index, reason = next(outcomes)
         working.pop(index).finish(reason)
         while line and line[0].done:
@@ -100,7 +100,7 @@ def encode_all(
 
 
 class _Jobs:
-    """An iterator that has no more for now, and later does."""
+    """A queue of jobs as an iterator: it can be empty now and have more later."""
 
     def __init__(self) -> None:
         self._waiting: list[tuple[Video, Path]] = []
@@ -123,7 +123,7 @@ class _Jobs:
 
 @dataclass
 class _Awaited:
-    """A video, and what its features are made of."""
+    """A video, and the sources and settings of its features."""
 
     encoded: Encoded
     made_of: Mapping[str, Any]
@@ -132,14 +132,14 @@ class _Awaited:
     def finish(self, reason: str) -> None:
         video = replace(self.encoded.video, error=reason)
         self.encoded, self.done = replace(self.encoded, video=video), True
-        if not reason:  # else it may be the machine's fault, and is tried again
+        if not reason:  # an error can be temporary: the video is tried again
             known = {**asdict(video), "path": str(video.path)}
             note = self.encoded.shard.with_suffix(".json")
             write_json(note, {"made_of": self.made_of, "video": known})
 
 
 def _looked_up(path: Path, folder: Path, settings: VideoSettings) -> _Awaited:
-    """Return a video with its features where they are there; else it is probed."""
+    """Return a video with its finished features; probe it if it has none."""
     shard = folder / f"{file_name(path.stem)}.h5"
     source = source_if_there(path)
     made_of = {"by": digest(__version__, settings), **source}
