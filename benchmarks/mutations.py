@@ -290,8 +290,8 @@ TABLE: Sequence[tuple[str, tuple[str, ...], Sequence[tuple[str, str]]]] = (
         (
             "tests/temporal/test_loss.py",
             "tests/temporal/test_labels.py",
-            "tests/temporal/test_pyramid.py",
-            "tests/temporal/test_instances.py",
+            "tests/temporal/test_targets.py",
+            "tests/temporal/test_augmentation.py",
         ),
         (
             ("return ratio / 2, ratio / 2 / (ratio - 1)", "return ratio / 2, ratio / 2"),
@@ -299,11 +299,8 @@ TABLE: Sequence[tuple[str, tuple[str, ...], Sequence[tuple[str, str]]]] = (
                 "labels = (overlaps > 0.5 + _ROUNDING).astype(np.float32)",
                 "labels = (overlaps > 0.5 - _ROUNDING).astype(np.float32)",
             ),
-            ("far = torch.maximum(before, after)", "far = torch.minimum(before, after)"),
-            (
-                "shared = torch.minimum(end, other_end) - torch.maximum(start, other_start)",
-                "shared = torch.minimum(end, other_end) - start",
-            ),
+            ("targets[:, PART] = part", "targets[:, PART] = 0"),
+            ("played = targets[places.round().long()]", "played = targets[places.long()]"),
         ),
     ),
 )

@@ -73,15 +73,15 @@ def test_the_table_holds_every_point_of_both_kinds(tmp_path):
 
 def test_the_legend_names_each_method_with_its_area_and_interval(tmp_path, monkeypatch):
     monkeypatch.setitem(mpl.rcParams, "svg.fonttype", "none")  # text as text
-    names = ["origin", "se", "dense", "mtn", "stream", "span", "pyramid", "random", "tag"]
+    names = ["origin", "se", "dense", "mtn", "stream", "span", "cnn4", "random", "tag"]
     records = [record(name, (1 + place) / 10) for place, name in enumerate(names)]
     draw_curves(tmp_path / "f.svg", records)
     text = (tmp_path / "f.svg").read_text()
     said = re.findall(r">(\w+)  (\d+\.\d)  \(", text)
     assert [name for name, _ in said] == names[::-1]
-    assert ">pyramid  35.0  (28.0–42.0)<" in text
+    assert ">cnn4  35.0  (28.0–42.0)<" in text
     assert "18 videos" in text
-    assert "shaded: pyramid and span" in text
+    assert "shaded: cnn4 and span" in text
     lines = re.findall(r'<g id="line2d_\d+">\s+<path d="[^"]{400,}"[^/]*style="([^"]*)"', text)
     looks = {re.sub(r"stroke-(linecap|width): [^;]+;?", "", line) for line in lines}
     assert len(looks) >= len(names) - 1  # the seventh model has the first one's colour, and marks

@@ -42,12 +42,12 @@ from plan.conftest import Wildcards, merged
         ({"evaluation": {"folds": 61}}, "evaluation.folds: 61 folds of 36 videos; at most one for"),
         ({"evaluation": {"folds": 10**8}}, "evaluation.folds: 100000000 is more than 1000"),
         (
-            {"report": {"model": "pyramid"}},
-            "report.model: 'pyramid' is not one of temporal.models: origin",
+            {"report": {"model": "stream"}},
+            "report.model: 'stream' is not one of temporal.models: origin",
         ),
         (
             {"temporal": {"models": ["bmn"]}},  # a model of version 0.2.0
-            "temporal.models.0: 'bmn' is not one of origin, se, dense, mtn, cnn2, cnn4, attention",
+            "temporal.models.0: 'bmn' is not one of origin, se, dense, mtn, cnn2, cnn4, span",
         ),
     ],
 )

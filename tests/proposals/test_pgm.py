@@ -16,7 +16,6 @@ from actionspan.proposals.pgm import (
     count_candidates,
 )
 from actionspan.proposals.settings import CandidateSettings
-from actionspan.temporal.probabilities import Prediction
 from proposals import oracle
 
 PROBABILITIES = hnp.arrays(
@@ -136,7 +135,7 @@ def test_refuses_other_shapes(shape):
 
 
 def test_a_video_of_one_bin_has_no_candidates():
-    found = candidates_of(Prediction(np.ones((1, 3), np.float32)), CandidateSettings())
+    found = candidates_of(np.ones((1, 3), np.float32), CandidateSettings())
     assert found.segments.shape == (0, 2)
     assert found.features.shape == (0, 32)
     assert found.features.dtype == found.segments.dtype == found.scores.dtype == np.float32
@@ -144,7 +143,7 @@ def test_a_video_of_one_bin_has_no_candidates():
 
 def test_features_are_those_of_the_actionness():
     probabilities = np.random.default_rng(3).random((30, 3), dtype=np.float32)
-    found = candidates_of(Prediction(probabilities), CandidateSettings(candidates=20))
+    found = candidates_of(probabilities, CandidateSettings(candidates=20))
     segments, scores = generate_candidates(probabilities, CandidateSettings(candidates=20))
     slow = [oracle.bsp(probabilities[:, 1].tolist(), segment) for segment in segments.tolist()]
     np.testing.assert_allclose(found.features, slow, rtol=1e-5, atol=1e-6)

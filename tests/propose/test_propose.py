@@ -205,39 +205,6 @@ def test_a_model_with_clips_gives_the_bits_of_the_workflow(tmp_path):
     assert list(bundle.transform.streams) == ["rgb", "flow", "clip"]
 
 
-@pytest.mark.full
-def test_a_network_that_finds_segments_gives_the_bits_of_the_workflow(trained, tmp_path):
-    made = trained.folder
-    known = ["--annotations", made / "dataset/annotations.json"]
-
-    def stage(words: str, *more: object) -> None:
-        named = [f"{tmp_path}/{word[1:]}" if word[0] == "@" else word for word in words.split()]
-        assert main([*named, *map(str, more)]) == 0
-
-    features = ["--features", made / "features.h5"]
-    stage("temporal train --out @ --model pyramid --hidden 16 --epochs 2", *features, *known)
-    stage("temporal predict --model @model.pt --out @prob.h5", *features)
-    with h5py.File(tmp_path / "prob.h5") as file:
-        assert len(file["segment_offsets"]) == len(trained.videos) + 1
-        assert len(file["segments"]) == len(file["segment_scores"]) > 100
-    stage("proposals candidates --probabilities @prob.h5 --out @c.h5", *flags(CANDIDATES))
-    stage("proposals train --candidates @c.h5 --out @pem.pt --epochs 2 --hidden 16", *known)
-    stage(
-        "proposals generate --candidates @c.h5 --evaluator @pem.pt --out-json @proposals.json",
-        *flags(RANKING | SUPPRESSION),
-    )
-    stage(
-        "proposals bundle --temporal @model.pt --evaluator @pem.pt --out @bundle/model.pt",
-        *features,
-        *flags(CANDIDATES | RANKING | SUPPRESSION),
-    )
-    path = trained.videos[1]
-    assert propose(tmp_path / "out", path, "--model", tmp_path / "bundle") == 0
-    expected = in_milliseconds(results(tmp_path))[path.stem]
-    assert len(expected) == SUPPRESSION["keep"]
-    assert results(tmp_path / "out") == {path.stem: expected}
-
-
 def test_a_model_of_motion_gives_the_bits_of_the_workflow(tmp_path):
     """In footage that is cut, where half of the instances lie on cuts."""
     frames, motion = FRAMES | {"mover_side": 0}, ENCODERS | {"source": "motion", "mover": False}

@@ -9,8 +9,6 @@ from hypothesis import strategies as st
 
 from actionspan.features.store import UNSHARED
 from actionspan.temporal.labels import (
-    AFTER,
-    BEFORE,
     COLUMNS,
     INSIDE,
     NO_PART,
@@ -23,33 +21,12 @@ from actionspan.temporal.labels import (
 
 def test_columns_of_a_video_by_hand():
     labels = np.arange(24, dtype=np.float32).reshape(8, 3)
-    targets = video_targets(labels, np.array([[1.25, 4.0], [6.5, 7.75]]), 2)
+    targets = video_targets(labels, 2)
     assert targets.shape == (8, COLUMNS)
     assert targets.dtype == np.float32
     np.testing.assert_array_equal(targets[:, :3], labels)
-    for column, expected in {
-        BEFORE: [0, 0.25, 1.25, 2.25, 0, 0, 0, 1],
-        AFTER: [0, 2.5, 1.5, 0.5, 0, 0, 0, 0.25],
-        INSIDE: [1] * 8,
-        PART: [2] * 8,
-    }.items():
-        np.testing.assert_array_equal(targets[:, column], expected)
-
-
-def test_a_step_belongs_to_the_shortest_instance_round_it():
-    labels = np.zeros((10, 3), np.float32)
-    nested = np.array([[4.0, 6.0], [0.0, 10.0], [3.0, 8.0]])
-    for order in ([0, 1, 2], [2, 1, 0], [1, 0, 2]):
-        targets = video_targets(labels, nested[order], NO_PART)
-        starts = np.arange(10) + 0.5 - targets[:, BEFORE]
-        ends = np.arange(10) + 0.5 + targets[:, AFTER]
-        np.testing.assert_allclose(starts, [0, 0, 0, 3, 4, 4, 3, 3, 0, 0])
-        np.testing.assert_allclose(ends, [10, 10, 10, 8, 6, 6, 8, 8, 10, 10])
-
-
-def test_no_instance_is_no_place():
-    targets = video_targets(np.zeros((3, 3), np.float32), np.zeros((0, 2)), NO_PART)
-    np.testing.assert_array_equal(targets[:, [BEFORE, AFTER, PART]], [[0, 0, -1]] * 3)
+    np.testing.assert_array_equal(targets[:, [INSIDE, PART]], [[1, 2]] * 8)
+    assert (video_targets(labels, NO_PART)[:, PART] == -1).all()
 
 
 @given(st.sets(st.text(min_size=1), min_size=1, max_size=40), st.integers(2, 6), st.randoms())

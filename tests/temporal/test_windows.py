@@ -5,15 +5,14 @@ from dataclasses import replace
 import h5py
 import numpy as np
 import pytest
-import torch
 
 from actionspan.cli import main
 from actionspan.dataset.tables import Annotation, Instance, read_annotations, write_annotations
 from actionspan.errors import InputError
 from actionspan.features.steps import cut_windows, window_starts
 from actionspan.temporal.labels import boundary_labels
-from actionspan.temporal.networks import Segments, TemporalNetwork, load_model
-from actionspan.temporal.prediction import predict_probabilities, predict_windows
+from actionspan.temporal.networks import load_model
+from actionspan.temporal.prediction import predict_probabilities
 from actionspan.temporal.probabilities import (
     Prediction,
     read_probabilities,
@@ -154,22 +153,8 @@ def test_probabilities_of_windows_are_merged_to_videos(windowed):
             assert (segments[:, 1] - segments[:, 0] < 5.001).all()
 
 
-def test_predictions_come_back_by_video_and_what_does_not_fit_is_named(tmp_path):
-    path, random = tmp_path / "probabilities.h5", np.random.default_rng(0)
-    made = [
-        Prediction(*(random.random(shape, np.float32) for shape in ((4, 3), (count, 2), (count,))))
-        for count in (3, 0, 20000)
-    ]
-    facts = [1.0] * 3, ["training"] * 3, [4] * 3
-    write_probabilities(path, "x", ["a", "b", "c"], *facts, iter(made))
-    with h5py.File(path) as file:
-        for one, other in zip(read_probabilities(file, path).predictions(), made, strict=True):
-            for values, expected in zip(one, other, strict=True):
-                np.testing.assert_array_equal(values, expected)
-    with h5py.File(path, "r+") as file:
-        file["segments"].resize(20, axis=0)
-        with pytest.raises(InputError, match="segment_offsets do not fit 3"):
-            read_probabilities(file, path)
+def test_what_does_not_fit_is_named(tmp_path):
+    path = tmp_path / "probabilities.h5"
     bare = [Prediction(np.full((steps, 3), 0.5, np.float32)) for steps in (2, 3)]
     write_probabilities(path, "x", ["a", "b"], [1.0, 1.0], ["training"] * 2, [2, 3], bare)
     with h5py.File(path, "r+") as file:
@@ -180,36 +165,3 @@ def test_predictions_come_back_by_video_and_what_does_not_fit_is_named(tmp_path)
         del file["offsets"]
         with pytest.raises(InputError, match=r"is not \(videos, bins, 3\)"):
             read_probabilities(file, path)
-
-
-class Finder(TemporalNetwork):
-    """Finds the same two segments in every window, and a third whose score is its first feature."""
-
-    channels = 5
-
-    def forward(self, features):
-        return torch.full((len(features), features.shape[1], 3), 0.5)
-
-    def segments(self, features):
-        ends = torch.tensor([[0.25, 0.5], [0.5, 1.0], [0.0, 0.1]])
-        sure = torch.tensor([0.9, 0.8])
-        return [Segments(ends, torch.cat([sure, row[0, :1]])) for row in features]
-
-
-def test_the_segments_of_windows_are_those_of_the_video():
-    """Windows of 20 at steps 0, 10 and 5 of 25: the second passes the end by 5 steps."""
-    windows = np.arange(300, dtype=np.float32).reshape(3, 20, 5) / 1000
-    starts = np.array([0, 10, 5])
-    found = predict_windows(Finder(), windows, starts, 25)
-    expected = [
-        *((5, 10), (10, 20), (0, 2)),
-        *((15, 20), (20, 25), (10, 12)),  # the second is cut
-        *((10, 15), (15, 25), (5, 7)),
-    ]
-    np.testing.assert_allclose(found.segments * 25, expected, rtol=1e-6)
-    np.testing.assert_allclose(found.scores, [0.9, 0.8, 0, 0.9, 0.8, 0.1, 0.9, 0.8, 0.2], rtol=1e-6)
-    assert found.segments.dtype == found.scores.dtype == np.float32
-    assert found.probabilities.shape == (25, 3)
-    # what lies beyond the end is left out
-    found = predict_windows(Finder(), windows[:1], starts[:1], 10)
-    np.testing.assert_allclose(found.segments * 10, [(5, 10), (0, 2)], rtol=1e-6)

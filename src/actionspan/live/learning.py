@@ -173,7 +173,7 @@ class OnlineLearner:
             self._learned = max(0, self._learned - 1)
 
     def labels(self, times: Float64, interval: float) -> Float32:
-        """Return the labels (T, 7) of snippets at times (T,); a step is as long as they are apart.
+        """Return the labels (T, 5) of snippets at times (T,); a step is as long as they are apart.
 
         For snippets at equal distances they are those of whole videos.
         """
@@ -184,7 +184,7 @@ class OnlineLearner:
         before = np.minimum(self.instances - around[0], 0) / interval
         segments = inner + before + np.maximum(self.instances - around[-1], 0) / interval
         shares = covered(boundary_regions(segments / steps, steps, "bsn", 0.1), steps)
-        return video_targets(shares, segments, np.full(steps, NO_PART))
+        return video_targets(shares, NO_PART)
 
     def summary(self) -> dict[str, Any]:
         """Return how many steps were done and what they changed, at the end of the stream."""

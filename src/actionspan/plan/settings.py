@@ -128,10 +128,8 @@ class TemporalKnobs(Checked):
     models: tuple[ModelName, ...] = option(
         ("origin", "mtn", "span"),
         "origin: BSN's TEM; se: its SE variant; dense: TEM + DenseNet; mtn: SE + DenseNet; cnn2, "
-        "cnn4: TEM with 2 and 4 convolutions in place of 3; attention: self-attention; tcn: "
-        "residual dilated convolutions; span: cross-fitted dilated convolutions over snippets; "
-        "stream: span for a video that is still being recorded; pyramid: anchor-free pyramid "
-        "(finds segments itself)",
+        "cnn4: TEM with 2 and 4 convolutions in place of 3; span: cross-fitted dilated "
+        "convolutions over snippets; stream: span for a video that is still being recorded",
         fewest=1,
         choices=tuple(MODELS),
     )

@@ -13,11 +13,11 @@ from actionspan.arrays import Float32, Float64, Int64
 from actionspan.errors import InputError
 from actionspan.files.checksums import CheckedMap, map_checked
 from actionspan.files.storage import create_h5, digest, open_h5
-from actionspan.proposals.pgm import FEATURES, Candidates, candidates_of, count_of
+from actionspan.proposals.pgm import FEATURES, Candidates, candidates_of, count_candidates
 from actionspan.proposals.settings import CandidateSettings
 from actionspan.running.progress import progress
 from actionspan.settings import add_settings, from_arguments
-from actionspan.temporal.probabilities import NAMES, SEGMENTS, read_probabilities
+from actionspan.temporal.probabilities import NAMES, read_probabilities
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -84,12 +84,11 @@ def write_candidates(probabilities_path: Path, out: Path, settings: CandidateSet
         probabilities = read_probabilities(source, probabilities_path)
         video_ids = probabilities.video_id
         counts = np.zeros(len(video_ids), np.int64)
-        for index, prediction in enumerate(probabilities.predictions()):
-            for values, what in zip(prediction, ("probabilities", *SEGMENTS), strict=False):
-                if values is not None and not ((values >= 0) & (values <= 1)).all():  # nor NaN
-                    line = f"{video_ids[index]}: {what} are not all in 0…1; make the file again"
-                    raise InputError(f"{probabilities_path}: {line}")
-            counts[index] = count_of(prediction, settings)
+        for index, values in enumerate(probabilities):
+            if not ((values >= 0) & (values <= 1)).all():  # nor NaN
+                line = f"{video_ids[index]}: probabilities are not all in 0…1; make the file again"
+                raise InputError(f"{probabilities_path}: {line}")
+            counts[index] = count_candidates(values, settings)
         offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
         # write them into arrays of that size
         with create_h5(out, digest(settings, probabilities.digest)) as file:
@@ -98,8 +97,8 @@ def write_candidates(probabilities_path: Path, out: Path, settings: CandidateSet
             file["offsets"] = offsets
             for name, width in _WIDTHS.items():
                 file.create_dataset(name, (int(offsets[-1]), width), np.float32)
-            predictions = progress(probabilities.predictions(), "candidates", len(video_ids))
-            made = (candidates_of(prediction, settings) for prediction in predictions)
+            videos = progress(probabilities, "candidates", len(video_ids))
+            made = (candidates_of(values, settings) for values in videos)
             for first in range(0, len(video_ids), _TOGETHER):
                 part = list(islice(made, _TOGETHER))
                 rows = slice(offsets[first], offsets[first + len(part)])

@@ -18,7 +18,6 @@ from actionspan.proposals.pgm import FEATURES, Candidates, candidates_of
 from actionspan.proposals.settings import CandidateSettings, RankingSettings, SuppressionSettings
 from actionspan.proposals.suppression import soft_nms_of_many
 from actionspan.running.determinism import deterministic
-from actionspan.temporal.probabilities import Prediction
 
 BOUNDARY_INPUTS = 3  # p_start, p_end, length
 
@@ -139,7 +138,7 @@ def propose_video(
         (K, 2) segments in seconds, best first, and their (K,) scores.
     """
     written = np.asarray(probabilities, np.float32)  # as the workflow writes them
-    candidates = candidates_of(Prediction(written), candidate_settings or CandidateSettings())
+    candidates = candidates_of(written, candidate_settings or CandidateSettings())
     settings = suppression_settings, ranking_settings
     return rank_candidates(candidates, duration_seconds, evaluator, *settings)
 

@@ -80,7 +80,7 @@ class Bundle:
             found = self.expected(prediction, duration_seconds, before)
             return choose_cells(*found, self.density.calibration, self.selection, self.events)
         assert self.evaluator is not None
-        candidates = candidates_of(prediction, self.candidates)
+        candidates = candidates_of(prediction.probabilities, self.candidates)
         how = (self.evaluator, self.suppression, self.ranking)
         segments, scores = evaluators.rank_candidates(candidates, duration_seconds, *how)
         return Chosen(segments=segments, scores=scores)

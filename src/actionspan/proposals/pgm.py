@@ -19,10 +19,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from actionspan.arrays import Float32, Float64, Int64, Mask
+from actionspan.arrays import Float32, Float64, Mask
 from actionspan.proposals.settings import CandidateSettings
 from actionspan.temporal.labels import ACTIONNESS, END, START
-from actionspan.temporal.probabilities import Prediction
 
 _REGIONS = ((0.0, 1.0, 16), (-0.2, 0.2, 8), (1 - 0.2, 1 + 0.2, 8))  # begin, end, samples
 _FINER = np.array([-1 / 2, -1 / 6, 1 / 6, 1 / 2])  # of the grid step
@@ -162,43 +161,11 @@ class Candidates:
     features: Float32  # (M, 32)
 
 
-_ROUNDING = 1e-3  # of a step, for what float32 cannot hold
-
-
-def _chosen(segments: Float32, scores: Float32, steps: int, settings: CandidateSettings) -> Int64:
-    """Return the rows of a network's best segments, best first; equal ones keep their order."""
-    length = (segments[:, 1].astype(np.float64) - segments[:, 0]) * steps
-    allowed = length >= settings.shortest - _ROUNDING
-    if settings.longest:
-        allowed &= length <= settings.longest + _ROUNDING
-    rows = allowed.nonzero()[0]
-    best: Int64 = rows[np.argsort(-scores[rows], kind="stable")[: settings.candidates]]
-    return best
-
-
-def count_of(prediction: Prediction, settings: CandidateSettings) -> int:
-    """Return how many candidates `candidates_of` makes."""
-    probabilities, segments, scores, *_ = prediction
-    if segments is None or scores is None:
-        return count_candidates(probabilities, settings)
-    return len(_chosen(segments, scores, len(probabilities), settings))
-
-
-def candidates_of(prediction: Prediction, settings: CandidateSettings) -> Candidates:
-    """Return one video's candidates with their BSP features; see `generate_candidates`.
-
-    A network's own segments come with its score in place of both p_start and p_end; `peak_ratio`
-    does not apply to them.
-    """
-    probabilities, segments, scores, *_ = prediction
-    kept: Float32 | Float64
-    if segments is None or scores is None:
-        kept, both = generate_candidates(probabilities, settings)
-    else:
-        best = _chosen(segments, scores, len(probabilities), settings)
-        kept, both = segments[best], np.repeat(scores[best, None], 2, axis=1)
+def candidates_of(probabilities: ArrayLike, settings: CandidateSettings) -> Candidates:
+    """Return one video's candidates with their BSP features; see `generate_candidates`."""
+    segments, scores = generate_candidates(probabilities, settings)
     return Candidates(
-        segments=kept.astype(np.float32),
-        scores=both.astype(np.float32),
-        features=bsp_features(probabilities[:, ACTIONNESS], kept),
+        segments=segments.astype(np.float32),
+        scores=scores.astype(np.float32),
+        features=bsp_features(np.asarray(probabilities)[:, ACTIONNESS], segments),
     )

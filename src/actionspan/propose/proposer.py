@@ -108,7 +108,7 @@ def proposed_of(
 def _proposed(
     bundle: Bundle, raw: Mapping[str, Float32], facts: Mapping[str, Any], duration: float
 ) -> Proposed:
-    # features to boundary probabilities, and the segments of a network that finds some
+    # features to boundary probabilities
     prediction, before = predicted(bundle, raw, facts, duration)
     # these to ranked proposals
     chosen = bundle.choose(prediction, duration, before)

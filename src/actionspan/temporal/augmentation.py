@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from actionspan.running.determinism import seed_torch
-from actionspan.temporal.labels import AFTER, BEFORE, INSIDE, KINDS
+from actionspan.temporal.labels import INSIDE, KINDS
 from actionspan.temporal.networks import TemporalNetwork
 from actionspan.temporal.settings import TemporalSettings
 
@@ -70,7 +70,7 @@ def change_speed(
         longer = max(_FEWEST / length, math.exp(settings.speed * (2 * float(drawn) - 1)))
         count = min(len(targets), round(length * longer))
         places = ((torch.arange(count) + 0.5) / longer - 0.5).clamp(0, length - 1)
-        targets.copy_(_played_labels(targets, places, longer))
+        targets.copy_(_played_labels(targets, places))
         if rows.start <= place < rows.stop:
             video = features[place - rows.start]
             video.copy_(_padded(_between(video, places), len(video)))
@@ -90,9 +90,8 @@ def _padded(values: Tensor, steps: int) -> Tensor:
     return torch.nn.functional.pad(values, (0, 0, 0, steps - len(values)))
 
 
-def _played_labels(targets: Tensor, places: Tensor, longer: float) -> Tensor:
-    """Return the labels of a video (T, columns) that takes `longer` times as many steps."""
+def _played_labels(targets: Tensor, places: Tensor) -> Tensor:
+    """Return the labels of a video (T, columns) whose steps are read at places (N,)."""
     played = targets[places.round().long()]
     played[:, :KINDS] = _between(targets[:, :KINDS], places)
-    played[:, [BEFORE, AFTER]] *= longer
     return _padded(played, len(targets))

@@ -1,13 +1,10 @@
-"""What is known of each step of a video: its labels, the instance it lies in, its place.
+"""What is known of each step of a video: its labels and its place.
 
 | columns | what |
 |---|---|
 | 0, 1, 2 | share of the step in a region of start, action and end |
-| 3, 4 | steps from its middle back to the start and on to the end of its instance; 0 outside |
-| 5 | 1 inside the video, 0 where a window passes its end |
-| 6 | the part of the training footage that it belongs to; `NO_PART` of other videos |
-
-A step's instance is the shortest of those that its middle lies in.
+| 3 | 1 inside the video, 0 where a window passes its end |
+| 4 | the part of the training footage that it belongs to; `NO_PART` of other videos |
 """
 
 import hashlib
@@ -136,24 +133,17 @@ def boundary_labels(
     return labels
 
 
-COLUMNS = KINDS + 4
-BEFORE, AFTER, INSIDE, PART = range(KINDS, COLUMNS)
+COLUMNS = KINDS + 2
+INSIDE, PART = range(KINDS, COLUMNS)
 NO_PART = -1
 
 
-def video_targets(labels: ArrayLike, segments: Float64, part: ArrayLike) -> Float32:
-    """Return (T, 7) of a video's labels (T, 3), instances (K, 2) in steps, and steps' parts."""
+def video_targets(labels: ArrayLike, part: ArrayLike) -> Float32:
+    """Return (T, 5) of a video's labels (T, 3) and its steps' parts."""
     labels = np.asarray(labels)
-    middles = np.arange(len(labels)) + 0.5
-    targets = np.zeros((len(labels), COLUMNS), np.float32)
+    targets = np.ones((len(labels), COLUMNS), np.float32)
     targets[:, :KINDS] = labels
-    targets[:, INSIDE] = 1
     targets[:, PART] = part
-    longest_first = np.argsort(segments[:, 0] - segments[:, 1], kind="stable")
-    for start, end in segments[longest_first]:
-        within = (middles > start) & (middles < end)
-        targets[within, BEFORE] = middles[within] - start
-        targets[within, AFTER] = end - middles[within]
     return targets
 
 

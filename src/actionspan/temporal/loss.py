@@ -1,7 +1,7 @@
 """The losses of the temporal networks: positives and negatives weigh alike.
 
 Of probabilities `boundary_loss`, of the logits of cross-fitted networks (span, stream)
-`members_loss`. What networks of segments learn, instances, is read back from the labels here too.
+`members_loss`.
 """
 
 from typing import NamedTuple
@@ -10,37 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
-from actionspan.temporal.labels import AFTER, BEFORE, INSIDE, KINDS, PART
-
-_SAME = 0.01  # steps: far above the rounding of distances, far below what tells instances apart
-
-
-def instances_of(labels: Tensor) -> Tensor:
-    """Return the instances (B, K, 2), in steps, of labels (B, T, `labels.COLUMNS`).
-
-    Rows with fewer than K instances, K at least 1, are filled up with zeros, which overlap nothing.
-    An instance in which no step's middle lies, or only within a shorter one, is not among them.
-    """
-    before, after = labels[..., BEFORE], labels[..., AFTER]  # (B, T)
-    middles = torch.arange(labels.shape[1], dtype=labels.dtype) + 0.5
-    segments = torch.stack([middles - before, middles + after], dim=2)  # (B, T, 2)
-    inside = before > 0
-    # of each run of steps in the same instance, the first
-    first = inside.clone()
-    same = (segments[:, 1:] - segments[:, :-1]).abs().amax(dim=2) < _SAME
-    first[:, 1:] &= ~(same & inside[:, :-1])
-    most = max(1, int(first.sum(dim=1).max()))
-    order = first.to(torch.int8).argsort(dim=1, descending=True, stable=True)[:, :most]  # (B, K)
-    instances = segments.gather(1, order[..., None].expand(-1, -1, 2))
-    return instances * first.gather(1, order)[..., None]
-
-
-def tiou(start: Tensor, end: Tensor, other_start: Tensor, other_end: Tensor) -> Tensor:
-    """Return the tIoU of segments, whose starts and ends broadcast; 0 where both have no length."""
-    shared = torch.minimum(end, other_end) - torch.maximum(start, other_start)
-    hull = torch.maximum(end, other_end) - torch.minimum(start, other_start)
-    return shared.clamp(min=0) / hull.clamp(min=torch.finfo(hull.dtype).tiny)
-
+from actionspan.temporal.labels import INSIDE, KINDS, PART
 
 _ACTION_WEIGHT = 2.0  # λ of paper 001, equation 1
 _RATIO_RANGE = (1.05, 21.0)

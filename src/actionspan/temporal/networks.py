@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -18,13 +18,6 @@ from actionspan.temporal.loss import BoundaryLoss, boundary_loss
 from actionspan.temporal.settings import MODELS, ModelName, TemporalSettings
 
 _SHAPE = ("hidden", "output_scale", "dropout")  # the settings that every network takes
-
-
-class Segments(NamedTuple):
-    """What a network finds in a row, best first."""
-
-    segments: Tensor  # (M, 2) in 0…1 of the row, start ≤ end
-    scores: Tensor  # (M,) in 0…1
 
 
 class TemporalNetwork(nn.Module):
@@ -46,13 +39,6 @@ class TemporalNetwork(nn.Module):
         """
         return boundary_loss(self(features), labels, whole, soft)
 
-    def segments(self, features: Tensor) -> list[Segments] | None:
-        """Return the segments that the network finds itself in each row of features (B, T, C).
-
-        None: it finds none, and candidates are made of its probabilities.
-        """
-        return None
-
     def without(self, features: Tensor, part: int) -> Tensor:
         """Return the probabilities (B, T, 3) by what was trained without a part of the videos."""
         raise ValueError("a network that is not cross-fitted sees every video alike")
@@ -69,9 +55,9 @@ def network_class(name: ModelName) -> type[TemporalNetwork]:
         if not (isinstance(added, type) and issubclass(added, TemporalNetwork)):
             raise InputError(f"plug-ins: actionspan.networks: {name}: not a TemporalNetwork")
         return added
-    from actionspan.temporal import mtn, pyramid, span  # which import this module
+    from actionspan.temporal import mtn, span  # which import this module
 
-    modules = {"mtn": mtn, "pyramid": pyramid, "span": span}
+    modules = {"mtn": mtn, "span": span}
     kind: type[TemporalNetwork] = getattr(modules[MODELS[name].module], MODELS[name].kind)
     return kind
 

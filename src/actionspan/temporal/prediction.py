@@ -1,4 +1,4 @@
-"""What a temporal network says of a video: probabilities of steps, and segments if it finds any."""
+"""The probabilities that a temporal network gives the steps of a video."""
 
 from collections.abc import Iterator, Mapping
 from copy import copy
@@ -56,23 +56,10 @@ def predict_windows(
     """Return the probabilities (length, 3) of a video, the mean of its windows' where they overlap.
 
     `windows` are (N, T, C), the first step of each in `starts` (N,); a single window may be the
-    full video. See `predict_probabilities`. Of a network that finds segments itself, those of each
-    window follow, one window after another, cut to the video.
+    full video. See `predict_probabilities`.
     """
     each = np.stack([predict_probabilities(model, window, part) for window in windows])
-    probabilities = merge_windows(each, starts, length)
-    segments, scores = [np.zeros((0, 2), np.float32)], [np.zeros(0, np.float32)]
-    with deterministic(threads=1), torch.inference_mode():
-        for window, start in zip(windows, starts.tolist(), strict=True):
-            own = model.segments(_one(window))
-            if own is None:
-                return Prediction(probabilities)
-            steps = own[0].segments.numpy().astype(np.float64) * len(window) + start
-            inside = np.minimum(steps / length, 1)
-            some = inside[:, 0] < inside[:, 1]
-            segments.append(inside[some].astype(np.float32))
-            scores.append(own[0].scores.numpy()[some])
-    return Prediction(probabilities, np.concatenate(segments), np.concatenate(scores))
+    return Prediction(merge_windows(each, starts, length))
 
 
 def _needs_no_windows(model: TemporalNetwork) -> bool:

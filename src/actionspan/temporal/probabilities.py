@@ -8,9 +8,6 @@ probabilities are by the member that did not learn it; −1 in other videos.
 
 `cuts` (ΣK, 2) says where each video is cut, where that is known, and `cut_offsets` (V + 1) where
 each video's begin.
-
-A network that finds segments itself adds `segments` (ΣM, 2) in 0…1 of each video, `segment_scores`
-(ΣM) and `segment_offsets` (V + 1), which says where each video's begin.
 """
 
 import sys
@@ -29,17 +26,13 @@ from actionspan.files.storage import create_h5, open_h5
 from actionspan.temporal.labels import KINDS, NO_PART
 
 NAMES = ("probabilities", "video_id", "duration_seconds", "subset")
-SEGMENTS = ("segments", "segment_scores", "segment_offsets")
 _BLOCK = 64  # videos read at once
-_CHUNK = 1 << 13  # segments
 
 
 class Prediction(NamedTuple):
     """What a network says of one video."""
 
     probabilities: Float32  # (T, 3)
-    segments: Float32 | None = None  # (M, 2) in 0…1; None: the network finds none itself
-    scores: Float32 | None = None  # (M,) in 0…1, of the segments
     parts: Int64 | None = None  # (T,) of a training video and a cross-fitted network
     cuts: Float64 | None = None  # (K, 2) of the video, see `CutFinder.found`
 
@@ -48,8 +41,7 @@ class Prediction(NamedTuple):
 class Probabilities:
     """An open file. `steps` (V,) is the length of each video.
 
-    `segments` has the datasets `SEGMENTS`, `parts` is (ΣT), `cuts` are all and their offsets; each
-    is None in a file without.
+    `parts` is (ΣT), `cuts` are all and their offsets; each is None in a file without.
     """
 
     digest: str
@@ -58,7 +50,6 @@ class Probabilities:
     subset: list[str]
     steps: Int64
     dataset: Any
-    segments: tuple[Any, Any, Int64] | None = None
     parts: Int64 | None = None
     cuts: tuple[Float64, Int64] | None = None
 
@@ -86,16 +77,6 @@ class Probabilities:
         for first in range(0, len(self.video_id), _BLOCK):
             yield from self._read(first, min(first + _BLOCK, len(self.video_id)))
 
-    def predictions(self) -> Iterator[Prediction]:
-        """Yield what the file has of one video after another."""
-        if self.segments is None:
-            yield from map(Prediction, self)
-            return
-        segments, scores, offsets = self.segments
-        for index, values in enumerate(self):
-            rows = slice(*offsets[index : index + 2].tolist())
-            yield Prediction(values, segments[rows], scores[rows])
-
     def _read(self, first: int, after: int) -> Iterator[Float32]:
         if self.dataset.ndim == 3:
             yield from self.dataset[first:after]
@@ -116,14 +97,13 @@ def write_probabilities(
 ) -> None:
     """Write probabilities.h5: V ids, durations, subsets and lengths, and what each video has.
 
-    `values` are taken one video at a time. All of them have segments, or none has.
+    `values` are taken one video at a time.
     """
     uniform = len(set(steps)) <= 1
     offsets = np.concatenate([[0], np.cumsum(np.asarray(steps, np.int64))])
     shape = (len(steps), *steps[:1]) if uniform else (int(offsets[-1]),)
     with create_h5(path, settings_digest) as file:
         rows = file.create_dataset("probabilities", (*shape, KINDS), np.float32)
-        segments = [0]  # where each video's begin
         parts = None
         cuts: list[Float64] = []  # of each video
         for index, video in enumerate(values):
@@ -133,15 +113,9 @@ def write_probabilities(
                 parts[offsets[index] : offsets[index + 1]] = video.parts - NO_PART
             if video.cuts is not None:
                 cuts.append(video.cuts)
-            if video.segments is not None and video.scores is not None:
-                segments.append(segments[-1] + len(video.segments))
-                _append(file, "segments", video.segments, segments[-1])
-                _append(file, "segment_scores", video.scores, segments[-1])
         if parts is not None:
             parts += NO_PART  # scratch space begins with 0
             file["parts"] = parts
-        if len(segments) > 1:
-            file["segment_offsets"] = np.array(segments, np.int64)
         if cuts:
             file["cuts"] = np.concatenate(cuts)
             file["cut_offsets"] = np.cumsum([0, *map(len, cuts)])
@@ -151,16 +125,6 @@ def write_probabilities(
         file.create_dataset("video_id", data=list(video_id), dtype=text)
         file.create_dataset("duration_seconds", data=np.asarray(duration_seconds, float))
         file.create_dataset("subset", data=list(subset), dtype=text)
-
-
-def _append(file: h5py.File, name: str, values: Float32, after: int) -> None:
-    """Write values at the end of a dataset, which then has `after` rows."""
-    width = values.shape[1:]
-    if name not in file:
-        how = {"chunks": (_CHUNK, *width), "maxshape": (None, *width)}
-        file.create_dataset(name, (0, *width), np.float32, **how)
-    file[name].resize(after, axis=0)
-    file[name][after - len(values) :] = values
 
 
 def read_probabilities(file: h5py.File, path: Path) -> Probabilities:
@@ -184,13 +148,6 @@ def read_probabilities(file: h5py.File, path: Path) -> Probabilities:
         raise InputError(f"{path}: probabilities: shape {shape} is not {wanted}")
     if len(steps) != videos or steps.sum() * KINDS != dataset.size or (steps < 1).any():
         raise InputError(f"{path}: offsets do not fit {videos} videos; make the file again")
-    segments = None
-    if "segments" in file:
-        ends, scores, starts = (file[name] for name in SEGMENTS)
-        segments = ends, scores, starts[:].astype(np.int64)
-        if len(starts) != videos + 1 or not starts[-1] == len(ends) == len(scores):
-            line = f"segment_offsets do not fit {videos} videos; make the file again"
-            raise InputError(f"{path}: {line}")
     parts = file["parts"][:].astype(np.int64) if "parts" in file else None
     if parts is not None and parts.shape != (steps.sum(),):
         raise InputError(f"{path}: parts do not fit {steps.sum()} bins; make the file again")
@@ -206,7 +163,6 @@ def read_probabilities(file: h5py.File, path: Path) -> Probabilities:
         subset=list(map(sys.intern, file["subset"].asstr()[:])),
         steps=steps,
         dataset=dataset,
-        segments=segments,
         parts=parts,
         cuts=cuts,
     )

@@ -89,7 +89,7 @@ def _make_labels(
             raise InputError(f"{path}: video {name}: {error}") from None
         in_steps = segments.reshape(-1, 2) / duration * length
         if columns > KINDS:
-            full = video_targets(full, in_steps, parts.get(name, NO_PART))
+            full = video_targets(full, parts.get(name, NO_PART))
         labels[video] = cut_windows(full, starts, steps)
         inside = window_coverage(in_steps, starts, steps)
         used[video] = (settings.window_coverage == 0) | (inside > settings.window_coverage)

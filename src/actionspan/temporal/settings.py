@@ -40,8 +40,6 @@ MODELS: dict[str, Network] = {
     ),
     "cnn2": Network(_MTN, "BaseTEM", "TEM with 2 convolutions", fixed={"layers": 2}),
     "cnn4": Network(_MTN, "BaseTEM", "TEM with 4 convolutions", fixed={"layers": 4}),
-    "attention": Network(_MTN, "AttentionTEM", "self-attention"),
-    "tcn": Network(_MTN, "DilatedTEM", "residual dilated convolutions"),
     "span": Network(
         *(_SPAN, "SpanNetwork", "cross-fitted dilated convolutions over snippets"),
         features="sequences",
@@ -54,7 +52,6 @@ MODELS: dict[str, Network] = {
         takes=("members", "look_ahead"),
         on_steps=False,
     ),
-    "pyramid": Network("pyramid", "Pyramid", "anchor-free pyramid with regression", on_steps=False),
 }
 MODELS |= {
     name: Network(module=point.module, kind=point.attr, help=f"from {point.module}")
