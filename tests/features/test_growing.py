@@ -45,9 +45,7 @@ def videos(tmp_path_factory) -> dict[str, Path]:
 
 def begin(folder: Path) -> Path:
     (folder / "made").mkdir(parents=True)
-    (folder / "made/code.txt").write_text("a checksum")
-    words = f"features recipe --code {folder}/made/code.txt --out {folder}/features/recipe.json"
-    run(f"{words} {SMALL}")
+    run(f"features recipe --code digest --out {folder}/features/recipe.json {SMALL}")
     return folder
 
 
@@ -134,12 +132,11 @@ def test_without_anything_new_no_network_is_loaded_and_by_hand_all_is_decoded(
 
 
 def test_a_recipe_changes_with_all_that_features_are_made_by(tmp_path, monkeypatch):
-    weights, code, out = (tmp_path / name for name in ("weights.pt", "code.txt", "recipe.json"))
+    weights, out = tmp_path / "weights.pt", tmp_path / "recipe.json"
     weights.write_bytes(b"weights")
-    code.write_text("a checksum")
     by_weights = f"--rgb-weights {weights}"
 
-    def made(words: str = "") -> str:
+    def made(words: str = "", code: str = "digest") -> str:
         run(f"features recipe --code {code} --out {out} {words}")
         return out.read_text()
 
@@ -149,8 +146,7 @@ def test_a_recipe_changes_with_all_that_features_are_made_by(tmp_path, monkeypat
     found = [made(f"--{words}") for words in ("snippet-frames 16", "bound 10", "crop centre")]
     weights.write_bytes(b"others!")
     found += [before, of_weights, made(by_weights)]
-    code.write_text("another")
-    found.append(made())
+    found.append(made(code="another"))
     monkeypatch.setattr("importlib.metadata.version", lambda _: "99")
     found.append(made())
     assert len(set(found)) == len(found) == 8

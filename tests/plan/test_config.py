@@ -394,7 +394,6 @@ def test_null_is_named_among_the_choices():
             "my.yaml: proposals.suppression: epsilon nan: a finite number from 1e-06 to 1000000",
         ),
         ("demo.longest_seconds", 10, "my.yaml: demo: longest_seconds 10: at least shortest_second"),
-        ("video.flow.algorithm", "raft", "my.yaml: video.flow: weights none: "),
     ],
 )
 def test_a_value_that_fits_the_schema_but_not_its_settings_is_one_line(key, value, expected):

@@ -271,7 +271,7 @@ def test_who_reads_files_that_are_deleted_names_what_they_are_made_of(name):
     assert 'shard="results/dataset/shards/{' in text
     recipe = 'recipe="results/features/recipe.json"' in text
     images = "images=[plan.features.image_settings, *plan.features.image_code]" in text
-    assert recipe or (images and "weights=files.given(plan.features.flow_weights)" in text)
+    assert recipe or images
 
 
 @pytest.mark.parametrize(
@@ -286,7 +286,6 @@ def test_a_recipe_is_not_made_anew_where_the_features_are_not(made_by, monkeypat
 
 # what another file among their inputs, whose rule sees it, makes again
 BY_OTHERS = {
-    "video_flow": "recipe.json, an input of what its output is deleted after",
     "features_encode": "recipe.json",
     "features_extract": "recipe.json",
     "report_contact_sheet": "proposals.json",

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from actionspan.errors import InputError
+from actionspan.recognition import trimmed_clips
 from actionspan.recognition.clip_lists import ClipSettings, TrimmedClip, list_clips
 from actionspan.recognition.clip_store import ClipStore
 from actionspan.recognition.trimmed_clips import store_clips
@@ -85,10 +86,14 @@ def test_a_killed_job_does_not_decode_again_but_a_changed_file_is(clips, tmp_pat
     assert [clip.positions for clip in ClipStore([out]).clips] == [5, 4, 4]
 
 
-def test_a_missing_algorithm_is_one_error(clips, tmp_path):
-    missing = FlowSettings(algorithm="raft", weights=tmp_path / "gone.pth")
-    with pytest.raises(InputError, match="gone.pth: No such file"):
-        store_clips(clips, tmp_path / "s.h5", SMALL, missing)
+def without_algorithm(settings: FlowSettings) -> None:
+    raise InputError(f"algorithm: {settings.algorithm} is not in this OpenCV")
+
+
+def test_a_missing_algorithm_is_one_error(clips, tmp_path, monkeypatch):
+    monkeypatch.setattr(trimmed_clips, "prepare_flow", without_algorithm)
+    with pytest.raises(InputError, match="tvl1 is not in this OpenCV"):
+        store_clips(clips, tmp_path / "s.h5", SMALL, FlowSettings(algorithm="tvl1"))
 
 
 def test_real_clips_are_stored(shared_data, tmp_path):

@@ -151,8 +151,6 @@ def test_tvl1_without_the_contrib_wheel_names_the_command(monkeypatch):
         ({"bound": 0.0}, "bound"),
         ({"bound": float("nan")}, "bound"),
         ({"bound": float("inf")}, "bound"),
-        ({"iterations": 0}, "iterations"),
-        ({"algorithm": "raft"}, "weights"),
     ],
 )
 def test_settings_out_of_range(wrong, name):

@@ -5,7 +5,6 @@ rule features_recipe:
     # Features by the same recipe stand when their shard is made again.
     input:
         weights=files.given(plan.features.weights),
-        flow_weights=files.given(plan.features.flow_weights),
         code=step("features recipe"),
     output:
         "results/features/recipe.json",
@@ -17,7 +16,7 @@ rule features_recipe:
     params:
         steps=plan.features.code,
         source=plan.features.kind,
-        seen=files.seen([*plan.features.weights, *plan.features.flow_weights]),
+        seen=files.seen(plan.features.weights),
         video=f"{flags(plan.features.frames)} {flags(plan.features.flow)}",
         settings=lambda wildcards, input: flags(
             found_weights(plan.features.encoders, input.weights)
@@ -65,7 +64,6 @@ elif plan.features.one_pass:
             shard="results/dataset/shards/{shard}.txt",
             videos=plan.dataset.fetched_videos,
             weights=files.given(plan.features.weights),
-            flow_weights=files.given(plan.features.flow_weights),
             recipe=plan.features.recipe,
         output:
             "results/features/shards/{shard}.h5",

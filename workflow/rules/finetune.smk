@@ -7,7 +7,6 @@ rule finetune_store:
         flow="results/video/flow/{shard}.h5",
         # what these are made of, as in features_extract
         shard="results/dataset/shards/{shard}.txt",
-        weights=files.given(plan.features.flow_weights),
     output:
         "results/finetune/snippets/{shard}.h5",
     log:
@@ -21,7 +20,6 @@ rule finetune_store:
         runtime=minutes(120),
     params:
         code=shard_step("finetune store"),
-        seen=files.seen(plan.features.flow_weights),
         settings=flags(config["finetune"]["store"]),
         images=[plan.features.image_settings, *plan.features.image_code],
     shell:

@@ -23,7 +23,6 @@ if plan.recognition.trimmed:
     rule recognition_clips:
         input:
             files=lambda wildcards: files.given(plan.recognition.shard_files(wildcards)),
-            weights=files.given(plan.features.flow_weights),
             code=step("recognition clips"),
         output:
             "results/recognition/clips/{clip_shard}.h5",
@@ -38,9 +37,7 @@ if plan.recognition.trimmed:
             mem_mb=decoding_mb,
             runtime=minutes(480),
         params:
-            seen=lambda wildcards: files.seen(
-                [*plan.recognition.shard_files(wildcards), *plan.features.flow_weights]
-            ),
+            seen=lambda wildcards: files.seen(plan.recognition.shard_files(wildcards)),
             folder=plan.recognition.folder_flags,
             clips=plan.recognition.shard_flags,
             # class and subset of a clip may change where its file does not
@@ -67,7 +64,6 @@ else:
             flow="results/video/flow/{clip_shard}.h5",
             # what these are made of, as in features_extract
             shard="results/dataset/shards/{clip_shard}.txt",
-            weights=files.given(plan.features.flow_weights),
             annotations="results/dataset/annotations.json",
             code=step("recognition segments"),
         output:
@@ -93,7 +89,6 @@ else:
                 "validation_fraction",
             ),
             images=[plan.features.image_settings, *plan.features.image_code],
-            seen=files.seen(plan.features.flow_weights),
         shell:
             "python -m actionspan recognition segments --frames {input.frames} --flow {input.flow}"
             " --annotations {input.annotations} {params.settings} $ACTIONSPAN_FAULTS"

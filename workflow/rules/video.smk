@@ -33,7 +33,6 @@ rule video_frames:
 rule video_flow:
     input:
         frames="results/video/frames/{new}{shard}.h5",
-        weights=files.given(plan.features.flow_weights),
     output:
         temp("results/video/flow/{new}{shard}.h5"),
     log:

@@ -36,7 +36,7 @@ from actionspan.settings import to_json
 from actionspan.video.cuts import CutFinder
 from actionspan.video.decode import Frame, has_eight_bits, read_frames
 from actionspan.video.earlier import earlier_features, recipe_attribute, recipe_digest
-from actionspan.video.optical_flow import prepare_flow, weights_digest
+from actionspan.video.optical_flow import prepare_flow
 from actionspan.video.settings import BOUTS, CUTS
 from actionspan.video.snippets import ClipSampler, snippet_batches
 from actionspan.video.stillness import STILL, own_rows
@@ -170,7 +170,7 @@ def encode_shard(
     settings = replace(settings, encoders=pinned(settings.encoders))
     good = [video for video in videos if not video.error]
     made_by, earlier = recipe_digest(recipe), earlier_features(good, recipe)
-    pictures = digest(settings.frames, settings.flow, weights_digest(settings.flow))
+    pictures = digest(settings.frames, settings.flow)
     common = extraction.encoders_digest(settings.encoders, "features encode", pictures, made_by)
     digests = [digest(common, video.sha256) for video in good]
     return map_videos(

@@ -31,7 +31,6 @@ def run(arguments: argparse.Namespace) -> None:
     from actionspan.features.extraction import encoders_digest
     from actionspan.files.storage import write_json
     from actionspan.settings import to_json
-    from actionspan.video.optical_flow import weights_digest
 
     packages = packages_distributions()
     versions = {
@@ -40,7 +39,7 @@ def run(arguments: argparse.Namespace) -> None:
     }
     recipe = {
         **json.loads(to_json(**vars(settings))),
-        "weights": encoders_digest(settings.encoders, weights_digest(settings.flow)),
+        "weights": encoders_digest(settings.encoders),
         "libraries": versions,
         "code": arguments.code,
     }

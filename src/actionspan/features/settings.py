@@ -292,9 +292,7 @@ class VideoSettings:
 def add_video_settings(parser: argparse.ArgumentParser) -> None:
     """Add the flags of `VideoSettings`."""
     add_settings(parser, FrameSettings)
-    add_settings(parser, FlowSettings, without=("device",))
-    where = "where RAFT computes the flow (default: auto)"
-    parser.add_argument("--flow-device", choices=get_args(Device), default="auto", help=where)
+    add_settings(parser, FlowSettings)
     add_settings(parser, EncoderSettings)
 
 
@@ -302,6 +300,6 @@ def video_settings(arguments: argparse.Namespace) -> VideoSettings:
     """Return what these flags say."""
     return VideoSettings(
         frames=from_arguments(FrameSettings, arguments),
-        flow=from_arguments(FlowSettings, arguments, device=arguments.flow_device),
+        flow=from_arguments(FlowSettings, arguments),
         encoders=from_arguments(EncoderSettings, arguments),
     )

@@ -2,7 +2,7 @@
 
 import importlib.util
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 from urllib.error import URLError
@@ -52,8 +52,8 @@ def load_state(encoder: str, weights: Path | Mapping[str, Tensor] | None, classi
     return renamed
 
 
-def load_file(path: Path, wrappers: Sequence[str] = _WRAPPERS) -> State:
-    """Return the parameters in a checkpoint, which may be under one of the keys `wrappers`.
+def load_file(path: Path) -> State:
+    """Return the parameters in a checkpoint, which may be under one of the keys `_WRAPPERS`.
 
     Raises:
         InputError: The file is missing, unsafe to load or holds no parameters.
@@ -70,7 +70,7 @@ def load_file(path: Path, wrappers: Sequence[str] = _WRAPPERS) -> State:
             raise InputError(f"{path}: not a safetensors file: {printable(str(error))}") from None
     unsafe = "not a checkpoint that loads safely (torch.load with weights_only=True)"
     content = read_torch(path, f"{unsafe}; save its state_dict alone")
-    for key in wrappers:
+    for key in _WRAPPERS:
         if isinstance(content, Mapping) and isinstance(content.get(key), Mapping):
             content = content[key]
     if not isinstance(content, Mapping):

@@ -56,10 +56,7 @@ class FeaturesPlan:
         brought = [file for name in named for file in encoder_files(name)]
         tuned = [*tuned_files(config), *tuned_folders(config)] if self.tuned else []
         self.weights = list(dict.fromkeys([*weights_files(*weights), *tuned, *brought]))
-        self.flow_weights = weights_files(video["flow"]["weights"])
-        # as `features encode` takes them, which has two devices
-        renamed = {"device": "flow_device"}
-        self.flow = {renamed.get(key, key): value for key, value in video["flow"].items()}
+        self.flow = dict(video["flow"])
         # the flags of frames and flow, as their own commands take them
         self.image_settings = " ".join(map(flags, (self.frames, video["flow"])))
 

@@ -14,7 +14,7 @@ from actionspan.features.settings import EncoderSettings
 from actionspan.features.store import read_settings, read_transform
 from actionspan.files.torch_files import Part, read_model, read_torch, write_torch
 from actionspan.networks.architecture import architecture
-from actionspan.networks.weights import load_file, load_state
+from actionspan.networks.weights import load_state
 from actionspan.proposals import evaluator as evaluators
 from actionspan.proposals import segment_classifier as classifiers
 from actionspan.proposals.density_training import load_density
@@ -23,7 +23,6 @@ from actionspan.proposals.model_bundle import FORMAT, named_weights, settings_of
 from actionspan.proposals.selection import Calibration
 from actionspan.settings import Checked, from_mapping, to_json
 from actionspan.temporal.networks import TemporalNetwork, load_model
-from actionspan.video.settings import FlowSettings
 
 
 def write_bundle(
@@ -64,7 +63,6 @@ def write_bundle(
         earlier["encoders"] |= {"mover": False}
         earlier["frames"] = earlier.get("frames", {}) | {"mover_side": 0}
     encoders = from_mapping(EncoderSettings, earlier["encoders"])
-    flow = from_mapping(FlowSettings, earlier["flow"])
     content = {
         "format": FORMAT,
         "actionspan_version": __version__,
@@ -72,7 +70,7 @@ def write_bundle(
         "transform": transform,
         # without the ids of the training videos
         "temporal": {key: value for key, value in learned.items() if key != "parts"},
-        "weights": _read_weights(encoders, flow),
+        "weights": _read_weights(encoders),
         **({"ranks": True} if ranks else {}),
     }
     if "format" in read_model(scorer):  # an evaluator's file has none
@@ -112,16 +110,14 @@ def calibrate_bundle(path: Path, out: Path, calibration: Calibration, *, ranks: 
     write_torch(out, {**content, "density": density, "ranks": ranks})
 
 
-def _read_weights(encoders: EncoderSettings, flow: FlowSettings) -> dict[str, dict[str, Tensor]]:
+def _read_weights(encoders: EncoderSettings) -> dict[str, dict[str, Tensor]]:
     """Return the parameters of each network whose weights are not its package's."""
 
     @cache  # streams may share a network: the file then holds its weights once
     def read(network: str, path: Path) -> dict[str, Tensor]:
-        if network == "raft":
-            return load_file(path, wrappers=())
         return load_state(network, path, architecture(network).last)
 
-    named = named_weights(encoders, flow)
+    named = named_weights(encoders)
     return {stream: read(*network) for stream, network in named.items()}
 
 

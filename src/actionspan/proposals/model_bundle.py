@@ -11,7 +11,7 @@ import numpy as np
 from torch import Tensor
 
 from actionspan.arrays import Float64
-from actionspan.errors import InputError, brief, naming
+from actionspan.errors import InputError, brief
 from actionspan.features.extraction import flow_weights
 from actionspan.features.settings import EncoderSettings
 from actionspan.features.transform import Transform, transform_from
@@ -27,7 +27,6 @@ from actionspan.proposals.selection import Chosen, choose_cells
 from actionspan.settings import Checked
 from actionspan.temporal.networks import TemporalNetwork, load_model
 from actionspan.temporal.probabilities import Prediction
-from actionspan.video.optical_flow import hold_weights
 from actionspan.video.settings import FlowSettings, FrameSettings
 
 FORMAT = "actionspan model 1"
@@ -153,7 +152,7 @@ def _built(part: Part, path: Path) -> Bundle:
     settings = settings_of(part)
     held = part["weights"].entries() if "weights" in part else {}
     weights = {stream: each.tensors() for stream, each in held.items()}
-    named = named_weights(settings["encoders"], settings["flow"])
+    named = named_weights(settings["encoders"])
     for stream, (_, name) in named.items():
         if stream not in weights:
             line = f"names weights {brief(str(name))} for {stream} that it does not hold"
@@ -161,12 +160,6 @@ def _built(part: Part, path: Path) -> Bundle:
             raise InputError(f"{path}: {line}; {cure}")
     if settings["encoders"].runtime == "openvino":  # which this machine may not have
         settings["encoders"] = dataclasses.replace(settings["encoders"], runtime="auto")
-    if "raft" in named:
-        # under its own name: the file that it was trained with may be another here
-        name = Path(f"raft of {path.absolute()}")
-        settings["flow"] = dataclasses.replace(settings["flow"], weights=name)
-        with naming(path):
-            hold_weights(settings["flow"], weights["raft"])
     if ("evaluator" in part) == ("density" in part):
         raise InputError(f"{path}: want either an evaluator or a density")
 
@@ -207,20 +200,20 @@ def _widths(transform: Transform) -> dict[str, int]:
     return {stream: len(fitted.mean) for stream, fitted in transform.streams.items()}
 
 
-def named_weights(encoders: EncoderSettings, flow: FlowSettings) -> dict[str, tuple[str, Path]]:
+def named_weights(encoders: EncoderSettings) -> dict[str, tuple[str, Path]]:
     """Return the network of each stream whose weights are not its package's, and their path."""
-    named: dict[str, tuple[str, Path | None]] = {"raft": (flow.algorithm, flow.weights)}
-    if encoders.source != "motion":
-        named |= {
-            "rgb": (encoders.rgb_encoder, encoders.rgb_weights),
-            "flow": (encoders.flow_encoder, flow_weights(encoders)),
-            "clip": (encoders.clip_encoder, encoders.clip_weights),
-        }
+    if encoders.source == "motion":
+        return {}
+    named = {
+        "rgb": (encoders.rgb_encoder, encoders.rgb_weights),
+        "flow": (encoders.flow_encoder, flow_weights(encoders)),
+        "clip": (encoders.clip_encoder, encoders.clip_weights),
+    }
     return {
         stream: (network, path)
         for stream, (network, path) in named.items()
         if path not in (None, Path(PACKAGED))
-        and network not in ("none", "flow_histogram", "dis", "farneback", "tvl1")
+        and network not in ("none", "flow_histogram")
         and not is_hub(network)
     }
 

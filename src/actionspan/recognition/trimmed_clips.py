@@ -18,7 +18,7 @@ from actionspan.recognition.clip_store import write_clip
 from actionspan.running.parts import map_videos
 from actionspan.running.shards import ShardWork
 from actionspan.video.jpegs import Position
-from actionspan.video.optical_flow import compute_flow, prepare_flow, weights_digest
+from actionspan.video.optical_flow import compute_flow, prepare_flow
 from actionspan.video.settings import FlowSettings, FrameSettings
 from actionspan.video.snippets import snippets
 
@@ -41,7 +41,7 @@ def store_clips(
         InputError: The flow algorithm cannot run here.
     """
     used = (settings.stack, settings.snippet_frames, settings.height, settings.width)
-    common = digest("clip", used, settings.jpeg_quality, flow, weights_digest(flow))
+    common = digest("clip", used, settings.jpeg_quality, flow)
     digests = [digest(common, _facts(clip.path), *clip[1:]) for clip in clips]
     return map_videos(
         out,

@@ -5,7 +5,7 @@ the code 128 + 127 · v / bound, rounded and clamped to 1 … 255: no motion is 
 255, −bound is 1, and a step of one code is bound / 127 pixels.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import lru_cache, partial
 from itertools import pairwise
 from pathlib import Path
@@ -31,7 +31,6 @@ Estimator = Callable[[UInt8], Float32]  # (L + 1, h, w) grey frames → (L, h, w
 
 CODES = 127  # codes from no motion to the bound, each way
 _BLOCK = 16  # snippets read and written at once
-_HELD: dict[FlowSettings, Mapping[str, Any]] = {}  # RAFT's parameters that a model brought
 _SMALLEST = 32  # pixels: with a shorter side OpenCV's DIS may read outside its arrays and crash
 
 
@@ -51,7 +50,7 @@ def compute_flow(gray: UInt8, settings: FlowSettings) -> tuple[UInt8, Float32]:
         (n, 2L, h, w) bytes, x and y in turn, and (n,) the mean magnitude in pixels before coding.
 
     Raises:
-        InputError: The algorithm or its weights cannot be used, or the frames are too small.
+        InputError: The algorithm is not in this OpenCV, or the frames are too small.
     """
     count, frames, height, width = gray.shape
     if min(height, width) < _SMALLEST:
@@ -72,25 +71,9 @@ def compute_flow(gray: UInt8, settings: FlowSettings) -> tuple[UInt8, Float32]:
 
 @lru_cache(maxsize=1)
 def estimator(settings: FlowSettings) -> Estimator:
-    """Return the algorithm; OpenCV's objects and RAFT's network are made once per process."""
-    if settings.algorithm == "raft":
-        from actionspan.video.raft import Raft  # torchvision costs seconds
-
-        assert settings.weights is not None  # checked by the settings
-        weights = _HELD.get(settings, settings.weights)
-        return Raft(weights, settings.iterations, settings.device)
+    """Return the algorithm; OpenCV's objects are made once per process."""
     pair_flow = _pair_flow(settings)
     return lambda gray: np.stack([pair_flow(first, second) for first, second in pairwise(gray)])
-
-
-def hold_weights(settings: FlowSettings, weights: Mapping[str, Any]) -> None:
-    """Compute the flow of these settings in this process by RAFT with these parameters.
-
-    Raises:
-        InputError: They are not RAFT-small's.
-    """
-    _HELD[settings] = weights
-    estimator(settings)
 
 
 def _pair_flow(settings: FlowSettings) -> Callable[[UInt8, UInt8], Any]:
@@ -123,7 +106,7 @@ def write_flow(source: h5py.Group, group: h5py.Group, settings: FlowSettings) ->
         settings: The algorithm and the bound.
 
     Raises:
-        InputError: The algorithm or its weights cannot be used, or the frames are too small.
+        InputError: The algorithm is not in this OpenCV, or the frames are too small.
     """
     gray = source["gray"]
     count, frames, height, width = gray.shape
@@ -162,8 +145,7 @@ def flow_of_shard(
     """
     made = read_made(frames)
     (made_of,), names = made.digests, list(made.hashes)
-    weights = weights_digest(settings)
-    digests = [digest("video flow", settings, weights, each) for each in made.hashes.values()]
+    digests = [digest("video flow", settings, each) for each in made.hashes.values()]
     return map_videos(
         out,
         names,
@@ -180,24 +162,9 @@ def flow_of_shard(
 
 
 def prepare_flow(settings: FlowSettings) -> None:
-    """Load what the flow needs, once in a process: anything missing is no video's fault."""
+    """Make the algorithm, once in a process: what this OpenCV lacks is no video's fault."""
     cv2.setNumThreads(1)
-    if settings.algorithm == "raft":
-        import torch
-
-        torch.set_num_threads(1)
     estimator(settings)
-
-
-def weights_digest(settings: FlowSettings) -> str:
-    """Return a digest of RAFT's checkpoint: its path, size and time of change."""
-    if settings.algorithm != "raft" or settings.weights is None:
-        return ""
-    try:
-        facts = settings.weights.stat()
-    except OSError as error:
-        raise InputError(f"weights: {settings.weights}: {error.strerror}") from None
-    return digest(settings.weights, facts.st_size, facts.st_mtime_ns)
 
 
 def _work(source: tuple[Path, str, FlowSettings], group: h5py.Group) -> None:

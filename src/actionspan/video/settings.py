@@ -1,12 +1,11 @@
 """Settings of the video stage: what is kept of a video, and how its motion is measured."""
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Literal
 
 from actionspan.settings import Checked, option
 
-Algorithm = Literal["dis", "farneback", "tvl1", "raft"]
+Algorithm = Literal["dis", "farneback", "tvl1"]
 JPEG_BLOCK = 8  # pixels a side
 JPEG_LONGEST = 65500  # pixels: libjpeg's limit
 CUTS = "cuts"
@@ -81,7 +80,7 @@ class CopySettings(Checked):
 class FlowSettings(Checked):
     """How the flow between two grey frames is estimated and coded in 8 bits."""
 
-    algorithm: Algorithm = option("dis", "optical flow algorithm (raft needs weights)")
+    algorithm: Algorithm = option("dis", "optical flow algorithm")
     preset: Literal["ultrafast", "fast", "medium"] = option(
         "medium", "speed against quality (dis only)"
     )
@@ -92,13 +91,3 @@ class FlowSettings(Checked):
         least=0.01,
         most=10_000,
     )
-    weights: Path | None = option(None, "checkpoint of RAFT-small (raft only)")
-    iterations: int = option(12, "updates of the flow field (raft only)", least=1, most=1000)
-    device: Literal["auto", "cpu", "cuda"] = option(
-        "auto", "auto, cpu or cuda; auto takes cuda where there is one (raft only)"
-    )
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.algorithm == "raft" and self.weights is None:
-            raise ValueError("weights none: algorithm raft needs a checkpoint of RAFT-small")
