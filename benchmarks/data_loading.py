@@ -3,19 +3,17 @@
     python benchmarks/data_loading.py --annotations anet_anno_action.json \
         --video-info video_info_new.csv [--videos 20000] [--folder FOLDER]
 
-Makes a SIMULATED features.h5 (20,000 videos × 100 steps × 400 channels: 3.2 GB) with
-`actionspan dataset simulate`, in a temporary folder that is deleted afterwards, or in FOLDER, where
-it stays and is used again. Prints two tables: the start-up, `read_samples` with its hash of all
-features, and the part of a training step of MTN (hidden 512, batch 16, one thread) that is spent
-waiting for the next batch. `cold`: the file is dropped from the page cache before the round (what
-lies below the operating system may still remember it). Every round is of other videos; the modes
-take turns, and a row is the round whose share is the median.
+Makes a SIMULATED features.h5 (20,000 videos × 100 steps × 400 channels: 3.2 GB) in a temporary
+folder that is deleted afterwards, or in FOLDER, where it stays and is used again. Prints two
+tables: the start-up, `read_samples` with its hash of all features, and the part of a training step of
+MTN (hidden 512, batch 16, one thread) that is spent waiting for the next batch. `cold`: the file is
+dropped from the page cache before the round (what lies below the operating system may still
+remember it). Every round is of other videos; the modes take turns, and a row is the round whose
+share is the median.
 """
 
 import argparse
 import os
-import subprocess
-import sys
 import tempfile
 import time
 from dataclasses import replace
@@ -34,21 +32,10 @@ from actionspan.temporal.samples import Samples, batches, read_samples
 from actionspan.temporal.settings import TemporalSettings
 from actionspan.temporal.training import start, training_step
 from actionspan.training.fit import Stopwatch
+from simulated_features import Simulated, simulate
 
 CACHES = ("warm", "cold") if hasattr(os, "posix_fadvise") else ("warm",)
 READINGS = ("plain", "prefetched")
-
-
-def simulate(arguments: argparse.Namespace, folder: Path) -> None:
-    """Write the simulated files."""
-    words = ["--annotations", str(arguments.annotations)]
-    if arguments.video_info:
-        words += ["--video-info", str(arguments.video_info)]
-    words += ["--videos", str(arguments.videos), "--channels", str(arguments.channels)]
-    words += ["--out-features", str(folder / "features.h5")]
-    words += ["--out-annotations", str(folder / "annotations.json")]
-    command = [sys.executable, "-m", "actionspan", "dataset", "simulate", *words]
-    subprocess.run(command, check=True)
 
 
 def drop(path: Path) -> None:
@@ -149,7 +136,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = arguments.folder or Path(name)
         if not (folder / "annotations.json").exists():
-            simulate(arguments, folder)
+            how = Simulated(videos=arguments.videos, channels=arguments.channels)
+            outputs = folder / "features.h5", folder / "annotations.json"
+            simulate([arguments.annotations], arguments.video_info, *outputs, how)
         samples = time_start(folder, settings)
         time_steps(folder, samples, settings, arguments.rounds)
 

@@ -2,7 +2,7 @@
 
     python benchmarks/size.py --videos 2000 20000 200000
 
-Simulates videos (features.h5 by `actionspan dataset simulate`, annotations, videos.tsv) and runs
+Simulates videos (features.h5, annotations, videos.tsv) and runs
 from training to scoring each step as the command that users call, in a process of its own, with few
 channels, epochs and candidates so that a large set fits a small machine. A row of the table has
 
@@ -23,6 +23,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+
+from simulated_features import Simulated, simulate
 
 MIB = 2**20
 _KNOWN = 1000  # different videos that the simulation draws from
@@ -108,9 +110,8 @@ def write_input(folder: Path, videos: int, channels: int) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     known = folder / "known.json"
     known.write_text(json.dumps({"database": database}), encoding="utf-8")
-    words = f"--videos {videos} --channels {channels} --annotations known.json"
-    out = "--out-features features.h5 --out-annotations annotations.json"
-    run(folder, "dataset simulate", f"{words} {out}")
+    how = Simulated(videos=videos, channels=channels)
+    simulate([known], None, folder / "features.h5", folder / "annotations.json", how)
     digits = max(5, len(str(videos)))
     with (folder / "videos.tsv").open("w", encoding="utf-8") as table:
         table.write("video_id\tfps\n")

@@ -4,6 +4,7 @@ import csv
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -21,6 +22,10 @@ from temporal.conftest import write_toy
 from worlds import warm
 
 ROOT = Path(__file__).parents[1]
+OFFLINE = (
+    *("install", "--quiet", "--no-deps", "--no-build-isolation", "--no-index"),
+    "--disable-pip-version-check",
+)
 PAGE = (ROOT / "docs" / "plugins.md").read_text(encoding="utf-8")
 
 
@@ -34,14 +39,25 @@ def installed(tmp_path_factory) -> Path:
     for name in ("laps", "laps/steps"):
         (source / name / "__init__.py").write_text('"""What a lap timer adds."""\n')
     target = tmp_path_factory.mktemp("site")
-    words = ["install", "--quiet", "--no-deps", "--no-build-isolation", "--no-index"]
-    install(*words, "--disable-pip-version-check", "--target", str(target), str(source))
+    install(*OFFLINE, "--target", str(target), str(source))
     return target
 
 
 def install(*words: str) -> None:
     done = subprocess.run([sys.executable, "-m", "pip", *words], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+def test_the_formats_of_the_examples_are_installed_and_read(tmp_path):
+    source, target = ROOT / "examples/plugins/formats", tmp_path / "site"
+    shutil.copytree(source, tmp_path / "source")  # pip builds where it reads
+    words = ["install", "--quiet", "--no-deps", "--no-build-isolation", "--no-index"]
+    install(
+        *words, "--disable-pip-version-check", "--target", str(target), str(tmp_path / "source")
+    )
+    out = tmp_path / "mine.csv"
+    actionspan(target, "dataset", "convert", str(source / "samples/elan_rows.txt"), str(out))
+    assert [row["label"] for row in csv.DictReader(out.open())] == ["cut, stir", "fall"]
 
 
 def python(installed: Path, *words: str) -> subprocess.CompletedProcess:

@@ -282,9 +282,9 @@ def test_a_run_learns_nothing_from_such_a_video(tmp_path, name):
 
 
 def test_an_empty_tier_or_a_point_alone_is_no_video_where_nothing_happens(tmp_path, capsys):
-    (tmp_path / "a.txt").write_text("1.0\t1.0\tpoint\n")  # Audacity
+    (tmp_path / "a.csv").write_text("video,start,end,label\na,1,1,point\n")
     with pytest.raises(InputError, match="no video is left"):
-        convert(tmp_path / "a.txt", tmp_path / "out.csv")
+        convert(tmp_path / "a.csv", tmp_path / "out.csv")
     annotation = (
         "<ANNOTATION_DOCUMENT><HEADER TIME_UNITS='milliseconds'/><TIME_ORDER>"
         "<TIME_SLOT TIME_SLOT_ID='1' TIME_VALUE='{}'/><TIME_SLOT TIME_SLOT_ID='2' {}/>"

@@ -26,7 +26,6 @@ def text_of(form: str, text: str, name: str = "v.txt") -> list[tuple[float, floa
     [
         ("cam1\t0:00:01.5\t0:00:03.0\trun\ncam2\t0:00:02.0\t0:00:04.0\tsit\n", "table"),
         ("cam1\t0:00:01.5\t0:00:03.0\trun\ttraining\n", "table"),
-        ("tier\t\t0:00:01.5\t0:00:03.0\t0:00:01.5\trun\n", "elan_table"),
         ("video,start,end,label,status\na,1,2,run,done\n", "table"),
         ("video,start,end,label,status\na,1,2,run,moved\n", "corrections"),
     ],
@@ -63,17 +62,6 @@ def test_of_two_files_about_a_video_the_second_is_said_and_left_out(tmp_path):
     assert "a second time 'v'" in bad.reason
     with pytest.raises(InputError, match="a second time 'v'"):
         read_annotation_file(tmp_path, strict=True)
-
-
-def test_pictures_far_apart_are_two_instances():
-    rows = "".join(
-        f'v_{frame:06}.jpg,1,"{{}}",1,0,"{{}}","{{""act"":""run""}}"\n'
-        for frame in (0, 1, 2, 500, 501)
-    )
-    header = "filename,file_size,file_attributes,region_count,region_id,"
-    header += "region_shape_attributes,region_attributes\n"
-    (record,) = FORMATS["via2"].read("v.csv", header + rows).records
-    assert [(raw.start.number, raw.end.number) for raw in record.instances] == [(0, 3), (500, 502)]
 
 
 def test_starts_and_stops_belong_together_by_all_modifiers():

@@ -2,18 +2,37 @@
 
 import contextlib
 import re
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from actionspan.dataset.formats import parsing
+from actionspan.dataset.formats import parsing, registry
 from actionspan.dataset.formats.records import Reading, video_id_of
-from actionspan.dataset.formats.registry import FORMATS, read_annotation_file, sniffed
+from actionspan.dataset.formats.registry import read_annotation_file, sniffed
 from actionspan.dataset.formats.times import Frame, VideoEnd, to_seconds
 from actionspan.errors import InputError
 
 SAMPLES = Path(__file__).parents[1] / "samples"
+PLUGIN = Path(__file__).parents[3] / "examples/plugins/formats"
+PLUGGED = ("via2", "elan_table", "audacity")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _plugged():
+    """Read the formats of the plug-in in examples/ too, after ours and before the table."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(PLUGIN)
+        theirs = {name: import_module(f"actionspan_formats.{name}") for name in PLUGGED}
+        patch.setattr(registry, "FORMATS", registry._OURS | theirs | registry._LAST)
+        yield
+
+
+def sample(name: str) -> Path:
+    return next(path for path in (SAMPLES / name, PLUGIN / "samples" / name) if path.exists())
+
+
 JUMP_AND_FALL = {"yard": [(1.04, 2.5, "jump"), (61.007, 62, "fall")]}
 # form, what is said of each video of 4,000 s at 25 frames a second, and rows that are left out
 EXPECTED: dict[str, Any] = {
@@ -179,23 +198,24 @@ def said(reading, seconds=4000.0, fps=25.0):
 
 
 def test_every_sample_is_expected():
-    assert {path.name for path in SAMPLES.iterdir()} == set(EXPECTED)
+    names = [path.name for folder in (SAMPLES, PLUGIN / "samples") for path in folder.iterdir()]
+    assert sorted(names) == sorted(EXPECTED)
 
 
 @pytest.mark.parametrize("name", EXPECTED)
 def test_a_sample_says_what_its_tool_meant(name):
     form, videos, left_out = EXPECTED[name]
-    reading = read_annotation_file(SAMPLES / name)
+    reading = read_annotation_file(sample(name))
     assert reading.form == form
     assert said(reading) == {
         video_id: [(pytest.approx(start), pytest.approx(end), label) for start, end, label in found]
         for video_id, found in videos.items()
     }
     assert {bad.row: bad.reason for bad in reading.rejections} == left_out
-    assert all(bad.file == str(SAMPLES / name) for bad in reading.rejections)
+    assert all(bad.file == str(sample(name)) for bad in reading.rejections)
     if left_out:
         with pytest.raises(InputError, match=re.escape(next(iter(left_out.values()))[:20])):
-            read_annotation_file(SAMPLES / name, strict=True)
+            read_annotation_file(sample(name), strict=True)
 
 
 @pytest.mark.parametrize("name", EXPECTED)
@@ -210,22 +230,37 @@ def test_a_sample_says_what_its_tool_meant(name):
     ids=["mark", "utf16", "crlf", "blank"],
 )
 def test_a_sample_written_otherwise_says_the_same(name, change, tmp_path):
-    text = (SAMPLES / name).read_text(encoding="utf-8")
+    text = (sample(name)).read_text(encoding="utf-8")
     if text.startswith("<?xml"):
         text = text[text.index("?>") + 2 :].lstrip()  # nothing may stand before a declaration
     (tmp_path / name).write_bytes(change(text))
     changed = read_annotation_file(tmp_path / name)
     assert changed.form == EXPECTED[name][0]
-    assert said(changed) == said(read_annotation_file(SAMPLES / name))
+    assert said(changed) == said(read_annotation_file(sample(name)))
 
 
 def test_a_folder_of_files_is_read_file_by_file(tmp_path):
     for name in ("elan.eaf", "boris_old.csv", "audacity.txt"):
-        (tmp_path / name).write_bytes((SAMPLES / name).read_bytes())
+        (tmp_path / name).write_bytes((sample(name)).read_bytes())
     (tmp_path / "notes.pdf").write_bytes(b"\0")
     reading = read_annotation_file(tmp_path)
     assert [record.video_id for record in reading.records] == ["audacity", "cage 1", "kitchen 1"]
     assert {Path(bad.file).name for bad in reading.rejections} == {"elan.eaf", "audacity.txt"}
+
+
+def test_a_row_of_a_tier_is_a_table_of_elan():
+    assert sniffed("tier\t\t0:00:01.5\t0:00:03.0\t0:00:01.5\trun\n") == "elan_table"
+
+
+def test_pictures_far_apart_are_two_instances():
+    rows = "".join(
+        f'v_{frame:06}.jpg,1,"{{}}",1,0,"{{}}","{{""act"":""run""}}"\n'
+        for frame in (0, 1, 2, 500, 501)
+    )
+    header = "filename,file_size,file_attributes,region_count,region_id,"
+    header += "region_shape_attributes,region_attributes\n"
+    (record,) = registry.FORMATS["via2"].read("v.csv", header + rows).records
+    assert [(raw.start.number, raw.end.number) for raw in record.instances] == [(0, 3), (500, 502)]
 
 
 # ---- times ----
@@ -266,7 +301,7 @@ def test_times_that_need_the_video():
 )
 def test_a_time_that_needs_the_video_is_a_line(name, message):
     with pytest.raises(ValueError, match=message):
-        [record.parsed() for record in read_annotation_file(SAMPLES / name).records]
+        [record.parsed() for record in read_annotation_file(sample(name)).records]
 
 
 # ---- media ----
@@ -335,7 +370,7 @@ def test_a_tier_of_elan_may_divide_another_evenly(tmp_path):
     )
     tier = f'<TIER LINGUISTIC_TYPE_REF="parts" PARENT_REF="cook" TIER_ID="x">{annotations}</TIER>'
     slots = "".join(f'<TIME_SLOT TIME_SLOT_ID="n{place}"/>' for place in range(1, 5))
-    text = (SAMPLES / "elan.eaf").read_text().replace("</TIME_ORDER>", f"{slots}</TIME_ORDER>")
+    text = (sample("elan.eaf")).read_text().replace("</TIME_ORDER>", f"{slots}</TIME_ORDER>")
     (tmp_path / "a.eaf").write_text(
         text.replace("<LINGUISTIC_TYPE ", f"{tier}<LINGUISTIC_TYPE ", 1)
     )
@@ -357,7 +392,7 @@ def test_xml_that_is_too_large_is_refused(tmp_path, monkeypatch):
 
 
 def test_a_declared_encoding_does_not_change_what_is_decoded(tmp_path):
-    text = (SAMPLES / "elan.eaf").read_text().replace("UTF-8", "UTF-16", 1).replace("cut", "café")
+    text = (sample("elan.eaf")).read_text().replace("UTF-8", "UTF-16", 1).replace("cut", "café")
     (tmp_path / "a.eaf").write_text(text, encoding="utf-8")
     (first, _) = said(read_annotation_file(tmp_path / "a.eaf"))["kitchen 1"]
     assert first[2] == "café & stir"
@@ -369,7 +404,7 @@ VALUES = ["NaN", "Infinity", "-5", "1e400", "9" * 1_000_000, "null", '""', "[]",
 @pytest.mark.parametrize("value", VALUES, ids=lambda value: value[:9])
 @pytest.mark.parametrize("name", [name for name in EXPECTED if name.endswith((".json", ".boris"))])
 def test_json_with_strange_numbers_gives_sound_times_or_lines(tmp_path, name, value):
-    text = (SAMPLES / name).read_text()
+    text = (sample(name)).read_text()
     path = tmp_path / name
     for old in ("1.04", '"start":26', '"end":62', '"fps":25', '"framesCount":3000', '"z":[0.5,4]'):
         if old in text:
@@ -383,7 +418,7 @@ def test_json_with_strange_numbers_gives_sound_times_or_lines(tmp_path, name, va
     "name", [name for name in EXPECTED if not name.endswith((".json", ".boris"))]
 )
 def test_tables_and_xml_with_strange_numbers_give_sound_times_or_lines(tmp_path, name, value):
-    text = (SAMPLES / name).read_text()
+    text = (sample(name)).read_text()
     path = tmp_path / name
     for old in ("1.04", "2.5", "00:00:01.040", '"1040"', '"26"', "1,04", "1:20", "25.0", "step=2"):
         if old in text:
@@ -413,11 +448,11 @@ def outcome(path, form="auto"):
         return Reading(), str(error)
 
 
-@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize("form", [*registry.FORMATS, *PLUGGED])
 def test_each_form_asked_for_by_name_refuses_other_files_in_a_line(form):
     for name in EXPECTED:
-        _, message = outcome(SAMPLES / name, form)
-        assert message.startswith(f"{SAMPLES / name}: ")
+        _, message = outcome(sample(name), form)
+        assert message.startswith(f"{sample(name)}: ")
 
 
 def test_text_before_the_chapters_is_no_table():

@@ -9,19 +9,16 @@ from typing import TYPE_CHECKING, Literal, Protocol, cast
 from actionspan.dataset.formats import (
     activitynet,
     anet_anno_action,
-    audacity,
     boris,
     boris_project,
     chapters,
     corrections,
     cvat,
     elan,
-    elan_table,
     label_studio,
     proposals,
     table,
     thumos14,
-    via2,
     via3,
 )
 from actionspan.dataset.formats.records import Reading, Record, quoted
@@ -53,23 +50,20 @@ class WritableForm(Form, Protocol):
 _OURS: dict[str, Form] = {  # in the order in which they are tried
     "activitynet": activitynet,
     "via3": via3,
-    "via2": via2,
     "label_studio": label_studio,
     "boris_project": boris_project,
     "proposals": proposals,
-    "anet_anno_action": anet_anno_action,
     "elan": elan,
     "cvat": cvat,
     "thumos14": thumos14,
     "boris": boris,
-    "elan_table": elan_table,
     "corrections": corrections,
-    "audacity": audacity,
     "chapters": chapters,
 }
-# a plug-in's before the table, which any text looks like
-_THEIRS = {name: load("forms", name) for name in plugins("forms", (*_OURS, "table"))}
-FORMATS: dict[str, Form] = {**_OURS, **_THEIRS, "table": table}
+# after those of plug-ins: any JSON looks like the first, any text like the second
+_LAST: dict[str, Form] = {"anet_anno_action": anet_anno_action, "table": table}
+_THEIRS = {name: load("forms", name) for name in plugins("forms", (*_OURS, *_LAST))}
+FORMATS: dict[str, Form] = {**_OURS, **_THEIRS, **_LAST}
 WRITABLE: dict[str, WritableForm] = {
     name: cast(WritableForm, form) for name, form in FORMATS.items() if hasattr(form, "write")
 }

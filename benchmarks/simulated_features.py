@@ -5,8 +5,6 @@ every step of an action, a start or an end, a direction in feature space is adde
 has something to learn; what it learns says nothing about videos.
 """
 
-import argparse
-import shutil
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -16,42 +14,24 @@ import h5py
 import numpy as np
 
 from actionspan.arrays import Float32
-from actionspan.dataset.index import add_annotations
 from actionspan.dataset.matching import IndexSettings, index_annotations, read_annotations
 from actionspan.dataset.tables import Annotation, write_annotations
 from actionspan.errors import InputError, counted
 from actionspan.files.storage import atomic_path, create_h5, digest, read_json, write_json
 from actionspan.running.progress import progress
-from actionspan.settings import Checked, add_settings, from_arguments, option
 
 STEPS = 100
 SIGNAL = 1.5  # length of a direction; the noise along it has a deviation of 1, whatever C
 BOUNDARY = 0.05  # reach of a start or end to both sides, as part of its segment
-BYTES_PER_VIDEO = 1024  # of annotations, ids and durations; ActivityNet's entries take about 300
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the step's flags."""
-    add_annotations(parser, "annotations of any format, the source of durations and segments")
-    parser.add_argument("--out-features", type=Path, required=True, help="features.h5")
-    parser.add_argument("--out-annotations", type=Path, required=True, help="annotations.json")
-    add_settings(parser, SimulateSettings)
-
-
-def run(arguments: argparse.Namespace) -> None:
-    """Write simulated features and their annotations."""
-    settings = from_arguments(SimulateSettings, arguments)
-    outputs = arguments.out_features, arguments.out_annotations
-    simulate(arguments.annotations, arguments.video_info, *outputs, settings)
 
 
 @dataclass(frozen=True, kw_only=True)
-class SimulateSettings(Checked):
+class Simulated:
     """How much is simulated."""
 
-    videos: int = option(20000, "videos; if the annotations have fewer, some are repeated", least=1)
-    channels: int = option(400, "features a step", least=1)
-    seed: int = option(1, "seed of the choice of videos and of their features", least=0)
+    videos: int = 20000  # if the annotations have fewer, some are repeated
+    channels: int = 400
+    seed: int = 1  # of the choice of videos and of their features
 
 
 def simulate(
@@ -59,18 +39,17 @@ def simulate(
     video_info: Path | None,
     out_features: Path,
     out_annotations: Path,
-    settings: SimulateSettings,
+    settings: Simulated,
 ) -> None:
     """Write features.h5, (N, 100, C) float32, and its annotations.json, marked as simulated.
 
     A single video is in memory at a time. The table `video_info` has what the annotations lack.
 
     Raises:
-        InputError: The annotations hold no segment, or the disk is too small.
+        InputError: The annotations hold no segment.
     """
     known = _read_known(annotations, video_info)
     drawn = draw(known, settings)
-    _check_space(out_features, settings.videos * (STEPS * settings.channels * 4 + BYTES_PER_VIDEO))
     with create_h5(out_features, digest(settings, drawn, "simulated features")) as file:
         _write_features(file, drawn, settings)
         with atomic_path(out_annotations) as partial:  # last, so that both files change together
@@ -78,7 +57,7 @@ def simulate(
             write_json(partial, {"simulated": True} | read_json(partial))
 
 
-def draw(known: Sequence[Annotation], settings: SimulateSettings) -> list[Annotation]:
+def draw(known: Sequence[Annotation], settings: Simulated) -> list[Annotation]:
     """Choose videos at random, as few as possible twice, and name them simulated_00001, …."""
     random = np.random.default_rng(settings.seed)
     again = settings.videos > len(known)
@@ -112,9 +91,7 @@ def simulate_features(
     return noise
 
 
-def _write_features(
-    file: h5py.File, drawn: Sequence[Annotation], settings: SimulateSettings
-) -> None:
+def _write_features(file: h5py.File, drawn: Sequence[Annotation], settings: Simulated) -> None:
     about = {"description": "simulated features", "data": "simulated videos"}
     file.attrs.update(simulated=True, **about, seed=settings.seed)
     text = h5py.string_dtype()
@@ -145,14 +122,3 @@ def _read_known(annotations: Sequence[Path], video_info: Path | None) -> list[An
         names, videos = ", ".join(map(str, annotations)), counted(len(index.annotations), "video")
         raise InputError(f"{names}: no segment in {videos} to draw from")
     return index.annotations
-
-
-def _check_space(out: Path, needed: int) -> None:
-    """Refuse to start a file that the disk cannot hold."""
-    folder = next(parent for parent in out.absolute().parents if parent.exists())
-    free = shutil.disk_usage(folder).free
-    if free < needed:
-        raise InputError(
-            f"{out}: {needed / 1e9:.2f} GB are needed, {free / 1e9:.2f} GB are free in {folder}; "
-            "give fewer videos or channels, or another disk"
-        )
