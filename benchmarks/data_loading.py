@@ -6,8 +6,8 @@
 Makes a SIMULATED features.h5 (20,000 videos × 100 steps × 400 channels: 3.2 GB) in a temporary
 folder that is deleted afterwards, or in FOLDER, where it stays and is used again. Prints two
 tables: the start-up, `read_samples` with its hash of all features, and the part of a training step
-of MTN (hidden 512, batch 16, one thread) that is spent waiting for the next batch. `cold`: the file is
-dropped from the page cache before the round (what lies below the operating system may still
+of MTN (hidden 512, batch 16, one thread) that is spent waiting for the next batch. `cold`: the file
+is dropped from the page cache before the round (what lies below the operating system may still
 remember it). Every round is of other videos; the modes take turns, and a row is the round whose
 share is the median.
 """
