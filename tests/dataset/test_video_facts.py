@@ -15,9 +15,9 @@ from actionspan.errors import InputError
 
 def read_in_order(path):
     """Return the number of frames and (height, width) as decord reads them, in order."""
-    from actionspan.video.decode import decord
+    from actionspan.video.decord_reader import decord
 
-    reader = decord.VideoReader(str(path), num_threads=1)
+    reader = decord().VideoReader(str(path), num_threads=1)
     shapes = []
     while True:
         try:

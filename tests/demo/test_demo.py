@@ -199,9 +199,9 @@ def decoded_by_opencv(path: Path) -> tuple[int, tuple[int, int], float]:
 
 
 def decoded_by_decord(path: Path) -> int:
-    from actionspan.video.decode import decord
+    from actionspan.video.decord_reader import decord
 
-    reader = decord.VideoReader(str(path), num_threads=1)
+    reader = decord().VideoReader(str(path), num_threads=1)
     return sum(1 for _ in range(len(reader)) if reader.next() is not None)
 
 

@@ -20,7 +20,6 @@ from actionspan.plan.runs import flags
 from actionspan.running.parts import rejected_videos
 from actionspan.running.shards import ShardWork
 from actionspan.settings import to_json
-from actionspan.video.decode import decord
 from actionspan.video.settings import FlowSettings, FrameSettings
 from features.conftest import SMALL, assert_same_h5, work_here
 from tiers import first_tier
@@ -150,18 +149,6 @@ def test_memory_does_not_grow_with_the_video(tmp_path):
     features = 114 * 2 * 1280 * 4  # of RGB and of what moves
     pictures = 114 * 64 * 128 * 2  # grey frames or planes of flow; RGB is more
     assert -most(short) + most(long) < features + pictures / 2
-
-
-@pytest.mark.parametrize(("pixels", "ahead"), [("yuv420p", False), ("yuv420p10le", True)])
-def test_nothing_decodes_ahead_of_the_networks(pixels, ahead, tmp_path, monkeypatch):
-    """But for deep colours, of which only decord gives the bits of the separate steps."""
-    path = encode(tmp_path / "v.mp4", 20, codec="libx265", pixels=pixels)
-    opened, reader = [], decord.VideoReader
-    monkeypatch.setattr(decord, "VideoReader", lambda *a, **k: opened.append(a) or reader(*a, **k))
-    found = encode_video(path, HISTOGRAM)
-    assert bool(opened) == ahead
-    monkeypatch.setattr(one_pass, "has_eight_bits", lambda _: False)
-    np.testing.assert_array_equal(encode_video(path, HISTOGRAM)["rgb"], found["rgb"])
 
 
 def test_encode_video_returns_arrays(tmp_path):

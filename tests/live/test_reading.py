@@ -145,8 +145,8 @@ def test_times_of_a_download_always_increase(stamps):
 
 
 def test_what_breaks_off_is_said_after_what_came_before(video, monkeypatch):
-    def broken(path, steady):
-        for number, frame in enumerate(read_frames(path, steady=steady)):
+    def broken(path):
+        for number, frame in enumerate(read_frames(path)):
             if number == 20:
                 raise InputError(f"{path}: decoding stopped")
             yield frame

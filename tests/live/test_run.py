@@ -313,8 +313,8 @@ def test_a_variable_rate_is_followed_by_time_stamps(tmp_path):
 
 
 def test_a_file_that_breaks_off_gives_what_came_before(video, whole, tmp_path, monkeypatch):
-    def broken(path, steady):
-        for number, frame in enumerate(read_frames(path, steady=steady)):
+    def broken(path):
+        for number, frame in enumerate(read_frames(path)):
             if number == 100:
                 raise InputError(f"{path}: decoding stopped at frame 100")
             yield frame

@@ -232,7 +232,7 @@ def test_an_example_is_valid_over_the_configuration(path):
             "temporal.training.learnin_rate: unknown key; did you mean learning_rate?",
         ),
         ("datasets", {}, "datasets: unknown key; did you mean dataset?"),
-        ("video.xyz", 1, "video.xyz: unknown key; known keys are processes, keep, stall_seconds, "),
+        ("video.xyz", 1, "video.xyz: unknown key; known keys are processes, keep, decoder, "),
         (
             "temporal.training.epochs",
             "many",

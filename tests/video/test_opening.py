@@ -19,7 +19,7 @@ from actionspan.dataset.video_facts import probe_video, read_timeline
 from actionspan.errors import InputError
 from actionspan.live.play import play
 from actionspan.live.settings import StreamSettings, parse_source
-from actionspan.video.decode import has_eight_bits, read_frames
+from actionspan.video.decode import read_frames
 from actionspan.video.playable import why_not_playable, write_playable
 from actionspan.video.settings import FrameSettings
 from actionspan.video.thumbnails import thumbnails
@@ -60,7 +60,6 @@ def test_a_list_of_files_opens_none_of_them(tmp_path, whole, kind, suffix):
         with pytest.raises(InputError, match="not a video"):
             why_not_playable(path)
         assert thumbnails(path, 3) == []
-        assert not has_eight_bits(path)
         with pytest.raises(TimeoutError):
             server.accept()
 
@@ -94,10 +93,7 @@ def test_an_unknown_codec_is_named(whole, tag):
     path = with_codec(whole, tag.encode())
     reason = f"codec '{tag}' is not known to FFmpeg; convert it with the program that wrote it"
     assert probe_video(path).error == reason
-    for read in (read_timeline, has_eight_bits, why_not_playable):
-        if read is has_eight_bits:
-            assert not read(path)
-            continue
+    for read in (read_timeline, why_not_playable):
         with pytest.raises(InputError, match=f"{path}: {reason}"):
             read(path)
     assert thumbnails(path, 3) == []

@@ -23,7 +23,7 @@ rule video_frames:
         runtime=minutes(240),
     params:
         code=shard_step("video frames"),
-        settings=flags(plan.features.frames),
+        settings=f"{flags(plan.features.frames)} {flags(config['video'], 'decoder')}",
         recipe=plan.features.recipe_flag,
     shell:
         "python -m actionspan video frames --shard {input.shard} --videos {input.videos:q} {params.settings} --processes {threads}"

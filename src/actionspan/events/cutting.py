@@ -176,7 +176,7 @@ def _frames_from(path: Path, timeline: Timeline, begin: float) -> Iterator[Frame
     try:
         place, _ = _landing(path, begin + timeline.origin)
     except NotCopiedError:
-        yield from read_frames(path, steady=True)
+        yield from read_frames(path)
         return
     with readable(path), opened(path) as (container, stream):
         stream.thread_count = 1

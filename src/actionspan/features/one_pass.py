@@ -34,7 +34,7 @@ from actionspan.running.prefetch import prefetched
 from actionspan.running.shards import ShardWork
 from actionspan.settings import to_json
 from actionspan.video.cuts import CutFinder
-from actionspan.video.decode import Frame, has_eight_bits, read_frames
+from actionspan.video.decode import Frame, read_frames
 from actionspan.video.earlier import earlier_features, recipe_attribute, recipe_digest
 from actionspan.video.optical_flow import prepare_flow
 from actionspan.video.settings import BOUTS, CUTS
@@ -88,10 +88,7 @@ class VideoEncoder:
 
         def counted() -> Iterator[Frame]:
             nonlocal count
-            # decord would decode far ahead of the networks and fill the memory
-            decoded = frames
-            if decoded is None:
-                decoded = read_frames(path, steady=has_eight_bits(path), limits=limits)
+            decoded = read_frames(path, limits=limits) if frames is None else frames
             for frame in cuts.watch(decoded):
                 count += 1
                 if sampler:

@@ -140,7 +140,7 @@ class FileFrames:
     def stretches(self, stopped: threading.Event) -> Iterator[Iterator[Frame]]:
         """Yield all frames."""
         if self._connection is None:
-            yield read_frames(self._source.path, steady=True)
+            yield read_frames(self._source.path)
         else:
             yield _downloaded(self._connection)
 

@@ -23,7 +23,7 @@ from actionspan.report.index import PageSettings
 from actionspan.running.shards import FaultSettings
 from actionspan.settings import Knob, knobs_of
 from actionspan.temporal.settings import TemporalSettings
-from actionspan.video.settings import CopySettings, FlowSettings, FrameSettings
+from actionspan.video.settings import CopySettings, DecoderSettings, FlowSettings, FrameSettings
 
 # one key for all sources: features.source, which the rules pass on as --source; frames of clips and
 # squares are kept where features.encoders see them; and dataset.on_bad_input is that of all steps
@@ -52,7 +52,7 @@ class Section:
 OURS: Mapping[str, Section] = {
     "dataset": Section((own.DatasetKnobs, IndexSettings)),
     "demo": Section((DemoSettings,), "the embedded data set"),
-    "video": Section((own.VideoKnobs, FaultSettings, LimitSettings)),
+    "video": Section((own.VideoKnobs, DecoderSettings, FaultSettings, LimitSettings)),
     "video.frames": Section((FrameSettings,)),
     "video.flow": Section((FlowSettings,)),
     "recognition": Section(

@@ -18,7 +18,7 @@ from actionspan.proposals.grouping import group_proposals
 from actionspan.proposals.segments import Row, label_rows, ranked_rows, result_rows
 from actionspan.proposals.settings import ChapterSettings
 from actionspan.video.cuts import CutFinder
-from actionspan.video.decode import Frame, has_eight_bits, read_frames
+from actionspan.video.decode import Frame, read_frames
 from actionspan.video.settings import FlowSettings, FrameSettings
 from actionspan.video.snippets import snippet_batches
 
@@ -117,8 +117,7 @@ def open_video(video: Path | str | OpenedVideo) -> OpenedVideo:
         return video
     path = Path(video)
     duration = read_duration(path)
-    # decord would decode far ahead of the flow and the networks and fill the memory
-    frames = read_frames(path, steady=has_eight_bits(path))
+    frames = read_frames(path)
     return OpenedVideo(path, duration, chain(list(islice(frames, 1)), frames))
 
 

@@ -208,9 +208,6 @@ _proposer: Future[Any]  # in a process of its own
 def _load(*loading: Any) -> None:
     """Begin to load the model, as `Loading` says: meanwhile the first video is opened."""
     global _proposer
-    # First: while decord is imported, torch would not find its libraries (`video.decode`).
-    import actionspan.propose.proposed  # noqa: F401
-
     _proposer = ThreadPoolExecutor(1).submit(_loaded, *loading)
 
 

@@ -5,7 +5,7 @@ import argparse
 from actionspan.dataset.settings import LimitSettings
 from actionspan.running.shards import VIDEOS, add_shard_flags, add_video_flags, shard_work
 from actionspan.settings import from_arguments
-from actionspan.video.settings import FrameSettings
+from actionspan.video.settings import DecoderSettings, FrameSettings
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -15,7 +15,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "a video with valid features by it is not decoded; these are written in place of its "
         "frames (default: decode every video)",
     )
-    add_shard_flags(parser, FrameSettings, LimitSettings, processes=VIDEOS)
+    add_shard_flags(parser, FrameSettings, LimitSettings, DecoderSettings, processes=VIDEOS)
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -26,4 +26,5 @@ def run(arguments: argparse.Namespace) -> None:
     from actionspan.video.snippets import frames_of_shard
 
     videos = at_files(read_videos(arguments.shard), arguments.videos)
-    frames_of_shard(videos, arguments.out, settings, how, limits, arguments.recipe)
+    decoder = arguments.decoder
+    frames_of_shard(videos, arguments.out, settings, how, limits, arguments.recipe, decoder)

@@ -96,7 +96,7 @@ def write_playable(
         raise InputError(f"PyAV has no encoder {_ENCODER} here; that of pip install av has it")
     timeline = read_timeline(path)
     broken: list[str] = []
-    frames = _until_damaged(read_frames(path, steady=True), broken.append)
+    frames = _until_damaged(read_frames(path), broken.append)
     first = next(frames, None)
     if first is None:
         raise InputError((broken or [f"{path}: the video stream has no frame"])[0])

@@ -6,6 +6,7 @@ from typing import Literal
 from actionspan.settings import Checked, option
 
 Algorithm = Literal["dis", "farneback", "tvl1"]
+Decoder = Literal["pyav", "decord"]
 JPEG_BLOCK = 8  # pixels a side
 JPEG_LONGEST = 65500  # pixels: libjpeg's limit
 CUTS = "cuts"
@@ -61,6 +62,17 @@ class FrameSettings(Checked):
         unit="pixels",
         least=32,
         most=1024,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class DecoderSettings(Checked):
+    """Which library decodes."""
+
+    decoder: Decoder = option(
+        "pyav",
+        "what decodes the frames that are stored; decord, of the extra `decord`, gives the same "
+        "pictures (10-bit ones differ by rounding)",
     )
 
 

@@ -31,9 +31,10 @@ from actionspan.settings import to_json
 from actionspan.video import earlier
 from actionspan.video.cuts import CutFinder
 from actionspan.video.decode import Frame, fitted_size, read_frames, resized
+from actionspan.video.decord_reader import decord
 from actionspan.video.movers import SMALLEST_SHARE, squares
 from actionspan.video.optical_flow import compute_flow
-from actionspan.video.settings import BOUTS, CUTS, FlowSettings, FrameSettings
+from actionspan.video.settings import BOUTS, CUTS, Decoder, FlowSettings, FrameSettings
 from actionspan.video.stillness import STILL, StillFinder, own_rows
 
 _BLOCK = 16  # snippets or frames written at once: memory does not grow with the video
@@ -188,7 +189,11 @@ def _movers(block: list[Snippet]) -> UInt8 | None:
 
 
 def write_frames(
-    video: Video, group: h5py.Group, settings: FrameSettings, limits: LimitSettings | None = None
+    video: Video,
+    group: h5py.Group,
+    settings: FrameSettings,
+    limits: LimitSettings | None = None,
+    decoder: Decoder = "pyav",
 ) -> None:
     """Decode a probed video and write its snippets, a block at a time.
 
@@ -204,7 +209,7 @@ def write_frames(
 
     def counted() -> Iterator[Frame]:
         nonlocal count
-        for frame in cuts.watch(read_frames(video.path, limits=limits)):
+        for frame in cuts.watch(read_frames(video.path, limits=limits, decoder=decoder)):
             count += 1
             if clips:
                 clips.add(frame)
@@ -237,6 +242,7 @@ def frames_of_shard(
     how: ShardWork | None = None,
     limits: LimitSettings | None = None,
     recipe: Path | None = None,
+    decoder: Decoder = "pyav",
 ) -> dict[str, str]:
     """Write the snippets of a shard's probed videos, except those whose row has an error.
 
@@ -247,15 +253,16 @@ def frames_of_shard(
     """
     good = [video for video in videos if not video.error]
     made_by, known = earlier.recipe_digest(recipe), earlier.earlier_features(good, recipe)
-    digests = [digest("video frames", settings, made_by, video.sha256) for video in good]
+    digests = [digest("video frames", settings, decoder, made_by, video.sha256) for video in good]
     return map_videos(
         out,
         [video.video_id for video in good],
-        [_Source(video, settings, limits, known.get(video.video_id)) for video in good],
+        [_Source(each, settings, limits, decoder, known.get(each.video_id)) for each in good],
         digests,
         _work,
         title="decoding",
         how=how,
+        prepare=decord if decoder == "decord" else None,  # not installed: no video's fault
         settings_digest=digest(digests),
         attributes={"settings": to_json(frames=settings), **earlier.recipe_attribute(made_by)},
     )
@@ -267,13 +274,14 @@ class _Source(NamedTuple):
     video: Video
     settings: FrameSettings
     limits: LimitSettings | None
+    decoder: Decoder
     earlier: Path | None  # a file that has its features
 
 
 def _work(source: _Source, group: h5py.Group) -> None:
     cv2.setNumThreads(1)
     if not earlier.take_features(source.earlier, source.video, group):
-        write_frames(source.video, group, source.settings, source.limits)
+        write_frames(source.video, group, source.settings, source.limits, source.decoder)
 
 
 class ClipSampler:
