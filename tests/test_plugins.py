@@ -173,7 +173,7 @@ except InputError as error:
 def test_the_configuration_knows_the_names(installed):
     assert python(installed, "-c", CHECK, "grey_means").stdout == ""
     refused = python(installed, "-c", CHECK, "gray_means").stdout
-    assert "rgb_encoder: 'gray_means' is not one of" in refused
+    assert "rgb_encoder 'gray_means': one of" in refused
     assert "grey_means" in refused
 
 

@@ -165,7 +165,7 @@ def test_a_type_that_is_no_flag_is_refused_when_the_command_is_built():
         ({"epochs": "20, 30"}, "epochs '20, 30': write a list: [20, 30]"),
         ({"rates": ()}, "rates []: different numbers, each above 0, one or more"),
         ({"rates": (0.1, 0.1)}, "rates [0.1, 0.1]: different numbers, each above 0, one or more"),
-        ({"names": ("a", "c")}, "names ['a', 'c']: different of a, b"),
+        ({"names": ("a", "c")}, "names 'c': one of a, b"),
         ({"city": "Bonn"}, "city 'Bonn': one of Rome, Oslo"),
         ({"command": ""}, "command '': a text of 1 or more characters"),
     ],

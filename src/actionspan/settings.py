@@ -88,6 +88,10 @@ class Knob:
         """
         if value is None and self.optional or self._allows(value):
             return
+        if self.many and self.choices and isinstance(value, tuple | list):
+            wrong = [item for item in value if not self._allows_one(item)]
+            if wrong:
+                raise ValueError(f"{self.name} {brief(wrong[0])}: {self._allowed_one(wrong[0])}")
         raise ValueError(f"{self.name} {brief(value)}: {self._allowed(value)}")
 
     def _allows(self, value: Any) -> bool:
@@ -125,20 +129,25 @@ class Knob:
 
     def _allowed(self, value: Any) -> str:
         """Return what is allowed in place of a value."""
+        if not self.many:
+            return self._allowed_one(value)
+        if isinstance(value, str):
+            return f"write a list: [{', '.join(value.replace(',', ' ').split())}]"
+        if self.choices:
+            count = "one or more" if self.fewest else "a list"
+            return f"{count} of {', '.join(map(str, self.choices))}, each once"
+        kind = "rising" if self.rising else "different"
+        bounds = f", each {self.bounds}" if self.bounds else ""
+        return f"{kind} numbers{bounds}{', one or more' * (self.fewest > 0)}"
+
+    def _allowed_one(self, value: Any) -> str:
         choices = ", ".join(map(str, self.choices))
-        if self.many:
-            if isinstance(value, str):
-                return f"write a list: [{', '.join(value.replace(',', ' ').split())}]"
-            kind = "rising" if self.rising else "different"
-            what = f"of {choices}" if self.choices else "numbers"
-            bounds = f", each {self.bounds}" if self.bounds else ""
-            return f"{kind} {what}{bounds}{', one or more' * (self.fewest > 0)}"
         if self.choices:
             return f"one of {choices}" + f", {self.like}" * bool(self.like)
         if self.kind not in (int, float):
             kinds = {str: f"a text of {self.fewest} or more characters", bool: "true or false"}
             return kinds.get(self.kind, "a path")
-        number = isinstance(value, numbers.Real)
+        number = isinstance(value, numbers.Real) and not isinstance(value, bool)
         if number and not _is_finite(value):
             return f"a finite number{' ' * bool(self.bounds)}{self.bounds}"
         if number and not (self.kind is int and not isinstance(value, numbers.Integral)):

@@ -42,10 +42,10 @@ def test_their_keys_and_defaults_can_be_printed(capsys):
 @pytest.mark.parametrize(
     ("key", "value", "expected"),
     [
-        ("papers.sbp.seeds", 0, "papers.sbp.seeds: 0 is less than 1"),
+        ("papers.sbp.seeds", 0, "papers.sbp.seeds 0: from 1 to 1000"),
         ("papers.sbp.seed", 1, "papers.sbp.seed: unknown key; did you mean seeds?"),
         ("papers.partimes", {}, "papers.partimes: unknown key; did you mean partime?"),
-        ("finetune.measure.repeats", "many", "finetune.measure.repeats: 'many' is not of type"),
+        ("finetune.measure.repeats", "many", "finetune.measure.repeats 'many': a whole number"),
     ],
 )
 def test_a_wrong_key_or_value_is_one_line(key, value, expected):

@@ -10,7 +10,7 @@ from snakemake.cli import parse_config
 
 from actionspan.cli import main
 from actionspan.errors import InputError
-from actionspan.plan.checking import check_config, check_settings, check_values, read_given
+from actionspan.plan.checking import check_config, check_settings, read_given
 from actionspan.plan.config import full_text, page_text, short_text
 from actionspan.plan.features import FeaturesPlan, encoders_of
 from actionspan.plan.schema import build_schema
@@ -76,22 +76,24 @@ def test_the_configuration_is_valid():
 @pytest.mark.parametrize("digits", [400, 5000])  # Python prints no more than 4,300
 @pytest.mark.parametrize("key", ["video.flow.bound", "demo.videos", "evaluation.folds"])
 def test_a_number_that_is_too_large_for_any_use_is_one_line(key, digits):
-    assert message(with_value(key, -(10**digits))) == f"{key}: a number of more than 300 digits"
+    line = message(with_value(key, -(10**digits)))
+    assert line.startswith(f"{key} a number of ")
+    assert len(line) < 200
 
 
 @pytest.mark.parametrize("text", ["x" * 256, "é" * 128 + "/a.pt", "a/" * 2048])
 def test_a_path_that_no_file_can_have_is_one_line(text):
     line = message(with_value("recognition.weights", text))
-    assert line.startswith("recognition.weights: ")
+    assert line.startswith("recognition.weights '")
     assert line.endswith(": a file's name has at most 255 bytes, a path 4,095")
     assert len(line) < 500
 
 
 def test_a_value_that_holds_itself_is_one_line():
     own = yaml.safe_load("&a {a: *a}")
-    assert message(with_value("temporal.training", own)).endswith(": missing")
-    assert message(with_value("temporal.models", own)) == (
-        "temporal.models: {'a': {...}} is not of type array"
+    assert message(with_value("temporal.training", own)).startswith("temporal.training.a: ")
+    assert message(with_value("temporal.models", own)).startswith(
+        "temporal.models a dict of 1: one"
     )
 
 
@@ -198,18 +200,15 @@ def test_every_key_has_a_help_and_every_bound_is_in_the_schema():
 
 
 @pytest.mark.parametrize("key", [key for key, knob in KNOBS.items() if knob.bounds])
-def test_a_number_out_of_bounds_is_refused_by_the_schema_and_by_the_settings(key):
+def test_a_number_out_of_bounds_is_refused(key):
     knob = KNOBS[key]
     bounds = {knob.above: 0, knob.least: -1, knob.below: 0, knob.most: 1}
     for bound, step in bounds.items():
         if bound is None:
             continue
-        config = with_value(key, [bound + step] if knob.many else bound + step)
-        line = message(config)
-        assert line.startswith(f"{key}{'.0' * knob.many}: {bound + step} ")
-        assert f" {bound:.10g}" in line
-        with pytest.raises(InputError, match=re.escape(knob.bounds)):
-            check_settings(config, "my.yaml")
+        line = message(with_value(key, [bound + step] if knob.many else bound + step))
+        assert line.startswith(f"{key} ")
+        assert line.endswith((knob.bounds, f"{knob.bounds}, one or more"))
 
 
 def test_there_are_examples():
@@ -236,84 +235,99 @@ def test_an_example_is_valid_over_the_configuration(path):
         (
             "temporal.training.epochs",
             "many",
-            "temporal.training.epochs: 'many' is not of type integer",
+            "temporal.training.epochs 'many': a whole number at least 1",
         ),
         (
             "temporal.training.epochs",
             2.5,
-            "temporal.training.epochs: 2.5 is not of type integer",
+            "temporal.training.epochs 2.5: a whole number at least 1",
         ),
         (
             "temporal.training.epochs",
             20.0,
-            "temporal.training.epochs: 20.0 is not of type integer",
+            "temporal.training.epochs 20.0: a whole number at least 1",
         ),
-        ("temporal.training.seed", True, "temporal.training.seed: True is not of type integer"),
+        ("temporal.training.seed", True, "temporal.training.seed True: a whole number from 0 to"),
         (
             "temporal.training.weight_decay",
             "1e-5",
-            "temporal.training.weight_decay: '1e-5' is not of type number; YAML reads it as text: "
-            "write numbers like 0.001 or 1.0e-3",
+            "temporal.training.weight_decay '1e-5': a number at least 0; YAML reads it as text: "
+            "write it without quotes, and 1e-3 as 1.0e-3",
         ),
-        ("dataset.ambiguous", "yes", "dataset.ambiguous: 'yes' is not of type boolean"),
-        ("dataset.videos", 3, "dataset.videos: 3 is not of type string or null"),
-        ("video", None, "video: None is not of type object"),
+        ("dataset.ambiguous", "yes", "dataset.ambiguous 'yes': true or false"),
+        ("dataset.videos", 3, "dataset.videos 3: a path"),
+        ("video", None, "video None: must have keys: {KEY: VALUE}"),
         (
             "temporal.models",
             "mtn",
-            "temporal.models: 'mtn' is not of type array; write a list: [mtn]",
+            "temporal.models 'mtn': write a list: [mtn]",
         ),
         (
             "temporal.training.decay_epochs",
             "20,30",
-            "temporal.training.decay_epochs: '20,30' is not of type array; write a list: [20, 30]",
+            "temporal.training.decay_epochs '20,30': write a list: [20, 30]",
         ),
         (
             "recognition.experiments.learning_rates",
             [0.1, "3e-4"],
-            "recognition.experiments.learning_rates.1: '3e-4' is not of type number; YAML reads it",
+            "recognition.experiments.learning_rates [0.1, '3e-4']: rising numbers, each above 0, "
+            "one or more; YAML reads it as text: write it without quotes",
         ),
         (
             "recognition.training.aavg",
             ["momentum"],
-            "recognition.training.aavg.0: 'momentum' is not one of adaptive_batch, average_state, ",
+            "recognition.training.aavg 'momentum': one of adaptive_batch, average_state, ",
         ),
-        ("video.flow.bound", 0, "video.flow.bound: 0 is less than 0.01"),
-        ("demo.shortest_seconds", 1, "demo.shortest_seconds: 1 is less than 5"),
+        ("video.flow.bound", 0, "video.flow.bound 0: from 0.01 to 10000"),
+        ("demo.shortest_seconds", 1, "demo.shortest_seconds 1: at least 5"),
         (
             "evaluation.protocol.confidence",
             1.0,
-            "evaluation.protocol.confidence: 1.0 must be less than 1",
+            "evaluation.protocol.confidence 1.0: above 0, below 1",
         ),
         (
             "temporal.training.smooth_labels",
             0.1,
-            "temporal.training.smooth_labels: 0.1 is not 0 or a number of at least 0.5",
+            "temporal.training.smooth_labels 0.1: at least 0.5, or 0",
         ),
         (
             "video.flow.preset",
             "slow",
-            "video.flow.preset: 'slow' is not one of ultrafast, fast, medium",
+            "video.flow.preset 'slow': one of ultrafast, fast, medium",
         ),
         (
             "temporal.models",
             ["mtn", "tem"],
-            "temporal.models.1: 'tem' is not one of origin, se, dense, mtn",
+            "temporal.models 'tem': one of origin, se, dense, mtn",
         ),
-        ("video.processes", 0, "video.processes: 0 is less than 1"),
-        ("dataset.validation_fraction", 1.5, "dataset.validation_fraction: 1.5 is more than 1"),
+        ("video.processes", 0, "video.processes 0: from 1 to 4096"),
+        ("dataset.validation_fraction", 1.5, "dataset.validation_fraction 1.5: from 0 to 1"),
         (
             "dataset.videos_per_shard",
             0,
-            "dataset.videos_per_shard: 0 is not auto or an integer of at least 1",
+            "dataset.videos_per_shard 0: at least 1, or auto",
         ),
         (
             "dataset.videos_per_shard",
             "all",
-            "dataset.videos_per_shard: 'all' is not auto or an integer of at least 1",
+            "dataset.videos_per_shard 'all': a whole number at least 1, or auto",
         ),
-        ("temporal.models", [], "temporal.models: [] should be non-empty"),
-        ("temporal.models", ["mtn", "mtn"], "temporal.models: ['mtn', 'mtn'] has non-unique"),
+        (
+            "temporal.training.decay_epochs",
+            [14, 7],
+            "temporal.training.decay_epochs [14, 7]: ris",
+        ),
+        (
+            "proposals.suppression.epsilon",
+            float("nan"),
+            "proposals.suppression.epsilon nan: a finite number from 1e-06 to 1000000",
+        ),
+        ("temporal.models", [], "temporal.models []: one or more of origin, se, "),
+        (
+            "temporal.models",
+            ["mtn", "mtn"],
+            "temporal.models ['mtn', 'mtn']: one or more of ",
+        ),
     ],
 )
 def test_a_wrong_key_or_value_is_one_line(key, value, expected):
@@ -323,23 +337,23 @@ def test_a_wrong_key_or_value_is_one_line(key, value, expected):
 @pytest.mark.parametrize(
     ("key", "value", "expected"),
     [
-        ("recognition.clips", "a\0b", "recognition.clips: 'a\\\\x00b': control characters cannot"),
-        ("dataset.videos", "my\nvideos", "dataset.videos: 'my\\\\nvideos': control characters"),
-        ("dataset.video_info", "a{b}.csv", "dataset.video_info: 'a{b}.csv': Snakemake takes what"),
+        ("recognition.clips", "a\0b", "recognition.clips 'a\\\\x00b': control characters cannot"),
+        ("dataset.videos", "my\nvideos", "dataset.videos 'my\\\\nvideos': control characters"),
+        ("dataset.video_info", "a{b}.csv", "dataset.video_info 'a{b}.csv': Snakemake takes what"),
         (
             "dataset.annotations",
             "a<b>.csv",
-            "dataset.annotations: 'a<b>.csv': Snakemake takes <b> for a path variable; rename it",
+            "dataset.annotations 'a<b>.csv': Snakemake takes <b> for a path variable; rename it",
         ),
         (
             "dataset.videos",
             "my<results>",
-            "dataset.videos: 'my<results>': Snakemake takes <results>",
+            "dataset.videos 'my<results>': Snakemake takes <results>",
         ),
-        ("dataset.videos", "-v", "dataset.videos: '-v': a command takes it for a flag; write the"),
-        ("demo.videos", 10**12, "demo.videos: 1000000000000 is more than 10000"),
-        ("temporal.ranks", 10**12, "temporal.ranks: 1000000000000 is more than 4096"),
-        ("temporal.training.hidden", 10**12, "temporal.training.hidden: 1000000000000 is more"),
+        ("dataset.videos", "-v", "dataset.videos '-v': a command takes it for a flag; write the"),
+        ("demo.videos", 10**12, "demo.videos 1000000000000: from 1 to 10000"),
+        ("temporal.ranks", 10**12, "temporal.ranks 1000000000000: from 1 to 4096"),
+        ("temporal.training.hidden", 10**12, "temporal.training.hidden 1000000000000: from 1 to"),
     ],
 )
 def test_what_no_run_could_take_is_one_line(key, value, expected):
@@ -369,40 +383,14 @@ def test_keys_need_not_be_text():
 def test_the_first_mistake_in_the_order_of_keys_is_named():
     config = with_value("video.processes", 0)
     config["dataset"]["format"] = "xml"
-    assert message(config).startswith("dataset.format: 'xml' is not one of auto, activitynet")
+    assert message(config).startswith("dataset.format 'xml': one of auto, activitynet")
 
 
-def test_null_is_named_among_the_choices():
-    schema = {"properties": {"a": {"enum": ["x", None]}, "b": {"exclusiveMinimum": 0}}}
-    with pytest.raises(InputError, match=r"^c: a: 'y' is not one of x, null$"):
-        check_values({"a": "y"}, schema, "c")
-    with pytest.raises(InputError, match=r"^c: b: 0 must be more than 0$"):
-        check_values({"b": 0}, schema, "c")
-
-
-@pytest.mark.parametrize(
-    ("key", "value", "expected"),
-    [
-        (
-            "temporal.training.decay_epochs",
-            [14, 7],
-            "my.yaml: temporal.training: decay_epochs [14, 7]: rising numbers, each at least 1",
-        ),
-        (
-            "proposals.suppression.epsilon",
-            float("nan"),
-            "my.yaml: proposals.suppression: epsilon nan: a finite number from 1e-06 to 1000000",
-        ),
-        ("demo.longest_seconds", 10, "my.yaml: demo: longest_seconds 10: at least shortest_second"),
-    ],
-)
-def test_a_value_that_fits_the_schema_but_not_its_settings_is_one_line(key, value, expected):
-    config = with_value(key, value)
+def test_values_that_contradict_each_other_are_one_line():
+    config = with_value("demo.longest_seconds", 10)
     check_config(config, "my.yaml")
-    with pytest.raises(InputError) as caught:
+    with pytest.raises(InputError, match=r"^my.yaml: demo: longest_seconds 10: at least short.*$"):
         check_settings(config, "my.yaml")
-    assert str(caught.value).startswith(expected)
-    assert "\n" not in str(caught.value)
 
 
 def test_external_features_need_no_encoder():
@@ -585,9 +573,9 @@ def test_an_encoder_may_be_one_that_other_libraries_bring():
         check_config(with_value(key, name), "my.yaml")
     line = message(with_value(key, "resnet19"))
     assert line.startswith(
-        f"{key}: 'resnet19' is not one of efficientnet_lite0, efficientnet_lite2, resnet18,"
+        f"{key} 'resnet19': one of efficientnet_lite0, efficientnet_lite2, resnet18,"
     )
-    assert line.endswith(" or timm:MODEL, hf:ORGANISATION/MODEL or a path")
+    assert line.endswith(", timm:MODEL, hf:ORGANISATION/MODEL or a path")
 
 
 def given(*words: str) -> dict:
@@ -655,8 +643,8 @@ def test_a_value_of_the_command_line_has_the_type_of_its_setting(words, key, val
         ("scaling={ranks: [1, two]}", "scaling.ranks [1, 'two']: different numbers, each from 1"),
         ("evaluaton={folds: 5}", "evaluaton: unknown key; did you mean evaluation?"),
         ("folds=5", "folds: unknown key; known keys are dataset"),
-        ("evaluation=5", "evaluation: 5 is not of type object; give its keys: {KEY: VALUE}"),
-        ("dataset={videos: 'a{b'}", "dataset.videos: 'a{b': "),
+        ("evaluation=5", "evaluation 5: must have keys: {KEY: VALUE}"),
+        ("dataset={videos: 'a{b'}", "dataset.videos 'a{b': "),
     ],
 )
 def test_a_mistake_of_the_command_line_is_one_line_that_names_it(words, line):
@@ -669,7 +657,7 @@ def test_a_mistake_of_the_command_line_is_one_line_that_names_it(words, line):
 
 def test_a_mistake_of_a_file_is_said_of_the_file_whatever_the_command_line_gives():
     config = merged(with_value("evaluation.folds", "5"), given("evaluation={seeds: 2}"))
-    with pytest.raises(InputError, match=r"^my.yaml: evaluation.folds: '5' is not of type integer"):
+    with pytest.raises(InputError, match="^my.yaml: evaluation.folds '5': a whole number"):
         Plan(config, "my.yaml", given=given("evaluation={seeds: 2}"))
     both = merged(defaults(), given("evaluation={folds: 61}"))
     with pytest.raises(InputError, match=r"^my.yaml \+ --config: evaluation.folds: 61 folds of 36"):

@@ -1,48 +1,29 @@
-"""Check a configuration against its schema and settings; say in one line what is wrong."""
+"""Check a configuration against the settings; one line names the key that is wrong."""
 
 import difflib
+import math
 import os
-import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from copy import deepcopy
-from functools import reduce
+from functools import cache, reduce
 from pathlib import Path
 from typing import Any
 
 import yaml
-from jsonschema import Draft202012Validator
-from jsonschema.exceptions import ValidationError
-from jsonschema.validators import extend
 
-from actionspan.errors import InputError, printable
+from actionspan.errors import InputError, brief, printable
 from actionspan.files.text import filled_in
 from actionspan.networks.names import is_hub
 from actionspan.parallel.settings import processes
 from actionspan.plan.features import encoders_of, kind_of, start_of, training_of, trains_classifiers
-from actionspan.plan.schema import add_sections, build_schema
-from actionspan.plan.sections import PLUGGED, SECTIONS
+from actionspan.plan.sections import SECTIONS
 from actionspan.recognition.settings import RecognitionSettings
 from actionspan.settings import Knob, from_mapping
 from actionspan.video.settings import FrameSettings
 
-# To JSON Schema 20.0 is an integer; the flag made from it does not take it.
-_Validator = extend(
-    Draft202012Validator,
-    type_checker=Draft202012Validator.TYPE_CHECKER.redefine(
-        "integer", lambda _, value: isinstance(value, int) and not isinstance(value, bool)
-    ),
-)
-_LIMITS = {
-    "minimum": "is less than",
-    "maximum": "is more than",
-    "exclusiveMinimum": "must be more than",
-    "exclusiveMaximum": "must be less than",
-}
-
 _LONGEST_NAME, _LONGEST_PATH = 255, 4095  # bytes, on Linux
 _SHOWN = 300  # characters of a value
-_DEEPEST = 8  # levels, more than the schema has: an alias of YAML can hold itself
 _NULLS = ("", "~", "null", "Null", "NULL")  # what YAML reads as null
 
 
@@ -59,14 +40,8 @@ def read_given(config: dict[str, Any], given: Mapping[str, Any], name: str) -> N
         whole, part = (_inside(each, key) for each in (config, given))
         for knob in section.knobs:
             if isinstance(part, dict) and knob.name in part:
-                whole[knob.name] = part[knob.name] = value = _read(knob, part[knob.name])
-                try:
-                    knob.check(value)
-                except ValueError as error:
-                    raise InputError(printable(f"{name}: {key}.{error}")) from None
-    schema: dict[str, Any] = {"properties": {}, "additionalProperties": False}
-    add_sections(schema, SECTIONS)
-    check_values(given, schema, name)
+                whole[knob.name] = part[knob.name] = _read(knob, part[knob.name])
+    _refuse(_mistakes(given, "", complete=False), name)
 
 
 def _inside(part: Any, key: str) -> Any:
@@ -89,42 +64,78 @@ def _read(knob: Knob, value: Any) -> Any:
 
 
 def check_config(config: Mapping[str, Any], name: str) -> None:
-    """Check every key and value of a merged configuration against the schema of the settings.
+    """Check every key and value of a merged configuration by itself.
 
     `name` is what messages call it, e.g. `"config.yaml"`.
 
     Raises:
         InputError: A key or value is wrong; the line names it and what is allowed.
     """
-    for key, value in leaves(config):
-        if isinstance(value, int) and abs(value) > sys.float_info.max:
-            raise InputError(f"{name}: {printable(key)}: a number of more than 300 digits")
-    schema = build_schema()
-    add_sections(schema, PLUGGED)
-    check_values(config, schema, name)
+    _refuse(_mistakes(config, "", complete=True), name)
 
 
-def check_values(config: Mapping[str, Any], schema: Mapping[str, Any], name: str) -> None:
-    """Check every key and value of a configuration against a JSON Schema, as `check_config`."""
-    errors = sorted(_Validator(schema).iter_errors(config), key=lambda e: list(e.path))
-    if errors:
-        raise InputError(printable(f"{name}: {_describe(errors[0])}"))
-    for key, value in leaves(config):
-        if isinstance(value, str) and (problem := _text_problem(key, value)):
-            raise InputError(f"{name}: {key}: {printable(value)[:_SHOWN]!r}: {problem}")
+def _refuse(problems: Iterator[str], name: str) -> None:
+    """Raise InputError for the first problem."""
+    if (problem := next(problems, None)) is not None:
+        raise InputError(printable(f"{name}: {problem}"))
 
 
-def leaves(config: Mapping[Any, Any], inside: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield every value of a configuration with its key, and the items of lists one by one."""
-    for key, value in config.items():
-        if not isinstance(key, str):
-            yield f"{inside}a key", key
-            continue
-        where = f"{inside}{key}"
-        if isinstance(value, Mapping) and where.count(".") < _DEEPEST:
-            yield from leaves(value, f"{where}.")
-        for item in value if isinstance(value, list | tuple) else [value]:
-            yield where, item
+def _mistakes(part: Any, where: str, *, complete: bool) -> Iterator[str]:
+    """Yield what is wrong in a part of a configuration, each with its key, keys before values.
+
+    `complete`: whether a key that is missing is a mistake.
+    """
+    keys, inside = _keys()[where], f"{where}." if where else ""
+    if not isinstance(part, Mapping):
+        yield f"{where} {brief(part)}: must have keys: {{KEY: VALUE}}"
+        return
+    for key in map(str, part):
+        if key not in keys:
+            near = difflib.get_close_matches(key, keys, n=1)
+            hint = f"did you mean {near[0]}?" if near else "known keys are " + ", ".join(keys)
+            yield f"{inside}{key}: unknown key; {hint}"
+    for key, knob in keys.items():
+        if key not in part:
+            if complete:
+                yield f"{inside}{key}: missing"
+        elif knob is None:
+            yield from _mistakes(part[key], inside + key, complete=complete)
+        else:
+            yield from _mistakes_of(knob, part[key], inside)
+
+
+def _mistakes_of(knob: Knob, value: Any, inside: str) -> Iterator[str]:
+    """Yield what is wrong with a value."""
+    try:
+        knob.check(value)
+    except ValueError as error:
+        yield f"{inside}{error}{_hint(knob, value)}"
+    for text in value if isinstance(value, list) else [value]:
+        if isinstance(text, str) and (problem := _text_problem(inside + knob.name, text)):
+            yield f"{inside}{knob.name} {printable(text)[:_SHOWN]!r}: {problem}"
+
+
+def _hint(knob: Knob, value: Any) -> str:
+    """Return what to write in place of a text that means a number, as `1e-3` does."""
+    for text in value if isinstance(value, list) else [value]:
+        with suppress(ValueError):
+            if isinstance(text, str) and knob.kind in (int, float) and math.isfinite(float(text)):
+                return "; YAML reads it as text: write it without quotes, and 1e-3 as 1.0e-3"
+    return ""
+
+
+@cache
+def _keys() -> dict[str, dict[str, Knob | None]]:
+    """Return the keys of each section, in order; None stands for a section in it."""
+    found: dict[str, dict[str, Knob | None]] = {"": {}}
+    for name, section in SECTIONS.items():
+        before = ""
+        for word in name.split("."):
+            found[before].setdefault(word, None)
+            before = f"{before}.{word}".lstrip(".")
+            found.setdefault(before, {})
+        found[name] |= {knob.name: knob for knob in section.knobs}
+    return found
 
 
 def _text_problem(key: str, text: str) -> str:
@@ -155,13 +166,12 @@ def check_names(paths: Iterable[str], key: str) -> None:
 
 
 def check_settings(config: Mapping[str, Any], name: str) -> None:
-    """Build every settings object of a configuration that fits the schema.
+    """Build every settings object of a configuration whose values are allowed by themselves.
 
     Raises:
         InputError: A value is out of range, or does not go with another; the line names its key.
     """
-    if (problem := next(_problems(config), None)) is not None:
-        raise InputError(f"{name}: {problem}")
+    _refuse(_problems(config), name)
 
 
 def _problems(config: Mapping[str, Any]) -> Iterator[str]:
@@ -277,57 +287,3 @@ def _problems_of_start(recognition: Mapping[str, Any]) -> Iterator[str]:
                 f"{key}: no weights come with {network}; give a checkpoint or, for "
                 "resnets, a name of torchvision's, or set recognition.training.pretrained: false"
             )
-
-
-def _describe(error: ValidationError) -> str:
-    """Return `key.path: what is wrong` for one schema error."""
-    where = ".".join(str(part) for part in error.path)
-    inside = f"{where}." if where else ""
-    value, allowed, rule = error.instance, error.validator_value, str(error.validator)
-    if rule == "additionalProperties":
-        keys = list(error.schema["properties"])
-        unknown = sorted(str(key) for key in set(value) - set(keys))[0]
-        near = difflib.get_close_matches(unknown, keys, n=1)
-        hint = f"did you mean {near[0]}?" if near else "known keys are " + ", ".join(keys)
-        return f"{inside}{unknown}: unknown key; {hint}"
-    if rule == "required":
-        return f"{inside}{next(key for key in allowed if key not in value)}: missing"
-    if rule == "enum":
-        choices = ", ".join("null" if choice is None else str(choice) for choice in allowed)
-        return f"{where}: {value!r} is not one of {choices}"
-    if rule in _LIMITS:
-        return f"{where}: {value} {_LIMITS[rule]} {allowed}"
-    if rule == "type":
-        kinds = allowed if isinstance(allowed, str) else " or ".join(allowed)
-        hint = "; give its keys: {KEY: VALUE}" * (kinds == "object")
-        return f"{where}: {value!r} is not of type {kinds}{hint or _hint(value, kinds)}"
-    if rule == "anyOf":
-        return f"{where}: {value!r} is not {' or '.join(map(_wanted, allowed))}"
-    return f"{where or 'configuration'}: {error.message}"
-
-
-def _hint(value: Any, kinds: str) -> str:
-    """Say what to write in place of a text that means a number, as `1e-3` does, or a list."""
-    if not isinstance(value, str):
-        return ""
-    if "array" in kinds:
-        return f"; write a list: [{', '.join(value.replace(',', ' ').split())}]"
-    try:
-        float(value)
-    except ValueError:
-        return ""
-    return "; YAML reads it as text: write numbers like 0.001 or 1.0e-3" * ("number" in kinds)
-
-
-def _wanted(schema: Mapping[str, Any]) -> str:
-    """Name what one arm of an `anyOf` allows."""
-    if "enum" in schema:
-        return f"one of {', '.join(map(str, schema['enum']))}"
-    if "pattern" in schema:
-        return str(schema["description"])
-    if "const" in schema:
-        return str(schema["const"])
-    least = f" of at least {schema['minimum']}" if "minimum" in schema else ""
-    bounds = f" above {schema['exclusiveMinimum']}" if "exclusiveMinimum" in schema else least
-    bounds += f" and at most {schema['maximum']}" if "maximum" in schema else ""
-    return f"{'an' if schema['type'] == 'integer' else 'a'} {schema['type']}{bounds}"

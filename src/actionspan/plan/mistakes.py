@@ -5,13 +5,13 @@
 
 import argparse
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from typing import Any
 
 from actionspan.errors import InputError
-from actionspan.plan.checking import leaves
 
+_DEEPEST = 8  # levels, more than a configuration has: an alias of YAML can hold itself
 _LISTED = "docs/outputs.md lists the files that can be asked for"
 _CURES = {  # by what argparse says
     ": --cluster": "removed in Snakemake 8; give --workflow-profile FOLDER (docs/cluster.md)",
@@ -64,12 +64,25 @@ def mistake(error: BaseException, rules: Iterable[Any], config: Mapping[str, Any
             hint = f"evaluation.folds is {config['evaluation']['folds']}"
         return f"{found[1]}: nothing makes it with this configuration; {hint}"
     if found := re.match(r"Missing input files(?s:.+) affected files:\n +(.+)", str(error)):
-        keys = [f"{key}: " for key, value in leaves(config) if value == found[1]]
+        keys = [f"{key}: " for key, value in _leaves(config) if value == found[1]]
         line = f"{''.join(keys)}{found[1]}: no such file"
         if not line.startswith("recognition."):
             return line
         return f"{line}; give a checkpoint, or null beside pretrained: false to train from scratch"
     return None
+
+
+def _leaves(config: Mapping[Any, Any], inside: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield every value of a configuration with its key, and the items of lists one by one."""
+    for key, value in config.items():
+        if not isinstance(key, str):
+            yield f"{inside}a key", key
+            continue
+        where = f"{inside}{key}"
+        if isinstance(value, Mapping) and where.count(".") < _DEEPEST:
+            yield from _leaves(value, f"{where}.")
+        for item in value if isinstance(value, list | tuple) else [value]:
+            yield where, item
 
 
 if __name__ == "__main__":
