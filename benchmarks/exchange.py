@@ -30,7 +30,8 @@ from pathlib import Path
 import torch
 
 from actionspan.networks.runtime import choose_device
-from actionspan.parallel.exchange import Exchange, make_exchange
+from actionspan.parallel.communicator import Exchange
+from actionspan.parallel.exchange import make_exchange
 from actionspan.parallel.launch import world
 from actionspan.parallel.settings import ParallelSettings
 from actionspan.parallel.transfer import zeros

@@ -30,7 +30,7 @@ from actionspan.dataset.tables import read_annotations, read_videos
 from actionspan.evaluation.recall import average_recall_activitynet
 from actionspan.files.storage import open_h5
 from actionspan.proposals import selection
-from actionspan.proposals.bundle import included_model
+from actionspan.proposals.bundle_files import included_model
 from actionspan.proposals.model_bundle import Bundle, load_bundle
 from actionspan.review import learning
 from actionspan.review.footage import Encoded

@@ -3,6 +3,7 @@
 import ast
 import re
 from collections.abc import Iterator
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -59,6 +60,32 @@ def test_imports_go_one_way():
         if name in place and place[name] > place[room]
     }
     assert upward == set()
+
+
+def files_imported(text: str, files: dict[str, Path]) -> set[str]:
+    """Return the modules among `files` that a text imports, in functions and for types too."""
+    found = set()
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Import):
+            found |= {name.name for name in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            inner = (f"{node.module}.{name.name}" for name in node.names)
+            found |= {name if name in files else str(node.module) for name in inner}
+    return found & files.keys()
+
+
+def test_no_files_import_each_other_in_a_circle():
+    source = SOURCE.parent
+    files = {
+        ".".join(path.relative_to(source).with_suffix("").parts).removesuffix(".__init__"): path
+        for path in source.glob("actionspan*/**/*.py")
+    }
+    assert len(files) > 300
+    graph = {
+        name: files_imported(path.read_text(encoding="utf-8"), files) - {name}
+        for name, path in files.items()
+    }
+    TopologicalSorter(graph).prepare()  # a CycleError names the files
 
 
 def test_the_product_knows_nothing_of_the_papers():

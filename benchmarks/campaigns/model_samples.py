@@ -14,7 +14,7 @@ from actionspan.features.transform import StreamTransform, Transform, transform_
 from actionspan.files.torch_files import read_torch
 from actionspan.networks.architecture import architecture
 from actionspan.networks.weights import load_state
-from actionspan.proposals.bundle import SECTIONS
+from actionspan.proposals.bundle_files import SECTIONS
 from actionspan.proposals.evaluator import ProposalEvaluator, evaluator_state
 from actionspan.proposals.intensity import DensityModel, Intensity, Lengths, density_state
 from actionspan.proposals.segment_classifier import SegmentClassifier, classifier_state

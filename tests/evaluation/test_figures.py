@@ -15,12 +15,8 @@ from matplotlib.colors import to_hex
 
 from actionspan.dataset.tables import Instance
 from actionspan.errors import InputError
-from actionspan.evaluation.curves import (
-    AR_AGAINST_AN,
-    CURVE_COLUMNS,
-    RECALL_AGAINST_TIOU,
-    curve_rows,
-)
+from actionspan.evaluation.curves import CURVE_COLUMNS, curve_rows
+from actionspan.evaluation.drawn import AR_AGAINST_AN, RECALL_AGAINST_TIOU
 from actionspan.evaluation.figures import draw_curves
 from actionspan.evaluation.timeline_figure import (
     SHADES,

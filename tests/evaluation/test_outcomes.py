@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from actionspan.cli import main
 from actionspan.dataset.tables import Annotation, Instance, write_annotations
 from actionspan.evaluation import average_recall_activitynet
+from actionspan.evaluation.drawn import CHARACTERISTICS
 from actionspan.evaluation.figures import draw_misses
 from actionspan.evaluation.misses import (
-    CHARACTERISTICS,
     INSTANCE_COLUMNS,
     break_down,
     characteristic_values,

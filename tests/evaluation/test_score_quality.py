@@ -13,10 +13,10 @@ from scipy.stats import binom, rankdata
 
 from actionspan.cli import main
 from actionspan.dataset.tables import Annotation, Instance, write_annotations
+from actionspan.evaluation.drawn import ScoredProposals
 from actionspan.evaluation.figures import draw_reliability
 from actionspan.evaluation.reliability import (
     COLUMNS,
-    ScoredProposals,
     calibration_errors,
     error_by_luck,
     rank_correlation,

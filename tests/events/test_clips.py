@@ -8,8 +8,8 @@ import pytest
 
 from actionspan.cli import main
 from actionspan.errors import InputError
-from actionspan.events.clips import Clip, cut, edl
-from actionspan.events.cutting import copy_clip, encode_clip, frames_of, write_reel
+from actionspan.events.clips import cut, edl
+from actionspan.events.cutting import Clip, copy_clip, encode_clip, frames_of, write_reel
 from dataset.conftest import encode_video
 
 RATE, SECONDS = 10, 8

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from actionspan.files.storage import create_h5
-from actionspan.finetune.store import StoreSettings
+from actionspan.finetune.settings import StoreSettings
 from actionspan.finetune.storing import store_snippets
 
 HEIGHT, WIDTH, STACK = 48, 64, 2

@@ -9,8 +9,8 @@ import pytest
 from actionspan.cli import main
 from actionspan.dataset.video_facts import probe_video
 from actionspan.features.encoders import frames_to_batch, planes_to_batch
+from actionspan.finetune.settings import StoreSettings
 from actionspan.finetune.snippets import SnippetStore
-from actionspan.finetune.store import StoreSettings
 from actionspan.finetune.storing import store_snippets
 from actionspan.video.optical_flow import flow_of_shard
 from actionspan.video.settings import FlowSettings, FrameSettings

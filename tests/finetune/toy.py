@@ -11,8 +11,7 @@ from actionspan.dataset.tables import Annotation, Instance, write_annotations
 from actionspan.features.settings import EncoderSettings, RescaleSettings
 from actionspan.files.storage import create_h5
 from actionspan.files.torch_files import write_torch
-from actionspan.finetune.settings import FinetuneSettings
-from actionspan.finetune.store import StoreSettings
+from actionspan.finetune.settings import FinetuneSettings, StoreSettings
 from actionspan.finetune.storing import store_snippets
 from actionspan.networks.architecture import architecture
 from actionspan.settings import option

@@ -15,7 +15,7 @@ from actionspan.errors import InputError
 from actionspan.features.transform import transform_from
 from actionspan.files.torch_files import Part, read_torch, write_torch
 from actionspan.networks.weights import load_state
-from actionspan.proposals.bundle import bundle_path
+from actionspan.proposals.bundle_files import bundle_path
 from actionspan.proposals.evaluator import (
     ProposalEvaluator,
     evaluator_from_state,
@@ -105,7 +105,7 @@ def changed(path, *keys, value):
         (("settings", "encoders", "batch_size"), 4000, "batch_size 4000: at most 334 of input_"),
         (("settings", "frames", "clips"), "yes", "clips 'yes': true or false"),
         (("settings", "candidates", "candidates"), 2.5, "candidates 2.5: a whole number from 1"),
-        (("settings", "events", "events"), True, "events True: from 1"),
+        (("settings", "events", "events"), True, "events True: a whole number from 1"),
         (("settings", "flow", "bound"), 1e-300, "bound 1e-300: from 0.01"),
         (("settings", "suppression", "epsilon"), "9" * 10**4, "epsilon '999"),
         (("settings",), "[" * 10**5, "settings: not a dictionary in JSON"),

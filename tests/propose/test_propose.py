@@ -26,7 +26,7 @@ from actionspan.demo.scenario import DemoSettings, demo_video_names
 from actionspan.errors import InputError
 from actionspan.networks.i3d import I3D
 from actionspan.plan.runs import flags as flag_line
-from actionspan.proposals.bundle import bundle_path
+from actionspan.proposals.bundle_files import bundle_path
 from actionspan.proposals.model_bundle import load_bundle
 from actionspan.propose import MotionProposer, Proposer, proposed, working
 from actionspan.propose.results import ResultFolder, Shown

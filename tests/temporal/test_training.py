@@ -25,7 +25,8 @@ from actionspan.temporal import load_model
 from actionspan.temporal import training as train_module
 from actionspan.temporal.loss import boundary_loss
 from actionspan.temporal.mtn import BaseTEM
-from actionspan.temporal.networks import TemporalNetwork, network_class
+from actionspan.temporal.network import TemporalNetwork
+from actionspan.temporal.networks import network_class
 from actionspan.temporal.samples import read_samples
 from actionspan.temporal.settings import MODELS, TemporalSettings
 from actionspan.temporal.training import train

@@ -9,11 +9,11 @@ from actionspan.dataset.formats import records
 from actionspan.dataset.formats.records import Reading, Record, quoted
 from actionspan.dataset.formats.registry import read_annotation_file
 from actionspan.dataset.formats.rejections import Rejection
-from actionspan.dataset.formats.times import Frame, unknown_time
+from actionspan.dataset.formats.times import unknown_time
 from actionspan.dataset.matching import Names, check_instance
 from actionspan.dataset.sharding import find_videos
-from actionspan.dataset.tables import Instance, Video, instances_of
-from actionspan.dataset.video_facts import has_sound, probe_video, seconds_of
+from actionspan.dataset.tables import Instance, instances_of
+from actionspan.dataset.video_facts import count_own_frames, has_sound, probe_video
 
 
 def complete(reading: Reading, folder: Path) -> list[str]:
@@ -99,11 +99,3 @@ def _complete(record: Record, path: Path) -> str:
         record.frames = record.frames or video.frames
         record.fps = record.fps or video.fps
     return video.error
-
-
-def count_own_frames(record: Record, video: Video) -> None:
-    """Give times in frames of a probed video in seconds, where no rate of a tool's own is known."""
-    for raw in record.instances if video.variable and not record.fps else ():
-        for name in ("start", "end"):
-            if isinstance(value := getattr(raw, name), Frame):
-                setattr(raw, name, float(seconds_of(value.number, video)))

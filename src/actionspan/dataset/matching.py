@@ -188,7 +188,7 @@ def _index(
     settings: IndexSettings,
 ) -> Index:
     """Check the instances of each video; reject `files`, and `rows` and instances by place."""
-    from actionspan.dataset.completing import count_own_frames  # opens video files
+    from actionspan.dataset.video_facts import count_own_frames
 
     instances: dict[str, list[Instance]] = {video_id: [] for video_id in videos}
     subsets: dict[str, str] = {}

@@ -27,7 +27,8 @@ from numpy.typing import ArrayLike
 from actionspan.arrays import Float64
 from actionspan.dataset import containers
 from actionspan.dataset.containers import open_container, opened
-from actionspan.dataset.formats.times import frames_of
+from actionspan.dataset.formats.records import Record
+from actionspan.dataset.formats.times import Frame, frames_of
 from actionspan.dataset.settings import LimitSettings
 from actionspan.dataset.tables import Video
 from actionspan.errors import InputError, lacks_memory
@@ -346,3 +347,11 @@ def _units_fit(packet: memoryview, length_bytes: int) -> bool:
         if length == 0 or place > size:
             return False
     return True
+
+
+def count_own_frames(record: Record, video: Video) -> None:
+    """Give times in frames of a probed video in seconds, where no rate of a tool's own is known."""
+    for raw in record.instances if video.variable and not record.fps else ():
+        for name in ("start", "end"):
+            if isinstance(value := getattr(raw, name), Frame):
+                setattr(raw, name, float(seconds_of(value.number, video)))

@@ -11,9 +11,17 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 from actionspan.errors import counted
-from actionspan.evaluation.curves import AREA, PANELS, Curve, curves_of
-from actionspan.evaluation.misses import CHARACTERISTICS, NAMES, Bin
-from actionspan.evaluation.reliability import ScoreBin, ScoredProposals
+from actionspan.evaluation.drawn import (
+    AREA,
+    CHARACTERISTICS,
+    NAMES,
+    PANELS,
+    Bin,
+    Curve,
+    ScoreBin,
+    ScoredProposals,
+    curves_of,
+)
 from actionspan.evaluation.summary import Record
 from actionspan.files.figures import COLOURS, INK, QUIET, house_style, save_figure, spread_labels
 

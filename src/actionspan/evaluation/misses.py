@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,6 +20,7 @@ from actionspan.arrays import Float64, Int64
 from actionspan.dataset.tables import Annotation, Instance
 from actionspan.errors import counted
 from actionspan.evaluation import recall
+from actionspan.evaluation.drawn import CHARACTERISTICS, NAMES, Bin
 from actionspan.evaluation.files import add_inputs, judge_inputs, segments_of
 from actionspan.evaluation.rows import NO_PROPOSALS, match_proposals
 from actionspan.files.storage import write_text, write_tsv
@@ -72,66 +73,6 @@ class Outcomes:
     def found(self) -> NDArray[np.bool_]:
         """(I, 3) whether each is found at tIoU 0.5, 0.7, 0.9 at AN = 100."""
         return np.asarray(self.result.best_tiou[:, -1:] >= recall.MISSES_THRESHOLDS)
-
-
-class Characteristic(NamedTuple):
-    """One way to sort instances into bins: up to the first edge, between edges, above the last."""
-
-    name: str
-    title: str
-    edges: tuple[float, ...]
-    labels: tuple[str, ...]
-
-
-CHARACTERISTICS = (
-    Characteristic(
-        "coverage",
-        "Length as a share of the video",
-        (0.02, 0.04, 0.06, 0.08, 0.2, 0.4, 0.6, 0.8),
-        ("≤ 2%", "2–4%", "4–6%", "6–8%", "8–20%", "20–40%", "40–60%", "60–80%", "> 80%"),
-    ),
-    Characteristic(
-        "length",
-        "Length in seconds",
-        (3, 6, 12, 18, 30, 60, 120, 180),
-        ("≤ 3", "3–6", "6–12", "12–18", "18–30", "30–60", "60–120", "120–180", "> 180"),
-    ),
-    Characteristic(
-        "position",
-        "Centre, as a share of the video",
-        (0.2, 0.4, 0.6, 0.8),
-        ("0–20%", "20–40%", "40–60%", "60–80%", "80–100%"),
-    ),
-    Characteristic(
-        "instances",
-        "Instances in the video",
-        (1, 4, 8, 40, 80),
-        ("1", "2–4", "5–8", "9–40", "41–80", "> 80"),
-    ),
-)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Bin:
-    """The instances of one bin, and how many of them are found."""
-
-    characteristic: str
-    label: str
-    above: float | None
-    up_to: float | None
-    """The edges, if the bin has them; the lower one lies outside."""
-    instances: int
-    found: tuple[int, ...]
-    """At tIoU 0.5, 0.7 and 0.9, by what their videos contribute at AN = 100."""
-    misses_share: tuple[float | None, ...]
-    """At the same tIoU, its misses as a share of all misses; None where nothing is missed."""
-    average_recall: float | None
-    """AR@100 of these instances; None where there is none."""
-
-    @property
-    def missed(self) -> tuple[int, ...]:
-        """How many are not found, at the same tIoU."""
-        return tuple(self.instances - found for found in self.found)
 
 
 def instance_outcomes(
@@ -222,7 +163,6 @@ def break_down(outcomes: Outcomes) -> list[Bin]:
     return bins
 
 
-NAMES = tuple(f"{threshold:.1f}" for threshold in recall.MISSES_THRESHOLDS)
 TABLE_COLUMNS = (
     *("characteristic", "bin", "above", "up_to", "instances"),
     *(f"{what}@{name}" for name in NAMES for what in ("found", "missed", "misses_share")),

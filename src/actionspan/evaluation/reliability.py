@@ -10,17 +10,16 @@ sort the proposals by quality, whatever their scale.
 
 import argparse
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.stats import rankdata
 
-from actionspan.arrays import Float64
 from actionspan.dataset.tables import Annotation
 from actionspan.errors import counted
 from actionspan.evaluation.detection import match_greedily
+from actionspan.evaluation.drawn import ScoreBin, ScoredProposals
 from actionspan.evaluation.files import add_inputs, judge_inputs, segments_of
 from actionspan.evaluation.recall import QUALITY_THRESHOLDS, tiou
 from actionspan.evaluation.rows import NO_PROPOSALS, check_truth, match_proposals
@@ -47,47 +46,6 @@ def run(arguments: argparse.Namespace) -> None:
 
 BINS = 10
 _DRAWS = 500
-
-
-@dataclass(frozen=True, kw_only=True)
-class ScoredProposals:
-    """All P proposals that are given for a subset, and what they are worth."""
-
-    scores: Float64
-    """(P,) as given, on any scale."""
-    best_tiou: Float64
-    """(P,) best tIoU with any instance of the video; 0 where it has none."""
-    first: NDArray[np.bool_]
-    """(P, 2) whether each is the first to find an instance at tIoU 0.5 and 0.7, as detections are
-    matched for average precision."""
-    videos: int
-    """How many videos the subset has, also without an instance or a proposal."""
-
-    @property
-    def is_share(self) -> bool:
-        """Whether all scores lie in 0…1, so that they can be read as a tIoU or a chance."""
-        return bool(((self.scores >= 0) & (self.scores <= 1)).all())
-
-
-@dataclass(frozen=True, kw_only=True)
-class ScoreBin:
-    """Proposals of neighbouring scores, and what they are worth."""
-
-    proposals: int
-    lowest: float
-    highest: float
-    mean_score: float
-    mean_tiou: float
-    """Mean of each proposal's best tIoU."""
-    share: tuple[float, float]
-    """Share that overlaps an instance by 0.5 and 0.7, also one that is found already."""
-    first: tuple[float, float]
-    """Share that is the first to find an instance at 0.5 and 0.7: the precision of detections."""
-
-    def cells(self) -> list[Any]:
-        """Return these values in order."""
-        *values, shares, firsts = vars(self).values()
-        return [*values, *shares, *firsts]
 
 
 def scored_proposals(

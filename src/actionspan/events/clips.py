@@ -6,23 +6,14 @@ from collections import Counter
 from collections.abc import Collection, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from actionspan.dataset.settings import add_reading
 from actionspan.errors import InputError, JobError, counted
 
 if TYPE_CHECKING:
+    from actionspan.events.cutting import Clip
     from actionspan.events.reading import Observed
-
-
-class Clip(NamedTuple):
-    """A part of a video to cut out, in seconds."""
-
-    video: Path
-    start: float
-    end: float
-    label: str
-    name: str  # of its file, without suffix
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -83,7 +74,7 @@ def run(arguments: argparse.Namespace) -> int:
     return 1 if failed else 0
 
 
-def cut(clip: Clip, folder: Path, *, exact: bool) -> None:
+def cut(clip: "Clip", folder: Path, *, exact: bool) -> None:
     """Copy a clip, or encode it where that is asked for or it cannot be copied."""
     from actionspan.events import cutting
 
@@ -96,11 +87,12 @@ def cut(clip: Clip, folder: Path, *, exact: bool) -> None:
 
 def chosen(
     observed: "list[Observed]", folder: Path, labels: Collection[str], around: float
-) -> Iterator[Clip]:
+) -> "Iterator[Clip]":
     """Yield the clips of the events with one of the labels; each has a name of its own."""
     from actionspan.dataset.formats.records import UNLABELLED
     from actionspan.dataset.matching import Names
     from actionspan.dataset.sharding import find_videos
+    from actionspan.events.cutting import Clip
     from actionspan.files.text import file_name
 
     files, taken, count = find_videos(folder), set[str](), Counter[str]()
@@ -124,7 +116,7 @@ def chosen(
             yield Clip(files[video_id], start, end, each.label, name)
 
 
-def write_lists(clips: list[Clip], folder: Path) -> None:
+def write_lists(clips: "list[Clip]", folder: Path) -> None:
     """Write a list of cuts for each video, in two forms."""
     from actionspan.dataset.formats.rows import csv_lines
     from actionspan.dataset.video_facts import read_timeline
@@ -142,7 +134,7 @@ def write_lists(clips: list[Clip], folder: Path) -> None:
     print(f"{folder}: lists of {counted(len(by_video), 'video')}")
 
 
-def edl(clips: list[Clip], rate: float) -> str:
+def edl(clips: "list[Clip]", rate: float) -> str:
     """Return an edit decision list (CMX 3600) of clips of a video, one after the other.
 
     Editors count time in frames of the rate that the file states, also where its own rate varies.

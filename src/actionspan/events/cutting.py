@@ -7,7 +7,7 @@ from contextlib import suppress
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import av
 from av.video.frame import VideoFrame
@@ -16,7 +16,6 @@ from actionspan.arrays import UInt8
 from actionspan.dataset.containers import open_container, opened
 from actionspan.dataset.video_facts import Timeline, read_timeline, readable
 from actionspan.errors import InputError
-from actionspan.events.clips import Clip
 from actionspan.files.storage import atomic_path
 from actionspan.video.decode import Frame, pyav_picture, read_frames, resized
 
@@ -26,6 +25,16 @@ _LEADING = 16  # frames, at most, that refer to what was before the file's first
 _SAME = 1e-6  # seconds: a time stamp as a float may be above itself as a fraction
 _FORMS = {".mp4": "mp4", ".mov": "mov", ".webm": "webm", ".mkv": "matroska"}  # as they were
 _ENCODER = "libx264"
+
+
+class Clip(NamedTuple):
+    """A part of a video to cut out, in seconds."""
+
+    video: Path
+    start: float
+    end: float
+    label: str
+    name: str  # of its file, without suffix
 
 
 class NotCopiedError(InputError):

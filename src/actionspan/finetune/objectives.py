@@ -21,7 +21,7 @@ from actionspan.features.transform import Transform
 from actionspan.finetune.heads import CausalHead
 from actionspan.finetune.videos import TunedVideo
 from actionspan.temporal.labels import boundary_labels
-from actionspan.temporal.networks import TemporalNetwork
+from actionspan.temporal.network import TemporalNetwork
 from actionspan.temporal.settings import TemporalSettings
 
 

@@ -9,6 +9,7 @@ from actionspan.features.settings import EncoderSettings, RescaleSettings
 from actionspan.settings import Checked, add_settings, from_arguments, knobs_of, option
 from actionspan.temporal.settings import MODELS, ModelName, TemporalSettings
 from actionspan.training.settings import Keep
+from actionspan.video.settings import JPEG_BLOCK, JPEG_LONGEST
 
 HeadName = Literal["recurrent", "attention"]
 HEADS: tuple[HeadName, ...] = get_args(HeadName)
@@ -159,3 +160,28 @@ def tuning_settings(
     epochs = {"keep": "last", "epochs": max(1, finetune.temporal_epochs)}
     temporal = from_arguments(TemporalSettings, arguments, **epochs)
     return finetune, encoders, from_arguments(RescaleSettings, arguments), temporal
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoreSettings(Checked):
+    """How pictures of each video's snippets are stored: about 3 MB for 100 of them.
+
+    By default they are as large as the frames of the video stage, so that a network sees in
+    training what it sees where features are made, and crops of 0.8 have pixels enough.
+    """
+
+    height: int = option(
+        256,
+        "height of stored frames and flow, a multiple of 8; at least 1.25 times the input size",
+        unit="pixels",
+        least=32,
+        most=JPEG_LONGEST,
+    )
+    width: int = option(340, "their width", unit="pixels", least=32, most=JPEG_LONGEST)
+    jpeg_quality: int = option(90, "JPEG quality of stored frames and flow", least=1, most=100)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.height % JPEG_BLOCK:
+            # the planes of a snippet are one picture: no block of it may hold two of them
+            raise ValueError(f"height {self.height}: must be a multiple of {JPEG_BLOCK}")

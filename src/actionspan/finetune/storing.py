@@ -14,7 +14,7 @@ import h5py
 
 from actionspan.errors import InputError
 from actionspan.files.storage import digest, open_h5
-from actionspan.finetune.store import StoreSettings
+from actionspan.finetune.settings import StoreSettings
 from actionspan.running.parts import map_videos
 from actionspan.running.shards import ShardWork
 from actionspan.settings import to_json

@@ -26,7 +26,7 @@ from actionspan.live.settings import LearningSettings
 from actionspan.streaming import Pipeline
 from actionspan.temporal.labels import INSIDE, NO_PART, boundary_regions, covered, video_targets
 from actionspan.temporal.loss import members_loss
-from actionspan.temporal.networks import TemporalNetwork
+from actionspan.temporal.network import TemporalNetwork
 from actionspan.temporal.prediction import NetworkStream
 from actionspan.temporal.span import SpanNetwork
 

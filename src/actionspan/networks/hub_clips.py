@@ -6,9 +6,9 @@ import torch
 from torch import Tensor, nn
 
 from actionspan.errors import InputError
-from actionspan.networks.hub import LOCAL, Source, telling
 from actionspan.networks.hub_images import HubInputs, hf_model, pixels_of
 from actionspan.networks.hub_limits import FRAMES
+from actionspan.networks.hub_source import LOCAL, Source, telling
 
 
 class ClipInputs(HubInputs):

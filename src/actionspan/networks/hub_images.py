@@ -11,8 +11,8 @@ from PIL import Image
 from torch import Tensor, nn
 
 from actionspan.errors import InputError
-from actionspan.networks.hub import LOCAL, Source
 from actionspan.networks.hub_limits import no_more_than
+from actionspan.networks.hub_source import LOCAL, Source
 
 
 class HubInputs:

@@ -14,8 +14,8 @@ from torch import Tensor, nn
 
 from actionspan.errors import InputError
 from actionspan.networks.division import stages
-from actionspan.networks.hub import Source, telling
 from actionspan.networks.hub_images import HubInputs, hf_model, timm_model
+from actionspan.networks.hub_source import Source, telling
 from actionspan.networks.hub_words import tokenizer_files
 
 _COLOUR = (13, 130, 230)

@@ -9,7 +9,8 @@ from torch import Tensor
 
 from actionspan.arrays import Float32
 from actionspan.errors import InputError
-from actionspan.networks.hub import LOCAL, Source, encoder_digest, telling
+from actionspan.networks.hub import encoder_digest
+from actionspan.networks.hub_source import LOCAL, Source, telling
 
 _TOKENIZERS = ("*token*", "vocab*", "merges*", "*.model", "added_tokens.json")
 

@@ -325,3 +325,10 @@ class TorchrunCommunicator:
     def _next_call(self) -> str:
         self._calls += 1
         return f"call/{self._calls}"
+
+
+class Exchange(Protocol):
+    """Sums tensors over the workers."""
+
+    def allreduce(self, tensor: Tensor, bucket: int = 0) -> None:
+        """Sum a tensor in place; every rank makes the same call and ends with the same bits."""

@@ -6,13 +6,12 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
-from typing import Protocol
 
 import torch
 from torch import Tensor
 
 from actionspan.errors import JobError
-from actionspan.parallel.communicator import Communicator, settle
+from actionspan.parallel.communicator import Communicator, Exchange, settle
 from actionspan.parallel.fastest import BySize, fastest
 from actionspan.parallel.neighbours import Shared, shared_zeros
 from actionspan.parallel.parameter_server import ParameterServer, Placement
@@ -26,13 +25,6 @@ _PLACEMENTS: dict[str, Placement] = {
     "ps_worker": "on_worker",
     "ps_sharded": "sharded",
 }
-
-
-class Exchange(Protocol):
-    """Sums tensors over the workers."""
-
-    def allreduce(self, tensor: Tensor, bucket: int = 0) -> None:
-        """Sum a tensor in place; every rank makes the same call and ends with the same bits."""
 
 
 class RingExchange:

@@ -16,7 +16,7 @@ from actionspan.parallel.buckets import Room
 from actionspan.parallel.communicator import Communicator
 
 if TYPE_CHECKING:
-    from actionspan.parallel.exchange import Exchange
+    from actionspan.parallel.communicator import Exchange
 
 Table = list[tuple[int, str]]  # least bytes and the exchange from there on; ascending, first is 0
 SIZES = (4 << 20, 512 << 10, 64 << 10, 8 << 10)  # bytes

@@ -11,8 +11,7 @@ from actionspan.demo.scenario import DemoSettings
 from actionspan.evaluation.baseline import BaselineSettings
 from actionspan.evaluation.records import EvaluationSettings
 from actionspan.features import settings as features
-from actionspan.finetune.settings import FinetuneSettings
-from actionspan.finetune.store import StoreSettings
+from actionspan.finetune.settings import FinetuneSettings, StoreSettings
 from actionspan.parallel.settings import ParallelSettings
 from actionspan.plan import settings as own
 from actionspan.plugins import settings_of_steps

@@ -22,7 +22,8 @@ from actionspan.proposals.intensity import density_state
 from actionspan.proposals.model_bundle import FORMAT, named_weights, settings_of
 from actionspan.proposals.selection import Calibration
 from actionspan.settings import Checked, from_mapping, to_json
-from actionspan.temporal.networks import TemporalNetwork, load_model
+from actionspan.temporal.network import TemporalNetwork
+from actionspan.temporal.networks import load_model
 
 
 def write_bundle(

@@ -41,8 +41,8 @@ from torch import Tensor, nn
 from actionspan.arrays import Float32, Float64
 from actionspan.errors import InputError
 from actionspan.files.torch_files import Part
-from actionspan.proposals.selection import Calibration
-from actionspan.proposals.settings import LatticeSettings
+from actionspan.proposals.selection import Calibration, Chosen, choose_cells
+from actionspan.proposals.settings import EventSettings, LatticeSettings, SelectionSettings
 from actionspan.proposals.shots import on_shots
 from actionspan.running.determinism import deterministic
 from actionspan.temporal.labels import ACTIONNESS, END, KINDS, START
@@ -314,3 +314,21 @@ def density_from_state(part: Part) -> DensityModel:
         ahead=part["ahead"].number(0, 1000) if "ahead" in part else None,
         on_cuts=part["on_cuts"].number(0, 1) if "on_cuts" in part else 0.0,
     )
+
+
+def choose(
+    probabilities: Float32,
+    duration_seconds: float,
+    model: DensityModel,
+    selection: SelectionSettings | None = None,
+    events: EventSettings | None = None,
+    cuts: Float64 | None = None,
+) -> Chosen:
+    """Return one video's proposals and events in seconds, best first.
+
+    Probabilities are (T, 3), in 0…1; for `cuts` see `DensityModel.density`. A score is the expected
+    recall that a proposal adds.
+    """
+    values = np.asarray(probabilities, np.float32)  # as the workflow writes them
+    cells, density = model.density(values, duration_seconds, cuts=cuts)
+    return choose_cells(cells, density, model.calibration, selection, events)

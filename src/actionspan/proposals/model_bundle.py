@@ -20,12 +20,13 @@ from actionspan.networks.names import PACKAGED, is_hub
 from actionspan.proposals import evaluator as evaluators
 from actionspan.proposals import segment_classifier as classifiers
 from actionspan.proposals import settings as knobs
-from actionspan.proposals.bundle import SECTIONS, bundle_path
+from actionspan.proposals.bundle_files import SECTIONS, bundle_path
 from actionspan.proposals.intensity import DensityModel, density_from_state
 from actionspan.proposals.pgm import candidates_of
 from actionspan.proposals.selection import Chosen, choose_cells
 from actionspan.settings import Checked
-from actionspan.temporal.networks import TemporalNetwork, load_model
+from actionspan.temporal.network import TemporalNetwork
+from actionspan.temporal.networks import load_model
 from actionspan.temporal.probabilities import Prediction
 from actionspan.video.settings import FlowSettings, FrameSettings
 

@@ -30,9 +30,9 @@ def run(arguments: argparse.Namespace) -> None:
     from actionspan.dataset.video_facts import frames_in
     from actionspan.files.storage import open_h5
     from actionspan.proposals.density_training import load_density
+    from actionspan.proposals.intensity import choose
     from actionspan.proposals.segment_classifier import optional_labeller
     from actionspan.proposals.segments import proposal_files, result_rows
-    from actionspan.proposals.selection import choose
     from actionspan.running.progress import progress
     from actionspan.temporal.probabilities import read_probabilities
 

@@ -26,7 +26,7 @@ from actionspan.proposals.segments import temporal_iou
 from actionspan.proposals.settings import EventSettings, SelectionSettings
 
 if TYPE_CHECKING:
-    from actionspan.proposals.intensity import DensityModel
+    pass
 
 
 def recall_reached(tiou: Float32) -> Float32:
@@ -234,24 +234,6 @@ class Chosen:
     scores: Float64
     events: Float64 | None = None
     chances: Float64 | None = None
-
-
-def choose(
-    probabilities: Float32,
-    duration_seconds: float,
-    model: "DensityModel",
-    selection: SelectionSettings | None = None,
-    events: EventSettings | None = None,
-    cuts: Float64 | None = None,
-) -> Chosen:
-    """Return one video's proposals and events in seconds, best first.
-
-    Probabilities are (T, 3), in 0…1; for `cuts` see `DensityModel.density`. A score is the expected
-    recall that a proposal adds.
-    """
-    values = np.asarray(probabilities, np.float32)  # as the workflow writes them
-    cells, density = model.density(values, duration_seconds, cuts=cuts)
-    return choose_cells(cells, density, model.calibration, selection, events)
 
 
 def choose_cells(

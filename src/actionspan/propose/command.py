@@ -73,7 +73,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Propose for each video; broken videos are reported and left out."""
-    from actionspan.proposals.bundle import bundle_path, included_model
+    from actionspan.proposals.bundle_files import bundle_path, included_model
 
     if arguments.top is not None:
         at_least_one("--top", arguments.top)

@@ -6,8 +6,13 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from actionspan.errors import InputError
-from actionspan.evaluation.curves import AR_AGAINST_AN, PANELS, RECALL_AGAINST_TIOU, curves_of
-from actionspan.evaluation.misses import NAMES
+from actionspan.evaluation.drawn import (
+    AR_AGAINST_AN,
+    NAMES,
+    PANELS,
+    RECALL_AGAINST_TIOU,
+    curves_of,
+)
 from actionspan.evaluation.summary import Record, percent, said_of, said_of_papers, table_of
 from actionspan.files.storage import read_json, read_tsv
 from actionspan.report.content import Chart, Series, Table

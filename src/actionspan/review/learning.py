@@ -30,7 +30,7 @@ from actionspan.features.settings import SequenceSettings
 from actionspan.files.storage import write_json
 from actionspan.proposals import selection
 from actionspan.proposals import settings as knobs
-from actionspan.proposals.bundle import SECTIONS, included_model
+from actionspan.proposals.bundle_files import SECTIONS, included_model
 from actionspan.proposals.bundle_writing import calibrate_bundle, carry_on, write_bundle
 from actionspan.proposals.classifier import train_on_features
 from actionspan.proposals.density_training import train_density

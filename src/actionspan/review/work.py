@@ -17,7 +17,7 @@ from actionspan import __version__
 from actionspan.errors import InputError, JobError, counted
 from actionspan.files.process import hold_file
 from actionspan.files.storage import read_json, write_json
-from actionspan.proposals.bundle import included_model
+from actionspan.proposals.bundle_files import included_model
 from actionspan.proposals.model_bundle import Bundle, load_bundle
 from actionspan.propose.page import learned, page_video
 from actionspan.propose.proposer import proposed_of

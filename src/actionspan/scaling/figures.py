@@ -26,8 +26,7 @@ from actionspan.files.figures import (
 )
 from actionspan.files.storage import read_json
 from actionspan.scaling.fit_timing import measured_parts
-from actionspan.scaling.plot_speedup import Ratios
-from actionspan.scaling.times import SINGLE, Run
+from actionspan.scaling.times import SINGLE, Ratios, Run
 from actionspan.scaling.timing_model import PARAMETERS, Error, Estimate, model_columns
 
 # The first six have a colour of their own, the others share that of their nearest kin.

@@ -1,13 +1,13 @@
 """Draw the speed ratio of each exchange over ranks."""
 
 import argparse
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from operator import attrgetter
 from pathlib import Path
 from statistics import median
 
 from actionspan.errors import InputError
-from actionspan.scaling.times import EXCHANGES, SINGLE, Run, read_times
+from actionspan.scaling.times import EXCHANGES, SINGLE, Ratios, Run, read_times
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -21,10 +21,6 @@ def run(arguments: argparse.Namespace) -> None:
     from actionspan.scaling.figures import draw_speedup
 
     draw_speedup(arguments.out, speed_panels(arguments.times, read_times(arguments.times)))
-
-
-Ratios = Mapping[str, Mapping[int, Sequence[float]]]
-"""By exchange (`none` among them) and number of ranks, the speed ratio of each run."""
 
 
 def speed_ratios(

@@ -187,3 +187,7 @@ def _number(text: str) -> float:
         return float(text)
     except ValueError:
         return math.nan
+
+
+Ratios = Mapping[str, Mapping[int, Sequence[float]]]
+"""By exchange (`none` among them) and number of ranks, the speed ratio of each run."""

@@ -14,8 +14,8 @@ from torch import Tensor, nn
 from actionspan.streaming.device import Event, cuda_backend, lanes_of
 from actionspan.streaming.device_stage import DeviceStage
 from actionspan.streaming.errors import StageError, StallError
-from actionspan.streaming.executors import Runs
 from actionspan.streaming.messages import Answer, Ends, Message, joined
+from actionspan.streaming.runs import Runs
 from actionspan.streaming.stage import Options, Part, error_of
 from actionspan.streaming.state import copied
 from actionspan.streaming.transfer import Answers, Link, Pinned

@@ -16,8 +16,8 @@ import torch
 from torch import Tensor
 
 from actionspan.streaming.errors import Deadline, LinkClosedError, StageError, StallError
-from actionspan.streaming.executors import Runs
 from actionspan.streaming.messages import Answer, Ends, Message, cloned, joined
+from actionspan.streaming.runs import Runs
 from actionspan.streaming.stage import COUNTS, Options, Part, Stage, error_of
 
 CLOSED: Any = object()  # ends whoever waits for a message

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from actionspan.running.determinism import seed_torch
 from actionspan.temporal.labels import INSIDE, KINDS
-from actionspan.temporal.networks import TemporalNetwork
+from actionspan.temporal.network import TemporalNetwork
 from actionspan.temporal.settings import TemporalSettings
 
 _FEWEST = 8  # steps of a video, however fast it is played

@@ -9,7 +9,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from actionspan.temporal.labels import KINDS
-from actionspan.temporal.networks import TemporalNetwork
+from actionspan.temporal.network import TemporalNetwork
 
 
 class SqueezeExcitation(nn.Module):

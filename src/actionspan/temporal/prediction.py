@@ -19,7 +19,8 @@ from actionspan.files.torch_files import read_model
 from actionspan.running.determinism import deterministic
 from actionspan.running.progress import progress
 from actionspan.temporal.labels import KINDS
-from actionspan.temporal.networks import TemporalNetwork, load_model, model_digest
+from actionspan.temporal.network import TemporalNetwork
+from actionspan.temporal.networks import load_model, model_digest
 from actionspan.temporal.probabilities import Prediction, write_probabilities
 
 

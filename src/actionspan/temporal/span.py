@@ -21,7 +21,7 @@ from torch.nn.functional import pad
 
 from actionspan.temporal.labels import COLUMNS, KINDS
 from actionspan.temporal.loss import BoundaryLoss, members_loss
-from actionspan.temporal.networks import TemporalNetwork
+from actionspan.temporal.network import TemporalNetwork
 
 DILATIONS = (1, 2, 4)
 PATHS = 2

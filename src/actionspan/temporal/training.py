@@ -23,7 +23,7 @@ from actionspan.running.prefetch import prefetched
 from actionspan.temporal import networks
 from actionspan.temporal.augmentation import add_noise, change_speed
 from actionspan.temporal.loss import BoundaryLoss
-from actionspan.temporal.networks import TemporalNetwork
+from actionspan.temporal.network import TemporalNetwork
 from actionspan.temporal.samples import Samples, batches, epoch_order, read_samples
 from actionspan.temporal.settings import MODELS, ModelName, TemporalSettings
 from actionspan.training import fit as engine

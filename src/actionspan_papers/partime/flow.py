@@ -1,7 +1,6 @@
 """Learn optical flow continually from frames in pipelines, as in figures 4 and 5 of paper 002."""
 
 import argparse
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,7 +13,7 @@ from actionspan_papers.partime.settings import (
     FlowLearningSettings,
     PartimeSettings,
     Variant,
-    variants,
+    ways,
 )
 
 if TYPE_CHECKING:
@@ -30,11 +29,6 @@ def _rows(
     from actionspan_papers.partime.flow_rows import flow_rows
 
     return flow_rows(arguments.frames, own, settings)
-
-
-def ways(stages: Sequence[int]) -> list[Variant]:
-    """Return the ways that are compared: `stash` is left to the experiment on gradients."""
-    return [way for way in variants(stages, last_only=False) if way.mode != "stash"]
 
 
 def _table(

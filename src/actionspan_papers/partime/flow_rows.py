@@ -13,10 +13,9 @@ from actionspan.running.determinism import deterministic, seed_torch
 from actionspan.video.optical_flow import estimator
 from actionspan.video.settings import FlowSettings
 from actionspan_papers.experiments import Row
-from actionspan_papers.partime.flow import ways
 from actionspan_papers.partime.footage import Footage, Pairs, pairs_of, photometric, roughness
 from actionspan_papers.partime.networks import flow_network, learner
-from actionspan_papers.partime.settings import FlowLearningSettings, PartimeSettings, Variant
+from actionspan_papers.partime.settings import FlowLearningSettings, PartimeSettings, Variant, ways
 
 _UNKNOWN = ("seconds", "loss", "difference_to_dis", "dis_length", "loss_without_flow")
 

@@ -163,3 +163,14 @@ def variants(stages: Sequence[int], *, last_only: bool) -> list[Variant]:
     """Return plain training, and every mode at every number of stages."""
     modes = [*MODES, LAST_ONLY] if last_only else list(MODES)
     return [SEQUENTIAL, *(Variant(count, mode) for count in stages for mode in modes)]
+
+
+def ways(stages: Sequence[int]) -> list[Variant]:
+    """Return the ways that are compared: `stash` is left to the experiment on gradients."""
+    return [way for way in variants(stages, last_only=False) if way.mode != "stash"]
+
+
+EXECUTORS = ("thread", "process")
+
+
+MEASURED, EMULATED = "measured", "emulated"

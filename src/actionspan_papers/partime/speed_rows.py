@@ -18,9 +18,7 @@ from actionspan_papers.experiments import Row
 from actionspan_papers.partime.balance_rows import WORKS, balanced
 from actionspan_papers.partime.networks import LEARN, Case, cases, sgd, squared
 from actionspan_papers.partime.published import KINDS, PLAIN, printed_range
-from actionspan_papers.partime.settings import SpeedSettings
-from actionspan_papers.partime.speedup import EXECUTORS
-from actionspan_papers.partime.timeline import EMULATED, MEASURED
+from actionspan_papers.partime.settings import EMULATED, EXECUTORS, MEASURED, SpeedSettings
 
 _FEWEST, _MOST = 6, 400  # samples of a measurement
 _MEASURED_STAGES = 2  # the stages that have a core each where there are two

@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING
 
 from actionspan_papers.estimates import Estimate
 from actionspan_papers.experiments import Cell, Experiment, Row, Table, values
-from actionspan_papers.partime.settings import SpeedSettings
+from actionspan_papers.partime.settings import EXECUTORS, SpeedSettings
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from pandas import DataFrame
 
-EXECUTORS = ("thread", "process")
 _KEYS = ["network", "R", "F", "work", "stages"]
 
 

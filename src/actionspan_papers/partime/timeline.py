@@ -4,14 +4,12 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from actionspan_papers.experiments import Experiment, Row, Table, where
-from actionspan_papers.partime.settings import SpeedSettings
+from actionspan_papers.partime.settings import EMULATED, MEASURED, SpeedSettings
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from pandas import DataFrame
-
-MEASURED, EMULATED = "measured", "emulated"
 
 
 def _rows(_: object, settings: SpeedSettings) -> list[Row]:

@@ -33,8 +33,13 @@ from actionspan.running.determinism import deterministic
 from actionspan.running.progress import progress
 from actionspan.temporal.settings import TemporalSettings
 from actionspan_papers.experiments import Cell, Row
-from actionspan_papers.sbp.gradients import COLUMNS, DEPTH, QUANTITIES, SAMPLING
-from actionspan_papers.sbp.settings import GradientSettings
+from actionspan_papers.sbp.settings import (
+    DEPTH,
+    GRADIENT_COLUMNS,
+    QUANTITIES,
+    SAMPLING,
+    GradientSettings,
+)
 
 NETWORK: ImageNetwork = "efficientnet_lite0"
 _PIECE = 16  # snippets that are encoded at once
@@ -167,7 +172,7 @@ def _mean(values: Float64) -> float:
 
 
 def _row(**cells: Cell) -> Row:
-    return {**dict.fromkeys(COLUMNS, ""), **cells}
+    return {**dict.fromkeys(GRADIENT_COLUMNS, ""), **cells}
 
 
 def block_grams(

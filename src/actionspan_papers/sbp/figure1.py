@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from actionspan_papers.estimates import Estimate
 from actionspan_papers.experiments import Experiment, Row, Table, values, where
+from actionspan_papers.sbp.settings import LAYER_KINDS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -94,9 +95,6 @@ def _range_of(frame: "DataFrame", column: str, layer: int) -> Estimate:
     return Estimate(value=float(found.mean()), low=float(found.min()), high=float(found.max()))
 
 
-KINDS = ("activations", "activations without their mean", "gradients")
-
-
 def _rows(trained: "Trained") -> list[Row]:
     from actionspan_papers.sbp.layers import neighbour_rows
 
@@ -106,7 +104,9 @@ def _rows(trained: "Trained") -> list[Row]:
 def _lines(_: "DataFrame") -> dict[str, Line]:
     return {
         kind: Line({"kind": kind}, number, style)
-        for number, (kind, style) in enumerate(zip(KINDS, ("-", "--", "-"), strict=True), start=1)
+        for number, (kind, style) in enumerate(
+            zip(LAYER_KINDS, ("-", "--", "-"), strict=True), start=1
+        )
     }
 
 

@@ -4,15 +4,13 @@ from typing import TYPE_CHECKING
 
 from actionspan_papers.experiments import Row, where
 from actionspan_papers.sbp.figure1 import Line, layers_experiment
-from actionspan_papers.sbp.published import DROPOUT, END_TO_END, FRAMES
+from actionspan_papers.sbp.published import COMPARED
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
     from actionspan_papers.sbp.clips import Trained
 
-COMPARED = (END_TO_END, FRAMES, DROPOUT)
-"""What is compared with end-to-end training; itself is the ceiling."""
 _STYLES = {"other": "-", "same": "--"}
 
 

@@ -1,32 +1,24 @@
 """Compare the gradients that samplers keep with the full gradient, on real snippets."""
 
 import argparse
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from actionspan_papers.experiments import Cell, Experiment, Row, Table, over_rows, values, where
-from actionspan_papers.sbp.settings import GradientSettings, SbpSettings
+from actionspan_papers.sbp.settings import (
+    DEPTH,
+    QUANTITIES,
+    SAMPLING,
+    GradientSettings,
+    SbpSettings,
+)
 from actionspan_papers.sbp.trainings import SNIPPETS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from pandas import DataFrame
-
-SAMPLING, DEPTH = "sampling", "depth"
-QUANTITIES: Mapping[str, str] = {
-    "activations": "activations",
-    "activation_gradients": "gradients of activations",
-    "parameter_gradients": "gradients of parameters",
-}
-"""What snippets have in a block of the encoder, and what it is called."""
-COLUMNS = (
-    *("part", "video", "snippets", "sampler", "keep_ratio", "kept", "cosine", "error"),
-    *("block", "quantity", "neighbours", "distant"),
-)
-"""Of the table; a row of the part `sampling` has no block, one of the part `depth` no sampler."""
 
 
 def _rows(arguments: argparse.Namespace, _: SbpSettings, settings: GradientSettings) -> list[Row]:

@@ -9,8 +9,8 @@ from actionspan.arrays import Float64
 from actionspan_papers.claims import Finding, found
 from actionspan_papers.estimates import Estimate, alike, at_most, over_seeds
 from actionspan_papers.experiments import values, where
-from actionspan_papers.sbp.gradients import DEPTH, QUANTITIES, SAMPLING
 from actionspan_papers.sbp.published import DROPOUT, FRAMES
+from actionspan_papers.sbp.settings import DEPTH, QUANTITIES, SAMPLING
 
 if TYPE_CHECKING:
     from pandas import DataFrame

@@ -9,9 +9,8 @@ from torch.nn import functional
 from actionspan.running.determinism import deterministic
 from actionspan_papers.experiments import Row
 from actionspan_papers.sbp.clips import Clips, Trained, training_and_validation
-from actionspan_papers.sbp.figure1 import KINDS
-from actionspan_papers.sbp.figure4 import COMPARED
-from actionspan_papers.sbp.published import END_TO_END
+from actionspan_papers.sbp.published import COMPARED, END_TO_END
+from actionspan_papers.sbp.settings import LAYER_KINDS
 from actionspan_papers.sbp.transformer import VideoTransformer
 
 
@@ -123,7 +122,7 @@ def neighbour_rows(trained: Trained) -> list[Row]:
             for layer, both in enumerate(_states_and_gradients(network, clips)):
                 frames, given = (by_frame(part, network.grid[0]) for part in both)
                 centred = frames - frames.mean(dim=(0, 1))
-                for kind, values in zip(KINDS, (frames, centred, given), strict=True):
+                for kind, values in zip(LAYER_KINDS, (frames, centred, given), strict=True):
                     cosine = neighbour_cosine(values)
                     rows.append({"seed": seed, "kind": kind, "layer": layer, "cosine": cosine})
     return rows

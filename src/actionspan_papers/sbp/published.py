@@ -112,3 +112,7 @@ ACCURACY: Mapping[str, Recognition] = {
     CHECKERBOARD: Recognition(78.3, 93.0, 45.4, 81.3),
 }
 """Table 3: Swin-T with SBP at ¼; its frame-wise row is that of SBP in table 1, like the others."""
+
+
+COMPARED = (END_TO_END, FRAMES, DROPOUT)
+"""What is compared with end-to-end training; itself is the ceiling."""

@@ -1,5 +1,6 @@
 """The knobs of paper 004's experiments; each section is given to the steps that use it."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, get_args
 
@@ -128,3 +129,24 @@ SECTIONS: dict[str, tuple[type[Any], str]] = {
     ".transformer": (TransformerSettings, "tables 1 and 3, figures 1 and 4: a small transformer"),
 }
 """The settings by the section of config.yaml under papers.sbp, and their comments."""
+
+
+SAMPLING, DEPTH = "sampling", "depth"
+
+
+QUANTITIES: Mapping[str, str] = {
+    "activations": "activations",
+    "activation_gradients": "gradients of activations",
+    "parameter_gradients": "gradients of parameters",
+}
+"""What snippets have in a block of the encoder, and what it is called."""
+
+
+GRADIENT_COLUMNS = (
+    *("part", "video", "snippets", "sampler", "keep_ratio", "kept", "cosine", "error"),
+    *("block", "quantity", "neighbours", "distant"),
+)
+"""Of the table; a row of the part `sampling` has no block, one of the part `depth` no sampler."""
+
+
+LAYER_KINDS = ("activations", "activations without their mean", "gradients")

@@ -13,7 +13,7 @@ from actionspan.dataset.tables import (
     write_videos,
 )
 from actionspan.files.storage import create_h5
-from actionspan.finetune.store import StoreSettings
+from actionspan.finetune.settings import StoreSettings
 from actionspan.finetune.storing import store_snippets
 
 SECONDS = 0.5  # of a snippet

@@ -8,8 +8,13 @@ import pytest
 from actionspan.cli import main
 from actionspan_papers.claims import NOT_REPRODUCED, NOT_TESTABLE, REPRODUCED
 from actionspan_papers.experiments import frame_of
-from actionspan_papers.sbp.gradients import COLUMNS, DEPTH, QUANTITIES, SAMPLING
 from actionspan_papers.sbp.layer_claims import gradient_findings
+from actionspan_papers.sbp.settings import (
+    GRADIENT_COLUMNS,
+    DEPTH,
+    QUANTITIES,
+    SAMPLING,
+)
 from papers.sbp.stores import make_store
 
 TINY = ["--videos", "2", "--input-size", "32", "--draws", "20", "--components", "4"]
@@ -31,7 +36,7 @@ def table(tmp_path_factory):
 
 def test_all_snippets_give_the_full_gradient(table):
     rows, *_ = table
-    assert tuple(rows[0]) == COLUMNS
+    assert tuple(rows[0]) == GRADIENT_COLUMNS
     full = [row for row in rows if row["keep_ratio"] == "1"]
     assert len(full) == 2 * 5
     for row in full:
@@ -77,7 +82,7 @@ def row(part, video, **cells):
     own = {
         name: f"{v + 0.01 * video:.6g}" if isinstance(v, float) else v for name, v in cells.items()
     }
-    return {**dict.fromkeys(COLUMNS, ""), "part": part, "video": str(video), **own}
+    return {**dict.fromkeys(GRADIENT_COLUMNS, ""), "part": part, "video": str(video), **own}
 
 
 def verdict(findings, text):

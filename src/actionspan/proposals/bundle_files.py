@@ -1,0 +1,44 @@
+"""The sections of a model's settings and where its file is; quick to import."""
+
+from importlib import resources
+from pathlib import Path
+
+from actionspan.errors import InputError
+from actionspan.proposals import settings as knobs
+from actionspan.settings import Checked
+
+SECTIONS: dict[str, type[Checked]] = {
+    "candidates": knobs.CandidateSettings,
+    "ranking": knobs.RankingSettings,
+    "suppression": knobs.SuppressionSettings,
+    "selection": knobs.SelectionSettings,
+    "events": knobs.EventSettings,
+    "online": knobs.OnlineSettings,
+}
+
+
+DEMO = "demo"  # the model that comes with the package (docs/demo_model.md)
+
+
+def included_model() -> Path:
+    """Return the file of the model that comes with the package."""
+    return Path(str(resources.files("actionspan"))) / "propose" / "demo.pt"
+
+
+def bundle_path(path: Path) -> Path:
+    """Return the file of a model: `path`, or `model.pt` in it if it is a folder.
+
+    `demo` is the model that comes with the package, unless there is a file or folder of that name.
+
+    Raises:
+        InputError: There is no such file.
+    """
+    if path == Path(DEMO) and not path.exists():
+        return included_model()
+    file = path / "model.pt" if path.is_dir() else path
+    if not file.is_file():
+        missing = "no model.pt in this folder" if path.is_dir() else "no such file"
+        cure = "give the model.pt of a run, such as results/proposals/span/model.pt"
+        demo = f"{DEMO}, the model that comes with actionspan"
+        raise InputError(f"{path}: {missing}; {cure}, or {demo}")
+    return file
