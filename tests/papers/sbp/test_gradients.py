@@ -10,8 +10,8 @@ from actionspan_papers.claims import NOT_REPRODUCED, NOT_TESTABLE, REPRODUCED
 from actionspan_papers.experiments import frame_of
 from actionspan_papers.sbp.layer_claims import gradient_findings
 from actionspan_papers.sbp.settings import (
-    GRADIENT_COLUMNS,
     DEPTH,
+    GRADIENT_COLUMNS,
     QUANTITIES,
     SAMPLING,
 )
