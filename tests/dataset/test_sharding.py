@@ -85,8 +85,8 @@ def test_a_new_video_touches_its_own_shard_and_at_most_one_that_splits(ids, new,
         (800, 34),
         (20000, 1024),
         (65536, 1024),
-        (200000, 3125),
-        (1000000, 15625),
+        pytest.param(200000, 3125, marks=pytest.mark.full),
+        pytest.param(1000000, 15625, marks=pytest.mark.full),
     ],
 )
 def test_auto_makes_4_shards_or_more_of_24_to_64_videos(videos, shards):

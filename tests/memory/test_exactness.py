@@ -18,12 +18,13 @@ from memory.encoders import (
     tiny,
     video,
 )
+from tiers import first_tier
 
 RATIOS = (0.1, 0.25, 0.6, 1.0, [0.2, 0.5, 0.8], [0.3, 1.0, 1.0])
 
 
 @pytest.mark.parametrize(("sampler", "execution"), WAYS)
-@pytest.mark.parametrize("count", [1, 2, 9])
+@pytest.mark.parametrize("count", first_tier([1, 2, 9], 1, 9))
 def test_the_loss_and_all_above_the_encoder_are_those_of_full_training(count, sampler, execution):
     frames, expected = video(count), full(tiny(), video(count))
     for ratio in RATIOS:

@@ -11,6 +11,7 @@ from actionspan.memory.ways import make_way
 from actionspan.networks.efficientnet_lite0 import EfficientNetLite0
 from actionspan.networks.weights import fold_batch_norms
 from actionspan.temporal.mtn import MTN
+from tiers import first_tier
 
 
 class Video:
@@ -63,7 +64,7 @@ def head_saves(head, channels, count):
     return counted.total
 
 
-@pytest.mark.parametrize("pixels", [112, 224])
+@pytest.mark.parametrize("pixels", first_tier([112, 224], 112))
 @pytest.mark.parametrize("name", ["efficientnet_lite0", "resnet18", "resnet50"])
 def test_split_saves_its_part_of_the_encoder_and_the_whole_head(name, pixels):
     count = 80

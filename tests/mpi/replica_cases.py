@@ -6,6 +6,7 @@ Each word is a case, WORKERS:EXCHANGE[,setting=value…], on the first ranks of 
 import hashlib
 import itertools
 import json
+import os
 import sys
 from typing import Any
 
@@ -17,7 +18,8 @@ from actionspan.parallel.launch import world
 from mpi.ranks import first_ranks, sleep_until_all_are_here
 
 SERVED = ("ps,", "ps_async,")  # by a rank more
-ROWS, BATCH, STEPS = 46, 16, 50  # batches of 16, 16 and 14: the last is uneven for most ranks
+ROWS, BATCH = 46, 16  # batches of 16, 16 and 14: the last is uneven for most ranks
+STEPS = int(os.environ.get("STEPS", 50))
 
 
 class Net(nn.Module):

@@ -48,12 +48,18 @@ def alone(optimiser: str) -> dict:
 
 def run(mpirun, words: list[str]) -> dict[str, dict]:
     ranks = max(int(word[0]) for word in words) + 1
-    lines = mpirun(ranks, CASES, *words, timeout=600).stdout.splitlines()
+    steps = {"STEPS": str(replica_cases.STEPS)}
+    lines = mpirun(ranks, CASES, *words, timeout=600, env=steps).stdout.splitlines()
     rows = [json.loads(line) for line in lines if line.startswith("{")]
     return {row["case"]: row for row in rows}
 
 
 TWICE = [f"{workers}:{case},optimiser=adam" for workers, case in REPEATED]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _steps(both_tiers) -> None:
+    replica_cases.STEPS = 50 if both_tiers else 20
 
 
 @pytest.fixture(scope="module")
@@ -88,7 +94,7 @@ def trained(job) -> Callable[[int], dict[str, dict]]:
 @pytest.mark.parametrize("workers", first_tier(RANKS, 3))
 def test_the_trajectory_is_that_of_one_rank(trained, workers, case, optimiser):
     made, reference = trained(workers)[f"{case},optimiser={optimiser}"], alone(optimiser)
-    assert len(made["losses"]) == 50
+    assert len(made["losses"]) == replica_cases.STEPS
     np.testing.assert_allclose(made["losses"], reference["losses"], rtol=0, atol=1e-5)
     np.testing.assert_allclose(made["weights"], reference["weights"], rtol=0, atol=1e-5)
     moved = np.abs(np.diff(reference["losses"])).max()
@@ -140,15 +146,15 @@ def test_bytes_that_ranks_send(trained, case):
     if case == "ps_async,staleness=0":
         flat = 4 * (len(row["weights"]) - 3 + 11)  # without the frozen ones, with flags
         # each after 16 bytes of its version; at the end a worker says that it rests
-        assert sent == 50 * 2 * 3 * (flat + 16) + 3 * 16
+        assert sent == replica_cases.STEPS * 2 * 3 * (flat + 16) + 3 * 16
     else:
-        assert sent == 50 * (2 * 3 if case == "ps" else 2 * 2) * whole
+        assert sent == replica_cases.STEPS * (2 * 3 if case == "ps" else 2 * 2) * whole
     assert "sent_bytes" not in made["mpi,optimiser=adam"]["reports"][0]
 
 
 @pytest.mark.parametrize("case", ["ring", "ps", "ps_async,staleness=0"])
 def test_buffers_are_those_of_the_first_worker(trained, case):
-    batches = [16 if step % 3 < 2 else 14 for step in range(50)]
+    batches = [16 if step % 3 < 2 else 14 for step in range(replica_cases.STEPS)]
     made = trained(3)[f"{case},optimiser=adam"]
     assert made["seen"] == sum(rows // 3 for rows in batches)
 
@@ -171,10 +177,10 @@ def test_no_gradient_is_staler_than_the_bound(trained, bound):
     row = trained(4)[f"ps_async,staleness={bound}"]
     ages = {int(age): count for age, count in row["reports"][0]["staleness"].items()}
     assert max(ages) <= bound
-    assert 0 < sum(ages.values()) <= 4 * 50
+    assert 0 < sum(ages.values()) <= 4 * replica_cases.STEPS
     if bound == 100:
         assert max(ages) >= 1, "four workers that do not wait must overtake one another"
-        assert sum(ages.values()) == 4 * 50
+        assert sum(ages.values()) == 4 * replica_cases.STEPS
     assert len(set(row["digests"])) == 1
     assert row["losses"][-1] < row["losses"][0] * 0.7
 

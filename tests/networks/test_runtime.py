@@ -40,14 +40,14 @@ def set_threads():
 @pytest.mark.parametrize(
     ("name", "size", "channels", "threads"),
     [
-        ("efficientnet_lite0", 224, 3, 1),
+        pytest.param("efficientnet_lite0", 224, 3, 1, marks=pytest.mark.full),
         ("efficientnet_lite0", 97, 10, 1),  # an odd side is padded otherwise
         ("efficientnet_lite0", 64, 2, 2),
         ("bn_inception", 96, 3, 1),  # blue first
-        ("bn_inception", 96, 4, 1),
+        pytest.param("bn_inception", 96, 4, 1, marks=pytest.mark.full),
         ("resnet18", 64, 3, 2),
-        ("resnet18", 64, 2, 1),
-        ("resnet50", 64, 3, 1),
+        pytest.param("resnet18", 64, 2, 1, marks=pytest.mark.full),
+        pytest.param("resnet50", 64, 3, 1, marks=pytest.mark.full),
     ],
 )
 def test_features_are_those_of_eager(name, size, channels, threads, rng, set_threads):

@@ -22,6 +22,7 @@ ROOT = Path(__file__).parents[2]
 SCHEMA = ROOT / "workflow/schemas/config.schema.yaml"
 EXAMPLES = sorted((ROOT / "examples").glob("*.yaml"))
 
+FULL = yaml.safe_load(full_text())
 KNOBS = {f"{name}.{knob.name}": knob for name, section in OURS.items() for knob in section.knobs}
 
 
@@ -144,7 +145,7 @@ def test_the_page_has_each_section_once_and_together_they_are_all():
 
 @pytest.mark.parametrize("name", OURS)
 def test_a_section_has_the_keys_and_defaults_of_its_settings(name):
-    given = section(yaml.safe_load(full_text()), name)
+    given = section(FULL, name)
     inner = {key.split(".")[-1] for key in OURS if key.rpartition(".")[0] == name}
     defaults = {}
     for settings in OURS[name].settings:

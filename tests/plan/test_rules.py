@@ -6,6 +6,7 @@ import importlib
 import os
 import re
 import shlex
+from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -117,6 +118,7 @@ def test_every_rule_is_here():
     assert len(STEPS) > 25
 
 
+@cache
 def imported(path: Path) -> set[str]:
     """Return the modules of the package that a file's byte code imports, in functions too."""
     names: set[str] = set()

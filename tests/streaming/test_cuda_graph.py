@@ -20,6 +20,7 @@ from streaming.cuda_networks import (
     weights,
 )
 from streaming.stand_in import Machine
+from tiers import first_tier
 
 LEARNING = {"loss": squared, "optimiser": fused_sgd}
 
@@ -46,7 +47,7 @@ def replays(machine):
 
 @pytest.mark.parametrize("gpus", [1, 2])
 @pytest.mark.parametrize("optimiser", [fused_sgd, tensor_adam])
-@pytest.mark.parametrize("stages", [1, 2, 3, 4])
+@pytest.mark.parametrize("stages", first_tier([1, 2, 3, 4], 1, 3))
 def test_learning_gives_the_bits_of_the_sequential_executor(monkeypatch, stages, optimiser, gpus):
     how = {"loss": squared, "optimiser": optimiser, "schedule": halving, "clip": 0.5}
     expected = run(lambda: normed(stages), "sequential", samples_of(14), **how)
@@ -209,7 +210,9 @@ def test_warm_up_puts_everything_back(monkeypatch):
     assert min(seen) >= 4 + 3 + 4 * 3  # parameters, statistics and the optimiser's state moved
 
 
-@pytest.mark.parametrize(("step", "gpus"), [(0, 2), (2, 1), (5, 2), (8, 1)])
+@pytest.mark.parametrize(
+    ("step", "gpus"), first_tier([(0, 2), (2, 1), (5, 2), (8, 1)], (0, 2), (8, 1))
+)
 def test_goes_on_from_a_state_of_any_executor(monkeypatch, step, gpus):
     machine = Machine(gpus)
     monkeypatch.setattr("actionspan.streaming.cuda.cuda_backend", lambda name: machine)

@@ -19,6 +19,7 @@ from streaming.cuda_networks import (
     weights,
 )
 from streaming.stand_in import Machine
+from tiers import first_tier
 
 MODES = ("paper", "inputs", "stash")
 LEARNING = {"loss": squared, "optimiser": momentum}
@@ -33,7 +34,9 @@ def _one_thread():
 
 
 @pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize(("stages", "gpus"), [(1, 1), (2, 2), (3, 1), (3, 3), (4, 2)])
+@pytest.mark.parametrize(
+    ("stages", "gpus"), first_tier([(1, 1), (2, 2), (3, 1), (3, 3), (4, 2)], (1, 1), (4, 2))
+)
 def test_learning_gives_the_bits_of_the_sequential_executor(monkeypatch, stages, mode, gpus):
     how = LEARNING | {"gradients": mode, "schedule": halving, "clip": 0.5}
     samples = samples_of(12)
@@ -95,7 +98,7 @@ def test_stages_draw_their_own_numbers_from_the_generator_of_the_device(monkeypa
     assert_same(*found)
 
 
-@pytest.mark.parametrize("step", [0, 1, 3, 6])
+@pytest.mark.parametrize("step", first_tier([0, 1, 3, 6], 3))
 @pytest.mark.parametrize("mode", ["paper", "stash"])
 def test_goes_on_from_a_state_of_any_executor(monkeypatch, mode, step):
     machine = Machine(2, patience=2)
