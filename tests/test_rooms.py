@@ -2,7 +2,9 @@
 
 import ast
 import re
+from collections import Counter
 from collections.abc import Iterator
+from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -10,6 +12,11 @@ ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "actionspan"
 GUIDE = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 _QUOTED = re.compile(r"""["']actionspan\.(\w+)""")
+
+
+@cache
+def parsed(text: str) -> ast.Module:
+    return ast.parse(text)
 
 
 def order() -> list[str]:
@@ -30,7 +37,7 @@ def rooms() -> set[str]:
 def imported(text: str) -> Iterator[str]:
     """Yield the rooms that a module imports: at its top, in functions, or by name."""
     yield from _QUOTED.findall(text)
-    for node in ast.walk(ast.parse(text)):
+    for node in ast.walk(parsed(text)):
         if isinstance(node, ast.Import):
             names = [name.name for name in node.names]
         elif isinstance(node, ast.ImportFrom) and node.module == "actionspan":
@@ -65,7 +72,7 @@ def test_imports_go_one_way():
 def files_imported(text: str, files: dict[str, Path]) -> set[str]:
     """Return the modules among `files` that a text imports, in functions and for types too."""
     found = set()
-    for node in ast.walk(ast.parse(text)):
+    for node in ast.walk(parsed(text)):
         if isinstance(node, ast.Import):
             found |= {name.name for name in node.names}
         elif isinstance(node, ast.ImportFrom):
@@ -86,6 +93,46 @@ def test_no_files_import_each_other_in_a_circle():
         for name, path in files.items()
     }
     TopologicalSorter(graph).prepare()  # a CycleError names the files
+
+
+STEP = {"add_arguments", "run", "main", "EXPERIMENT"}  # found by their names
+
+
+def defined(text: str) -> Iterator[str]:
+    """Yield the names that a module defines at its top."""
+    for node in parsed(text).body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            yield node.name
+        elif isinstance(node, ast.Assign | ast.AnnAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            yield from (
+                name.id
+                for target in targets
+                for name in ast.walk(target)
+                if isinstance(name, ast.Name)
+            )
+
+
+def test_a_name_that_only_its_own_file_uses_begins_with_an_underscore():
+    folders = ("src", "tests", "benchmarks", "examples", "workflow", "docs")
+    suffixes = {".py", ".smk", ".md", ".yaml", ".toml"}
+    texts = {
+        path: path.read_text(encoding="utf-8")
+        for folder in folders
+        for path in sorted((ROOT / folder).rglob("*"))
+        if path.suffix in suffixes
+    }
+    files: Counter[str] = Counter()
+    for text in texts.values():
+        files.update(set(re.findall(r"\w+", text)))
+    alone = {
+        f"{path.relative_to(ROOT)}: {name}"
+        for path, text in texts.items()
+        if path.suffix == ".py" and path.is_relative_to(ROOT / "src")
+        for name in defined(text)
+        if files[name] == 1 and not name.startswith("_") and name not in STEP
+    }
+    assert alone == set()
 
 
 def test_the_product_knows_nothing_of_the_papers():

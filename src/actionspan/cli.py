@@ -22,7 +22,7 @@ from actionspan.files.inputs import inputs_kept
 from actionspan.plan.steps import GROUPS, OURS, commands, file_of, steps_of, summary_of
 from actionspan.running.launcher import let_root_speak
 
-THEN = "--then"
+_THEN = "--then"
 
 
 class Parser(argparse.ArgumentParser):
@@ -51,8 +51,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         from actionspan.running.supervisor import supervise
 
         supervise(words)
-    while THEN in words:  # what one has imported, the next has: seconds for torch alone
-        end = words.index(THEN)
+    while _THEN in words:  # what one has imported, the next has: seconds for torch alone
+        end = words.index(_THEN)
         if status := _main(words[:end]):
             return status
         words = words[end + 1 :]

@@ -69,7 +69,7 @@ lengths = st.integers(1, 60)
 ratios = st.sampled_from([None, 0.1, 0.25, 0.5, 1.0])
 
 
-@settings(max_examples=15)
+@settings(max_examples=6)
 @given(
     count=lengths,
     ratio=ratios,

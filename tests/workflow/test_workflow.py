@@ -182,7 +182,7 @@ def test_a_knob_re_runs_the_baselines_that_read_it(project):
 
 EDITS = [
     # which the page, and the steps that draw figures like its, import
-    ("evaluation/curves.py", AFTER_SCORING),
+    ("evaluation/drawn.py", AFTER_SCORING),
     ("proposals/bundle.py", AFTER_TRAIN),
     ("temporal/train.py", AFTER_TRAIN | {"temporal_train"}),
 ]

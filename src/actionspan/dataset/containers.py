@@ -184,7 +184,7 @@ def turned_sideways(path: Path, track_id: int) -> bool:
     return False
 
 
-def codec_tag(path: Path, track_id: int) -> str:
+def _codec_tag(path: Path, track_id: int) -> str:
     """Return the four characters that name the codec of an MP4/MOV track, "" if there are none."""
     with _mp4(path) as (file, spans):
         for track in _inside(file, spans, b"moov", b"trak"):
@@ -304,7 +304,7 @@ def opened(path: Path) -> Iterator[tuple[InputContainer, VideoStream]]:
         if stream is None or stream.disposition & stream.disposition.attached_pic:
             raise InputError(f"{path}: no video stream")
         if stream.codec_context is None:
-            tag = codec_tag(path, stream.id)
+            tag = _codec_tag(path, stream.id)
             if tag in ("encv", "drmi"):
                 what = f"encrypted (codec '{tag}'); get it without protection"
                 raise InputError(f"{path}: {what}")

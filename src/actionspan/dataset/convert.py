@@ -24,7 +24,7 @@ from actionspan.errors import InputError, counted
 from actionspan.files.storage import atomic_path, write_text
 
 _BY_SUFFIX = {".boris": "boris_project", ".csv": "table", ".eaf": "elan", ".json": "activitynet"}
-COARSEST = 1 / 12  # seconds: a frame; a time that is further off is another time
+_COARSEST = 1 / 12  # seconds: a frame; a time that is further off is another time
 Segment = tuple[float, float, str]
 _CALLED = {"seconds": "duration of the video", "frames": "number of frames", "fps": "frame rate"}
 
@@ -94,7 +94,7 @@ def _read(path: Path, form: str, arguments: argparse.Namespace) -> Reading:
         for line in complete(reading, arguments.videos):
             print(line, file=sys.stderr)
     if arguments.subjects:
-        name_subjects(reading.records)
+        _name_subjects(reading.records)
     drop_unsound(reading)
     report_left_out(reading)
     if reading.rejections and not reading.records:
@@ -102,7 +102,7 @@ def _read(path: Path, form: str, arguments: argparse.Namespace) -> Reading:
     return reading
 
 
-def name_subjects(records: Iterable[Record]) -> None:
+def _name_subjects(records: Iterable[Record]) -> None:
     """Put the subjects into the labels: `feeding (lamb 3)`."""
     for raw in (raw for record in records for raw in record.instances if raw.subject):
         if isinstance(raw.label, str) and raw.label.strip():
@@ -196,7 +196,7 @@ def _are_near(segments: Sequence[Segment], others: object) -> bool:
     ]
     return all(
         one[0] == other[0]
-        and math.isclose(one[1], other[1], abs_tol=COARSEST)
-        and math.isclose(one[2], other[2], abs_tol=COARSEST)
+        and math.isclose(one[1], other[1], abs_tol=_COARSEST)
+        and math.isclose(one[2], other[2], abs_tol=_COARSEST)
         for one, other in zip(*by_label, strict=True)
     )

@@ -21,7 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     shards = "shard tables of `dataset probe`; @FILE names a file that lists them, one per line;"
     shards += " without any, videos and durations are those of the annotations"
     add("--shards", nargs="*", default=[], metavar="FILE", help=shards)
-    add_annotations(parser, "annotations; several files (such as both of THUMOS14) are joined")
+    _add_annotations(parser, "annotations; several files (such as both of THUMOS14) are joined")
     folder = "the folder of the videos, to name the files in it that were passed over"
     add("--folder", type=Path, help=folder)
     words, passed = ("FILE", "REASON"), "a file that was passed over, where the videos lie in no"
@@ -63,7 +63,7 @@ def run(arguments: argparse.Namespace) -> None:
     print(f"dataset: {matching.describe(index)}", file=sys.stderr)
 
 
-def add_annotations(parser: argparse.ArgumentParser, help: str) -> None:
+def _add_annotations(parser: argparse.ArgumentParser, help: str) -> None:
     """Add the flags of annotation files and of the table that completes them."""
     add = parser.add_argument
     add("--annotations", type=Path, nargs="+", required=True, metavar="FILE", help=help)

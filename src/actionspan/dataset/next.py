@@ -26,7 +26,7 @@ from actionspan.settings import at_least_one
 
 
 @dataclass(frozen=True, kw_only=True)
-class Worth:
+class _Worth:
     """What is won by correcting a video."""
 
     video: str
@@ -82,11 +82,13 @@ def run(arguments: argparse.Namespace) -> None:
         print(f"{numbers}  {worth.video}")
 
 
-def worth_of(video: str, chances: Sequence[float], seconds: float) -> Worth:
+def worth_of(video: str, chances: Sequence[float], seconds: float) -> _Worth:
     """Return the worth of a video, given the probability that each event is right."""
     bits, minutes = sum(map(entropy, chances)), seconds / 60
     rate = bits / minutes if minutes else 0.0
-    return Worth(video=video, bits_per_minute=rate, bits=bits, events=len(chances), seconds=seconds)
+    return _Worth(
+        video=video, bits_per_minute=rate, bits=bits, events=len(chances), seconds=seconds
+    )
 
 
 def entropy(chance: float) -> float:
@@ -95,7 +97,7 @@ def entropy(chance: float) -> float:
     return sum(-part * math.log2(part) for part in parts)
 
 
-def _of_proposals(folder: Path) -> Iterator[Worth]:
+def _of_proposals(folder: Path) -> Iterator[_Worth]:
     """Yield the worth of each video that `actionspan propose` has done."""
     for path in sorted((folder / "videos").glob("*.json")):
         found = read_json(path)
@@ -108,7 +110,7 @@ def _of_proposals(folder: Path) -> Iterator[Worth]:
         yield worth_of(path.stem, _chances(path, path.stem, found["events"]), seconds)
 
 
-def _of_run(folder: Path, model: str) -> tuple[list[Worth], set[str]]:
+def _of_run(folder: Path, model: str) -> tuple[list[_Worth], set[str]]:
     """Return the worth of each video of a run, and the videos that it learned from or scored."""
     path = folder / "proposals" / model / "events.json"
     if not path.is_file():

@@ -77,7 +77,7 @@ def uneven(seconds: Float64, rate: float) -> Float64:
     return np.zeros(0) if (off <= min(1e-3, 0.25 / rate)).all() else seconds
 
 
-def own_seconds(video: Video) -> Float64:
+def _own_seconds(video: Video) -> Float64:
     """Return when each frame of a probed video is shown; nothing where only `fps` says it."""
     here = video.variable and video.path.is_file()
     return read_timeline(video.path).seconds if here else np.zeros(0)
@@ -86,12 +86,12 @@ def own_seconds(video: Video) -> Float64:
 def frames_in(videos: Mapping[str, Video], name: str, segment: Sequence[float]) -> Sequence[int]:
     """Return the first and the last frame of a segment, nothing where no rate is known."""
     video = videos.get(name)
-    return frames_of(segment, video.fps, own_seconds(video)) if video and video.fps else ()
+    return frames_of(segment, video.fps, _own_seconds(video)) if video and video.fps else ()
 
 
 def seconds_of(frames: ArrayLike, video: Video) -> Float64:
     """Return when frames of a probed video are shown in seconds; they need not be whole."""
-    own, numbers = own_seconds(video), np.asarray(frames, np.float64)
+    own, numbers = _own_seconds(video), np.asarray(frames, np.float64)
     inside = np.clip(numbers, 0, max(len(own) - 1, 0))
     known = np.interp(inside, np.arange(len(own)), own) if len(own) else 0.0
     return np.asarray(known + (numbers - inside) / video.fps)

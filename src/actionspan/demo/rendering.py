@@ -16,9 +16,9 @@ from actionspan.demo.scenario import Shot, VideoPlan
 from actionspan.demo.scenes import PAINTERS
 from actionspan.files.storage import atomic_path
 
-PAN = 0.17
+_PAN = 0.17
 """The farthest pan to either side, in picture widths."""
-_MARGIN_X, _MARGIN_Y = 2 * PAN + 0.1, 0.24  # how much larger a scene is than the picture
+_MARGIN_X, _MARGIN_Y = 2 * _PAN + 0.1, 0.24  # how much larger a scene is than the picture
 # One thread and no look-ahead (which reads memory nobody set): equal pictures, equal bytes.
 _X264 = {"preset": "veryfast", "crf": "25", "threads": "1",
          "x264-params": "threads=1:mbtree=0:rc-lookahead=0"}  # fmt: skip
@@ -78,7 +78,7 @@ def frames(plan: VideoPlan) -> Iterator[Image]:
     time = np.arange(plan.frames) / float(plan.fps)
     clothes = random_clothes(rng)
     pose = person_pose(plan, time, rng, reach=0.72 if plan.width > plan.height else 0.42)
-    camera = camera_path(plan, time, rng)
+    camera = _camera_path(plan, time, rng)
     gain = brightness(plan, time, rng)
     starts = [round(shot.start * plan.fps) for shot in plan.shots] + [plan.frames]
     for shot, first, end in zip(plan.shots, starts, starts[1:], strict=False):
@@ -175,7 +175,7 @@ def _draw_stool(image: Image, stool: tuple[float, float, float], to_picture: Flo
     movers.fill(image, np.array(seat), (146, 98, 58), to_picture)
 
 
-def camera_path(plan: VideoPlan, time: Float64, rng: np.random.Generator) -> Float64:
+def _camera_path(plan: VideoPlan, time: Float64, rng: np.random.Generator) -> Float64:
     """Return (F, 2, 3) affine maps from pixels about the scene's middle to the picture."""
     # Some cameras are on a tripod, others are held by hand.
     still = rng.random() < 0.4
@@ -186,7 +186,7 @@ def camera_path(plan: VideoPlan, time: Float64, rng: np.random.Generator) -> Flo
     for event in plan.distractors:
         shape = inside(time, event.start, event.end, 0.4 * (event.end - event.start))
         if event.kind == "pan":
-            far = rng.choice((-1, 1)) * rng.uniform(0.4, 1.0) * PAN * plan.width
+            far = rng.choice((-1, 1)) * rng.uniform(0.4, 1.0) * _PAN * plan.width
             if rng.random() < 0.5:
                 x += far * shape
             else:  # to one side, then to the other
@@ -194,7 +194,7 @@ def camera_path(plan: VideoPlan, time: Float64, rng: np.random.Generator) -> Flo
                 x += far * np.sin(2 * np.pi * phase) * np.sin(np.pi * phase)
         elif event.kind == "zoom":
             zoom += rng.uniform(-0.06, 0.12) * shape
-    limit = (PAN + 0.03) * plan.width
+    limit = (_PAN + 0.03) * plan.width
     x = np.clip(x, -limit, limit)
     maps = np.zeros((len(time), 2, 3))
     maps[:, 0, 0] = maps[:, 1, 1] = zoom * np.cos(angle)

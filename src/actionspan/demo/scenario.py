@@ -89,7 +89,7 @@ def is_validation(index: int, fraction: float) -> bool:
 
 def plan_video(settings: DemoSettings, index: int) -> VideoPlan:
     """Plan one video; its plan depends on the seed, the index and the durations alone."""
-    name = demo_video_name(index)
+    name = _demo_video_name(index)
     rng = random.Random(f"actionspan demo {settings.seed} {index}")
     # The picture and its length.
     width, height = rng.choice(_SIZES)
@@ -178,11 +178,11 @@ def _shots(rng: random.Random, actions: tuple[Event, ...], duration: float) -> t
 _SUFFIXES = {4: "mkv", 7: "avi"}  # by the last digit of the index; MP4 for all others
 
 
-def demo_video_name(index: int) -> str:
+def _demo_video_name(index: int) -> str:
     """Return the file name of one video."""
     return f"demo_{index:03d}.{_SUFFIXES.get(index % 10, 'mp4')}"
 
 
 def demo_video_names(videos: int) -> list[str]:
     """Return the file names of the first `videos` videos."""
-    return [demo_video_name(index) for index in range(videos)]
+    return [_demo_video_name(index) for index in range(videos)]

@@ -25,7 +25,7 @@ from actionspan.settings import Checked, add_settings, from_arguments, option
 from actionspan.temporal.probabilities import read_probabilities
 
 METHODS = ("random", "tiles", "sliding", "difference", "cuts", "tag")
-SCALE_STEP = 2**0.5
+_SCALE_STEP = 2**0.5
 
 _READ = {  # what a method reads: the flag and its file
     "difference": ("features", "features.h5"),
@@ -147,10 +147,10 @@ def sliding_windows(
     The `duration` is in seconds, `training_lengths` are shares of the videos; without any, every
     window length counts for the same share.
     """
-    steps = int(np.floor(np.log(settings.shortest_window) / -np.log(SCALE_STEP) + 1e-9)) + 1
-    lengths = SCALE_STEP ** -np.arange(steps, dtype=np.float64)
+    steps = int(np.floor(np.log(settings.shortest_window) / -np.log(_SCALE_STEP) + 1e-9)) + 1
+    lengths = _SCALE_STEP ** -np.arange(steps, dtype=np.float64)
     usual = training_lengths[(training_lengths > 0) & (training_lengths <= 1)]
-    nearest = np.rint(-np.log(usual) / np.log(SCALE_STEP)).astype(np.int64).clip(0, steps - 1)
+    nearest = np.rint(-np.log(usual) / np.log(_SCALE_STEP)).astype(np.int64).clip(0, steps - 1)
     # An additional instance of each length, so that a small training set rules out none.
     prior = np.bincount(nearest, minlength=steps) + 1.0
     segments, worth, turn = [], [], []

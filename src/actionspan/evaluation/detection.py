@@ -53,7 +53,7 @@ class DetectionPrecision:
 
     def scores(self) -> dict[str, float]:
         """Return `{"mAP@0.50": …, …, "average_mAP": …}`; the average is over 0.5:0.05:0.95."""
-        return named_scores(self.average_precision)
+        return _named_scores(self.average_precision)
 
 
 def detection_precision(
@@ -74,7 +74,7 @@ def detection_precision(
     )
 
 
-def named_scores(average_precision: Float64) -> dict[str, float]:
+def _named_scores(average_precision: Float64) -> dict[str, float]:
     """Return (12,) at `DETECTION_THRESHOLDS` by name, and the average over 0.5:0.05:0.95."""
     at = zip(DETECTION_THRESHOLDS, average_precision.tolist(), strict=True)
     named = {f"mAP@{threshold:.2f}": value for threshold, value in at}
@@ -189,14 +189,16 @@ class PrecisionByClass:
 
     def scores(self) -> dict[str, float]:
         """Return `{"mAP@0.50": …, …, "average_mAP": …}`; the average is over 0.5:0.05:0.95."""
-        return named_scores(self.average_precision.mean(axis=0))
+        return _named_scores(self.average_precision.mean(axis=0))
 
     def classes(self) -> dict[str, dict[str, float]]:
         """Return `{label: {"instances", "detections", "AP@0.50", …, "average_AP"}}`."""
         columns = (self.instances.tolist(), self.detections.tolist(), self.average_precision)
         table = {}
         for label, instances, detections, row in zip(self.labels, *columns, strict=True):
-            values = {name.replace("mAP", "AP"): value for name, value in named_scores(row).items()}
+            values = {
+                name.replace("mAP", "AP"): value for name, value in _named_scores(row).items()
+            }
             table[label] = {"instances": instances, "detections": detections, **values}
         return table
 

@@ -50,7 +50,7 @@ def curves_of(record: Record) -> dict[str, Curve]:
     }
 
 
-class Characteristic(NamedTuple):
+class _Characteristic(NamedTuple):
     """One way to sort instances into bins: up to the first edge, between edges, above the last."""
 
     name: str
@@ -60,25 +60,25 @@ class Characteristic(NamedTuple):
 
 
 CHARACTERISTICS = (
-    Characteristic(
+    _Characteristic(
         "coverage",
         "Length as a share of the video",
         (0.02, 0.04, 0.06, 0.08, 0.2, 0.4, 0.6, 0.8),
         ("≤ 2%", "2–4%", "4–6%", "6–8%", "8–20%", "20–40%", "40–60%", "60–80%", "> 80%"),
     ),
-    Characteristic(
+    _Characteristic(
         "length",
         "Length in seconds",
         (3, 6, 12, 18, 30, 60, 120, 180),
         ("≤ 3", "3–6", "6–12", "12–18", "18–30", "30–60", "60–120", "120–180", "> 180"),
     ),
-    Characteristic(
+    _Characteristic(
         "position",
         "Centre, as a share of the video",
         (0.2, 0.4, 0.6, 0.8),
         ("0–20%", "20–40%", "40–60%", "60–80%", "80–100%"),
     ),
-    Characteristic(
+    _Characteristic(
         "instances",
         "Instances in the video",
         (1, 4, 8, 40, 80),

@@ -52,12 +52,12 @@ def run(arguments: argparse.Namespace) -> None:
     write_json(arguments.out, record)
 
 
-VIDEO_NUMBERS = recall.THUMOS14_NUMBERS[:4]
+_VIDEO_NUMBERS = recall.THUMOS14_NUMBERS[:4]
 VIDEO_COLUMNS = (
     *("video_id", "instances", "proposals"),
     *(f"AR@{number}" for number in AR_NUMBERS),
     "AUC",
-    *(f"thumos14_AR@{number}" for number in VIDEO_NUMBERS),
+    *(f"thumos14_AR@{number}" for number in _VIDEO_NUMBERS),
 )
 
 VideoRow = list[str | int | float | None]
@@ -113,12 +113,12 @@ def video_rows(
     record (in THUMOS14's protocol over the videos that take part).
     """
     curves = _video_means(result)  # (V, 100)
-    frames: list[Float64 | None] = [None] * len(VIDEO_NUMBERS)  # (V',) each
+    frames: list[Float64 | None] = [None] * len(_VIDEO_NUMBERS)  # (V',) each
     places: dict[str, int] = {}
     if in_frames is not None and in_frames.video_ids:
         means = _video_means(in_frames)
         frames = [
-            recall.between(means, in_frames.average_numbers, number) for number in VIDEO_NUMBERS
+            recall.between(means, in_frames.average_numbers, number) for number in _VIDEO_NUMBERS
         ]
         places = {video: place for place, video in enumerate(in_frames.video_ids)}
     by_id = np.array(sorted(range(len(curves)), key=result.video_ids.__getitem__), np.int64)

@@ -46,11 +46,11 @@ def run(arguments: argparse.Namespace) -> None:
     draw_misses(arguments.out_figure, bins, method)
 
 
-SHOWN_NUMBERS = (1, 10, 100)
+_SHOWN_NUMBERS = (1, 10, 100)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Outcomes:
+class _Outcomes:
     """The I instances of a subset and what the proposals reach on each, in the protocol's order."""
 
     result: recall.AverageRecall
@@ -77,7 +77,7 @@ class Outcomes:
 
 def instance_outcomes(
     annotations: Sequence[Annotation], proposals: Mapping[str, ArrayLike]
-) -> Outcomes:
+) -> _Outcomes:
     """Score proposals by ActivityNet's protocol and keep what each instance of a subset gets.
 
     Proposals are (P, 3) start and end in seconds and score for each video id, in any order.
@@ -101,7 +101,7 @@ def instance_outcomes(
         for (video, segments), budget in zip(truth.items(), budgets, strict=True)
     ]
     table = np.concatenate(best)
-    return Outcomes(
+    return _Outcomes(
         result=result,
         instances=tuple(item for video in videos.values() for item in video.instances),
         durations=np.array([video.duration_seconds for video in videos.values()]),
@@ -118,7 +118,7 @@ def _best_proposals(segments: Float64, ranked: Float64) -> Float64:
     return np.column_stack([np.vstack([[np.nan, np.nan], ranked])[ranks], ranks])
 
 
-def characteristic_values(outcomes: Outcomes) -> dict[str, Float64]:
+def characteristic_values(outcomes: _Outcomes) -> dict[str, Float64]:
     """Return (I,) values of each characteristic: shares, seconds and counts."""
     segments = np.array([(item.start, item.end) for item in outcomes.instances], dtype=np.float64)
     durations = outcomes.durations[outcomes.videos]
@@ -131,7 +131,7 @@ def characteristic_values(outcomes: Outcomes) -> dict[str, Float64]:
     }
 
 
-def break_down(outcomes: Outcomes) -> list[Bin]:
+def break_down(outcomes: _Outcomes) -> list[Bin]:
     """Return a bin of all instances, then the bins of each characteristic, empty bins too."""
     missed = (~outcomes.found).sum(axis=0).tolist()
 
@@ -170,7 +170,7 @@ TABLE_COLUMNS = (
 )
 INSTANCE_COLUMNS = (
     *("video_id", "start", "end", "label"),
-    *(f"best_tiou@{number}" for number in SHOWN_NUMBERS),
+    *(f"best_tiou@{number}" for number in _SHOWN_NUMBERS),
     *("best_start", "best_end", "best_rank"),
 )
 
@@ -183,9 +183,9 @@ def table_row(row: Bin) -> list[Any]:
     return [*own, *chain.from_iterable(at_tious), row.average_recall]
 
 
-def instance_rows(outcomes: Outcomes) -> list[list[Any]]:
+def instance_rows(outcomes: _Outcomes) -> list[list[Any]]:
     """Return all instances as the cells of `INSTANCE_COLUMNS`, the least found first."""
-    best = outcomes.result.best_tiou[:, [number - 1 for number in SHOWN_NUMBERS]].tolist()
+    best = outcomes.result.best_tiou[:, [number - 1 for number in _SHOWN_NUMBERS]].tolist()
     proposals = zip(outcomes.best_segments.tolist(), outcomes.best_ranks.tolist(), strict=True)
     videos = [outcomes.result.video_ids[row] for row in outcomes.videos]
     rows = []
@@ -197,7 +197,7 @@ def instance_rows(outcomes: Outcomes) -> list[list[Any]]:
     return sorted(rows, key=lambda row: (*row[6:3:-1], row[0], row[1], row[2]))
 
 
-def misses_markdown(outcomes: Outcomes, bins: Sequence[Bin], method: str, subset: str) -> str:
+def misses_markdown(outcomes: _Outcomes, bins: Sequence[Bin], method: str, subset: str) -> str:
     """Return the page: definitions, the main finding, and a table for each characteristic."""
     result, everything = outcomes.result, bins[0]
     missed = ", ".join(

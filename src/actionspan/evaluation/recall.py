@@ -53,7 +53,7 @@ from actionspan.files.scratch import scratch
 # All thresholds of tIoU. Tables and figures take theirs from the protocols', as numpy rounds them.
 TIOU_THRESHOLDS: Float64 = np.linspace(0.5, 0.95, 10)
 """ActivityNet's, for AR and for the average of mAP."""
-THUMOS14_THRESHOLDS: Float64 = np.linspace(0.5, 1.0, 11)
+_THUMOS14_THRESHOLDS: Float64 = np.linspace(0.5, 1.0, 11)
 """As in the published evaluator; the eighth is one rounding above 0.85: 17/20 does not reach it."""
 DETECTION_THRESHOLDS: Float64 = np.concatenate([TIOU_THRESHOLDS, [0.3, 0.4]])
 MISSES_THRESHOLDS: Float64 = TIOU_THRESHOLDS[[0, 4, 8]]  # 0.5, 0.7, 0.9
@@ -128,7 +128,7 @@ def blocks(count: int) -> Iterator[slice]:
         yield slice(first, first + _BLOCK)
 
 
-def best_within(tious: Float64, budgets: Int64) -> Float64:
+def _best_within(tious: Float64, budgets: Int64) -> Float64:
     """Return (G, B) the best tIoU of each instance with the first `budgets` (B,) proposals.
 
     `tious` (G, P) are those of a video's instances with its proposals, best score first. The best
@@ -207,7 +207,7 @@ def average_recall_activitynet(
     for (video, rows), most in zip(truth.items(), kept.tolist(), strict=True):
         begin, end = end, end + len(rows)
         ranked = matched.get(video, NO_PROPOSALS)[:most, :2]
-        best[begin:end] = best_within(tiou(rows, ranked), contributed(most, shares))
+        best[begin:end] = _best_within(tiou(rows, ranked), contributed(most, shares))
     return AverageRecall(
         video_ids=tuple(truth),
         instances=instances,
@@ -241,7 +241,7 @@ class FrameRateError(ValueError):
 class Thumos14Recall(Recall):
     """Recall at 1 … 100 percent of each list, of the videos that have instances and proposals."""
 
-    thresholds = THUMOS14_THRESHOLDS
+    thresholds = _THUMOS14_THRESHOLDS
 
     missing_videos: int
     """How many videos with instances are left out because they have no proposal."""
@@ -309,7 +309,7 @@ def average_recall_thumos14(
         frames = to_frames(truth[video], rate), to_frames(rows[:, :2], rate)
         budgets = (len(rows) * SHARES).astype(np.int64)  # (100,) cut to complete proposals
         begin, end = end, end + count
-        best[begin:end] = best_within(tiou(*frames, unit=1.0), budgets)
+        best[begin:end] = _best_within(tiou(*frames, unit=1.0), budgets)
     return Thumos14Recall(
         video_ids=tuple(videos),
         instances=instances,

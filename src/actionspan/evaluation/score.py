@@ -15,7 +15,7 @@ from actionspan.evaluation.rows import match_ids
 from actionspan.files.scratch import VideoTables
 from actionspan.settings import add_settings, from_arguments
 
-PROTOCOLS = ("activitynet", "thumos14", "detection", "detection_by_class")
+_PROTOCOLS = ("activitynet", "thumos14", "detection", "detection_by_class")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -23,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--protocol",
         required=True,
-        choices=PROTOCOLS,
+        choices=_PROTOCOLS,
         help="activitynet: AR@AN over tIoU 0.5:0.05:0.95, budgets in percent of each list; "
         "thumos14: AR@AN over tIoU 0.5:0.05:1 in frames, budgets in percent of full lists; "
         "detection: mAP over tIoU 0.5:0.05:0.95, all classes as one; "

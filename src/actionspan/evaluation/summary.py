@@ -11,9 +11,9 @@ from actionspan.evaluation.records import AR_NUMBERS
 from actionspan.files.storage import read_json, write_json, write_text, write_tsv
 from actionspan.files.text import markdown_table
 
-SUMMARY_KEYS = (*(f"AR@{number}" for number in AR_NUMBERS), "AUC", "AUC_interval")
+_SUMMARY_KEYS = (*(f"AR@{number}" for number in AR_NUMBERS), "AUC", "AUC_interval")
 BASELINES = ("random", "tiles", "sliding", "difference", "cuts")  # that need no training
-DETECTION_KEYS = ("mAP@0.50", "average_mAP")
+_DETECTION_KEYS = ("mAP@0.50", "average_mAP")
 Record = Mapping[str, Any]
 
 
@@ -35,7 +35,7 @@ def run(arguments: argparse.Namespace) -> None:
     """Write the table of all methods."""
     records = read_records(arguments.evaluations)
     write_json(arguments.out_json, summarize(records))
-    write_tsv(arguments.out_tsv, *summary_rows(records))
+    write_tsv(arguments.out_tsv, *_summary_rows(records))
     write_text(arguments.out_markdown, summary_markdown(records))
     if arguments.out_found and arguments.readers:
         write_text(arguments.out_found, found_markdown(arguments.readers))
@@ -92,11 +92,11 @@ def _wrong_key(record: Any) -> str:
         "recall": holds_curves(recall, points),
         "recall@100_interval": holds_curves(record.get("recall@100_interval"), 2),
         "detection": isinstance(detection, dict),
-        **{key: _holds(record.get(key)) for key in SUMMARY_KEYS},
+        **{key: _holds(record.get(key)) for key in _SUMMARY_KEYS},
         "AUC_interval": _holds(record.get("AUC_interval"), 2),
     }
     if isinstance(detection, dict):
-        right |= {f"detection: {key}": _holds(detection.get(key)) for key in DETECTION_KEYS}
+        right |= {f"detection: {key}": _holds(detection.get(key)) for key in _DETECTION_KEYS}
     wrong = next((key for key, is_right in right.items() if not is_right), "")
     if not wrong:
         return ""
@@ -139,16 +139,16 @@ def summarize(records: Sequence[Record]) -> dict[str, dict[str, Any]]:
     """Return `{method: {"AR@1": …, "AUC": …, "AUC_interval": [low, high], "mAP@0.50": …, …}}`."""
     return {
         record["method"]: {
-            **{key: record[key] for key in SUMMARY_KEYS},
-            **{key: record["detection"][key] for key in DETECTION_KEYS},
+            **{key: record[key] for key in _SUMMARY_KEYS},
+            **{key: record["detection"][key] for key in _DETECTION_KEYS},
         }
         for record in records
     }
 
 
-def summary_rows(records: Sequence[Record]) -> tuple[list[str], list[list[str]]]:
+def _summary_rows(records: Sequence[Record]) -> tuple[list[str], list[list[str]]]:
     """Return the columns and rows of the table, all in percent with two decimals."""
-    columns = ["method", *SUMMARY_KEYS[:-1], "AUC_low", "AUC_high", *DETECTION_KEYS]
+    columns = ["method", *_SUMMARY_KEYS[:-1], "AUC_low", "AUC_high", *_DETECTION_KEYS]
     rows = []
     for method, scores in summarize(records).items():
         scores["AUC_low"], scores["AUC_high"] = scores["AUC_interval"]
@@ -185,7 +185,7 @@ def said_of_papers(records: Sequence[Record]) -> str:
 
 def table_of(records: Sequence[Record]) -> tuple[list[str], list[list[str]]]:
     """Return titles and rows of the table for people: AUC with its interval over videos, if any."""
-    keys = [*SUMMARY_KEYS, *DETECTION_KEYS]
+    keys = [*_SUMMARY_KEYS, *_DETECTION_KEYS]
     rows = []
     for method, scores in summarize(records).items():
         cells = {key: _score(key, scores[key]) for key in keys if key != "AUC_interval"}

@@ -22,8 +22,8 @@ from actionspan.arrays import Float64
 from actionspan.dataset.tables import Instance
 from actionspan.files.figures import BOX, QUIET, RULE, fonts_for, house_style, save_figure
 
-SHOWN_PROPOSALS = 15
-START, END, ACTION, TRUTH = "#0072b2", "#d55e00", "#8d9299", "#009e73"
+_SHOWN_PROPOSALS = 15
+START, END, _ACTION, TRUTH = "#0072b2", "#d55e00", "#8d9299", "#009e73"
 SHADES = LinearSegmentedColormap.from_list("score", ["#cfdcea", "#7fa6cc", "#2f6ca6", "#123f6d"])
 _STEPS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600)
 _NO_FONT = f"{BOX}: a character that no font of this machine has (install Noto Sans, Noto Sans CJK)"
@@ -74,7 +74,7 @@ def draw_timeline(
     """
     boxes = np.asarray(segments, dtype=np.float64).reshape(-1, 2)
     values = np.asarray(scores, dtype=np.float64)
-    best = np.argsort(-values, kind="stable")[:SHOWN_PROPOSALS]
+    best = np.argsort(-values, kind="stable")[:_SHOWN_PROPOSALS]
     texts = [video_id, *(instance.label for instance in instances)]
     with house_style(), fonts_for(texts) as drawable:
         known = [replace(each, label=shortened(drawable[each.label])) for each in instances]
@@ -124,14 +124,14 @@ def _curves(
     values = np.asarray(motion if probabilities is None else probabilities, dtype=np.float64)
     time = (np.arange(len(values)) + 0.5) * duration / len(values)
     if probabilities is None:
-        axes.fill_between(time, values, color=ACTION, alpha=0.25, lw=0)
-        axes.plot(time, values, color=ACTION, lw=1.2, label="motion")
+        axes.fill_between(time, values, color=_ACTION, alpha=0.25, lw=0)
+        axes.plot(time, values, color=_ACTION, lw=1.2, label="motion")
         axes.set(ylim=(0, float(values.max()) * 1.06), ylabel="motion (pixels\na frame)")
         axes.yaxis.set_major_locator(MaxNLocator(3))
     else:
         start, actionness, end = values.T
-        axes.fill_between(time, actionness, color=ACTION, alpha=0.25, lw=0)
-        axes.plot(time, actionness, color=ACTION, lw=1.1, label="actionness")
+        axes.fill_between(time, actionness, color=_ACTION, alpha=0.25, lw=0)
+        axes.plot(time, actionness, color=_ACTION, lw=1.1, label="actionness")
         axes.plot(time, start, color=START, lw=1.5, label="start")
         axes.plot(time, end, color=END, lw=1.5, ls=(0, (4, 1.2)), label="end")
         axes.set(ylim=(0, 1.02), yticks=[0, 0.5, 1], ylabel="probability")

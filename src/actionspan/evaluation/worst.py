@@ -21,11 +21,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Write the page."""
-    page = worst_markdown(read_videos(arguments.videos), arguments.method, arguments.timelines)
+    page = _worst_markdown(read_videos(arguments.videos), arguments.method, arguments.timelines)
     write_text(arguments.out_markdown, page)
 
 
-SHOWN_VIDEOS = 20
+_SHOWN_VIDEOS = 20
 COLUMNS = ("video_id", "instances", "proposals", "AR@100", "AUC")
 
 
@@ -72,13 +72,13 @@ def read_videos(path: Path) -> list[VideoRow]:
     return videos
 
 
-def worst_markdown(videos: Sequence[VideoRow], method: str, timelines: str | None = None) -> str:
+def _worst_markdown(videos: Sequence[VideoRow], method: str, timelines: str | None = None) -> str:
     """Return the page of the videos with the lowest AR@100, the most instances first in a tie.
 
     `videos` are all with instances, `timelines` is the folder of the method's figures, if any.
     """
     ranked = sorted(videos, key=lambda row: (row.average_recall, -row.instances, row.video_id))
-    worst = ranked[:SHOWN_VIDEOS]
+    worst = ranked[:_SHOWN_VIDEOS]
     weight = sum(video.instances for video in videos)
     mean = sum(video.instances * video.average_recall for video in videos) / weight
     without = sum(video.average_recall == 0 for video in videos)

@@ -14,7 +14,7 @@ from actionspan.dataset.settings import add_reading
 from actionspan.errors import InputError, brief, counted
 from actionspan.events.reading import Observed, need_durations, overlap, read_events
 
-LEAST = 0.5  # tIoU of two bouts that are the same
+_LEAST = 0.5  # tIoU of two bouts that are the same
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,7 +54,7 @@ def run(arguments: argparse.Namespace) -> None:
         line = f"names no video of {arguments.first}"
         raise InputError(f"{arguments.second}: {line}; both must be about the same videos")
     need_durations([first for first, _ in pairs], arguments.first)
-    for line in incomparable(pairs, *paths):
+    for line in _incomparable(pairs, *paths):
         print(line, file=sys.stderr)
     found = agreements(pairs)
     if arguments.json:
@@ -83,7 +83,7 @@ def agreements(pairs: Sequence[tuple[Observed, Observed]]) -> list[Agreement]:
     return [_agreement(label, pairs) for label in (*sorted(labels), None)]
 
 
-def incomparable(pairs: Sequence[tuple[Observed, Observed]], *names: Path) -> Iterator[str]:
+def _incomparable(pairs: Sequence[tuple[Observed, Observed]], *names: Path) -> Iterator[str]:
     """Yield lines about events without a label, and labels of which each has its own."""
     named = {name: own - {""} for name, own in zip(names, map(set, _labels(pairs)), strict=True)}
     for name, own in zip(names, _labels(pairs), strict=True):
@@ -139,7 +139,7 @@ def matches(first: Float64, second: Float64) -> list[float]:
     if not len(first) or not len(second):
         return []
     tiou = temporal_iou(first, second)
-    same = tiou >= LEAST
+    same = tiou >= _LEAST
     worth = np.where(same, 1 + tiou / (2 * min(tiou.shape) + 1), 0)  # a pair is worth any closeness
     rows, columns = linear_sum_assignment(worth, maximize=True)
     pairs = zip(rows, columns, strict=True)

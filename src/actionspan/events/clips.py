@@ -54,7 +54,7 @@ def run(arguments: argparse.Namespace) -> int:
     # 2. lists or clips, unless the reel alone is asked for
     folder, reel = arguments.out or Path("clips"), arguments.out_reel
     if arguments.lists:
-        write_lists(clips, folder)
+        _write_lists(clips, folder)
     elif arguments.out is not None or reel is None:
         made = 0
         for clip in clips:
@@ -116,7 +116,7 @@ def chosen(
             yield Clip(files[video_id], start, end, each.label, name)
 
 
-def write_lists(clips: "list[Clip]", folder: Path) -> None:
+def _write_lists(clips: "list[Clip]", folder: Path) -> None:
     """Write a list of cuts for each video, in two forms."""
     from actionspan.dataset.formats.rows import csv_lines
     from actionspan.dataset.video_facts import read_timeline

@@ -34,7 +34,7 @@ from actionspan.video.stillness import STILL
 STREAMS = ("rgb", "flow", "mover", "clip", "external")
 _SPAN_ONLY = "mover"  # the papers' models have no such stream, and it sees ahead
 # Attributes of shards that features.h5 has too, and their values where a shard has none.
-ATTRIBUTES = {"description": "features without a description", "settings": "{}"}
+_ATTRIBUTES = {"description": "features without a description", "settings": "{}"}
 MOTION = ("frame_difference", "flow_magnitude")
 _LEAST_DEVIATION = 1e-3  # of a cue of a stream, a logarithm
 
@@ -92,7 +92,7 @@ def collect(
             transform = replace(transform, past=_fit_cues(chosen, opened, transform, causal))
         made_by = (settings, "features.h5", with_cues, same_footage, *([causal] if causal else []))
         with create_h5(out, digest(*made_by)) as file:
-            for key, unsaid in ATTRIBUTES.items():
+            for key, unsaid in _ATTRIBUTES.items():
                 file.attrs[key] = opened.file.attrs.get(key, unsaid)
             if not whole:
                 file.attrs["description"] = file.attrs["description"].replace(AND_MOVER, "")

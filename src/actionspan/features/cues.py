@@ -104,7 +104,7 @@ class Past:
     deviation: Float32
 
 
-class RunningMoments:
+class _RunningMoments:
     """The running mean of features and cues, and the running deviation of cues."""
 
     def __init__(self, features: int, cues: int, horizon: int) -> None:
@@ -134,7 +134,7 @@ def past_rows(streams: Mapping[str, Float32], motion: Mapping[str, Float32], pas
     """
     cues = causal_cues(streams, motion, past.ahead)
     features = _side_by_side(streams, len(cues))
-    moments = RunningMoments(features.shape[1], cues.shape[1], past.horizon)
+    moments = _RunningMoments(features.shape[1], cues.shape[1], past.horizon)
     return np.stack([_row(*each, past, moments) for each in zip(features, cues, strict=True)])
 
 
@@ -142,7 +142,7 @@ def _side_by_side(streams: Mapping[str, Float32], rows: int) -> Float32:
     return np.concatenate([np.zeros((rows, 0), np.float32), *streams.values()], axis=1)
 
 
-def _row(features: Float32, cues: Float32, past: Past, moments: RunningMoments) -> Float32:
+def _row(features: Float32, cues: Float32, past: Past, moments: _RunningMoments) -> Float32:
     standard = (cues.astype(np.float64) - past.mean) / past.deviation
     centred = moments.centre(features, standard)
     values = np.concatenate([features, _WEIGHT * standard, centred])
@@ -158,7 +158,7 @@ class PastStream:
         self._kept = max(REACHES) + 1 + past.ahead  # snippets that a row's cues depend on, and it
         self._streams: dict[str, Float32] = {}
         self._motion: dict[str, Float32] = {}
-        self._moments: RunningMoments | None = None
+        self._moments: _RunningMoments | None = None
         self._waiting = 0  # snippets at the end that have no row yet
 
     def add(self, streams: Mapping[str, Float32], motion: Mapping[str, float]) -> Float32:
@@ -188,7 +188,7 @@ class PastStream:
         features = _side_by_side(self._streams, len(cues))
         if self._moments is None:
             shape = features.shape[1], cues.shape[1]
-            self._moments = RunningMoments(*shape, self.past.horizon)
+            self._moments = _RunningMoments(*shape, self.past.horizon)
         first = len(features) - self._waiting
         places = range(first, first + count)
         self._waiting -= count
@@ -214,7 +214,7 @@ class PastStream:
         if state["moments"] is not None:
             kept = state["moments"]
             cues = len(kept["square"])
-            self._moments = RunningMoments(len(kept["mean"]) - cues, cues, self.past.horizon)
+            self._moments = _RunningMoments(len(kept["mean"]) - cues, cues, self.past.horizon)
             self._moments.count = kept["count"]
             self._moments.mean = np.array(kept["mean"])
             self._moments.square = np.array(kept["square"])

@@ -145,17 +145,17 @@ def decoded_images(frames: Any, flow: Any, size: int, *, mover: bool) -> Iterato
         raise InputError(f"{frames.file.filename}: no squares around what moves; {wanted}")
     for start in range(0, len(flow["flow"]), size):
         rows = slice(start, start + size)
-        own = ~still_in(flow)[rows]
+        own = ~_still_in(flow)[rows]
         movers = frames["mover"][rows][own] if mover else None
         yield frames["rgb"][rows][own], flow["flow"][rows][own], movers
 
 
-def still_in(group: Any) -> Mask:
+def _still_in(group: Any) -> Mask:
     """Return which snippets of a video's group are still; none where older steps made it."""
     return group[STILL][:] if STILL in group else np.zeros(len(group["time"]), bool)
 
 
-def stored_images(pictures: JpegPictures, size: int) -> Iterator[Images]:
+def _stored_images(pictures: JpegPictures, size: int) -> Iterator[Images]:
     """Yield `size` snippets at a time of a video's stored pictures."""
     for start in range(0, pictures.count, size):
         rows = range(start, min(start + size, pictures.count))
@@ -306,14 +306,14 @@ def _work(
         facts: dict[str, Any] = dict(flow.attrs)
         if frame_file is None:
             pictures = _stored(flow_file)[name]
-            images, bound = stored_images(pictures, size), pictures.bound
+            images, bound = _stored_images(pictures, size), pictures.bound
             still = np.zeros(pictures.count, bool)
             kept = {key: facts[key] for key in _FACTS if key in facts}
             facts = kept | {"sha256": facts[_VIDEO_SHA]}
         else:
             frames = opened.enter_context(open_h5(frame_file))[name]
             images = decoded_images(frames, flow, size, mover=settings.mover)
-            still = still_in(flow)
+            still = _still_in(flow)
             bound = float(flow["flow"].attrs["bound"])  # pixels of motion at level 255
         streams = {key: each[own_rows(still)] for key, each in encode(images, bound).items()}
         if encode.clip:

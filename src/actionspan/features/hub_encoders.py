@@ -11,10 +11,10 @@ from actionspan.features.settings import EncoderSettings
 from actionspan.networks.hub import HubNetwork, encoder_digest, find_source, load_network
 from actionspan.networks.names import FROM_TIMM, FROM_TRANSFORMERS, is_hub
 
-HubStream = Literal["rgb", "clip"]  # whose networks timm or transformers may bring
+_HubStream = Literal["rgb", "clip"]  # whose networks timm or transformers may bring
 
 
-def hub_network(settings: EncoderSettings, stream: HubStream = "rgb") -> HubNetwork:
+def hub_network(settings: EncoderSettings, stream: _HubStream = "rgb") -> HubNetwork:
     """Return the network of a stream that timm or transformers bring.
 
     Raises:
@@ -26,19 +26,19 @@ def hub_network(settings: EncoderSettings, stream: HubStream = "rgb") -> HubNetw
     return load_network(find_source(name, weights), layer, pooling, clips=stream == "clip")
 
 
-def _named(settings: EncoderSettings, stream: HubStream) -> tuple[str, Path | None]:
+def _named(settings: EncoderSettings, stream: _HubStream) -> tuple[str, Path | None]:
     """Return the network of a stream, and a checkpoint for it."""
     return getattr(settings, f"{stream}_encoder"), getattr(settings, f"{stream}_weights")
 
 
-def _digest(settings: EncoderSettings, stream: HubStream) -> str | None:
+def _digest(settings: EncoderSettings, stream: _HubStream) -> str | None:
     digest: str | None = getattr(settings, f"{stream}_digest")
     return digest
 
 
-def _brought(settings: EncoderSettings) -> list[HubStream]:
+def _brought(settings: EncoderSettings) -> list[_HubStream]:
     """Return the streams whose networks others bring."""
-    streams: tuple[HubStream, ...] = () if settings.source == "motion" else ("rgb", "clip")
+    streams: tuple[_HubStream, ...] = () if settings.source == "motion" else ("rgb", "clip")
     return [stream for stream in streams if is_hub(_named(settings, stream)[0])]
 
 
@@ -77,7 +77,7 @@ def located(settings: EncoderSettings, given: Sequence[str] = ()) -> EncoderSett
     Raises:
         InputError: A network is not here, or its weights are others.
     """
-    wanted: dict[HubStream, str] = {}
+    wanted: dict[_HubStream, str] = {}
     for stream in _brought(settings):
         if (digest := _digest(settings, stream)) is None:
             name = _named(settings, stream)[0]
@@ -86,7 +86,7 @@ def located(settings: EncoderSettings, given: Sequence[str] = ()) -> EncoderSett
     if given and not wanted:
         raise InputError(f"--encoder {given[0]}: the model has encoders of its own")
     # those that a person gives
-    here: dict[HubStream, tuple[str, Path | None]] = {}
+    here: dict[_HubStream, tuple[str, Path | None]] = {}
     for word in given:
         name, timm = encoder_name(word), _named(settings, "rgb")[0]
         ways: list[tuple[str, Path | None]] = [(name, None)]

@@ -12,7 +12,7 @@ from actionspan.video.settings import FlowSettings, FrameSettings
 Precision = Literal["float32", "bfloat16", "float16"]
 Device = Literal["auto", "cpu", "cuda"]
 Grid = Literal["video", "windows"]
-MOST_PIXELS = 1 << 24  # that a network sees at once; it takes up to 350 bytes for each
+_MOST_PIXELS = 1 << 24  # that a network sees at once; it takes up to 350 bytes for each
 SAMPLES_A_VECTOR = 8  # frames for which i3d gives a vector
 AND_MOVER = " and on what moves in it"  # of the RGB network, in descriptions
 
@@ -122,9 +122,9 @@ class EncoderSettings(Checked):
         self._check_windows()
         for size, many in (("input_size", "batch_size"), ("clip_size", "clip_window")):
             side, count = getattr(self, size), getattr(self, many)
-            if count * side * side > MOST_PIXELS:
+            if count * side * side > _MOST_PIXELS:
                 raise ValueError(
-                    f"{many} {count}: at most {MOST_PIXELS // side**2} of {size} {side}"
+                    f"{many} {count}: at most {_MOST_PIXELS // side**2} of {size} {side}"
                 )
         if self.flow_histogram and self.flow_encoder in ("flow_histogram", "none"):
             raise ValueError(

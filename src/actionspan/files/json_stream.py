@@ -14,11 +14,11 @@ class RepeatedMemberError(ValueError):
     """A file has the object in it twice."""
 
 
-ObjectHook = Callable[[list[tuple[str, Any]]], Any]
+_ObjectHook = Callable[[list[tuple[str, Any]]], Any]
 
 
 def members(
-    file: TextIO, name: str, object_hook: ObjectHook | None = None
+    file: TextIO, name: str, object_hook: _ObjectHook | None = None
 ) -> Iterator[tuple[str, Any]]:
     """Yield the members of the object `name` of a JSON file: `{"name": {key: value, …}}`.
 
@@ -48,7 +48,7 @@ def members(
 class _Text:
     """A JSON text read as far as it is needed."""
 
-    def __init__(self, file: TextIO, object_hook: ObjectHook | None) -> None:
+    def __init__(self, file: TextIO, object_hook: _ObjectHook | None) -> None:
         self._file, self._text, self._at, self._ended = file, "", 0, False
         self._decoder = json.JSONDecoder(object_pairs_hook=object_hook)
 

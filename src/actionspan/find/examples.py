@@ -25,7 +25,7 @@ from actionspan.proposals.selection import shares_much
 from actionspan.proposals.settings import EventSettings, LatticeSettings
 from actionspan.review.footage import Encoded
 
-COMPONENTS = 32  # of each stream
+_COMPONENTS = 32  # of each stream
 PARTS = 3  # of a segment
 LATTICE = LatticeSettings(ratio=1.25, stride=0.2, pairs=0)
 _ROOM = (0.6, 1.6)  # of the shortest and the longest example: lengths that are looked at
@@ -48,7 +48,7 @@ class Footage:
 
     def __init__(self, videos: Sequence[Encoded]) -> None:
         self.videos = {one.video.video_id: one for one in videos}
-        settings = RescaleSettings(grid="windows", steps=1, stride=1, components=COMPONENTS)
+        settings = RescaleSettings(grid="windows", steps=1, stride=1, components=_COMPONENTS)
 
         def read(one: Encoded) -> tuple[Mapping[str, Float32], Float64, float]:
             raw, facts = one.read()

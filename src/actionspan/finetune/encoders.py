@@ -24,7 +24,7 @@ from actionspan.networks.weights import describe, unfolded_state
 FORMAT = "actionspan finetune 1"  # of model.pt, whose state_dict the features stage reads
 
 
-class StreamEncoder(nn.Module):
+class _StreamEncoder(nn.Module):
     """Pictures of a stream, uint8 (n, size, size, C), to pooled features (n, F)."""
 
     mean: Tensor
@@ -39,7 +39,7 @@ class StreamEncoder(nn.Module):
         self.register_buffer("mean", mean, persistent=False)
         self.register_buffer("std", std, persistent=False)
 
-    def train(self, mode: bool = True) -> "StreamEncoder":
+    def train(self, mode: bool = True) -> "_StreamEncoder":
         """Stay as in evaluation: norms keep their statistics, and nothing is dropped."""
         return super().train(False)
 
@@ -55,7 +55,7 @@ class StreamEncoder(nn.Module):
 class StreamEncoders(nn.Module):
     """The encoders of several streams: one input for each, their features side by side."""
 
-    def __init__(self, encoders: Mapping[Stream, StreamEncoder]) -> None:
+    def __init__(self, encoders: Mapping[Stream, _StreamEncoder]) -> None:
         super().__init__()
         self.streams = tuple(encoders)
         self.encoders = nn.ModuleDict({str(stream): each for stream, each in encoders.items()})
@@ -65,10 +65,10 @@ class StreamEncoders(nn.Module):
         """The length of each stream's vectors."""
         return {stream: int(self.of(stream).features) for stream in self.streams}
 
-    def of(self, stream: Stream) -> StreamEncoder:
+    def of(self, stream: Stream) -> _StreamEncoder:
         """Return the encoder of a stream."""
         encoder = self.encoders[stream]
-        assert isinstance(encoder, StreamEncoder)
+        assert isinstance(encoder, _StreamEncoder)
         return encoder
 
     def forward(self, *pictures: Tensor) -> Tensor:
@@ -100,7 +100,7 @@ def build_encoders(
             f"finetune.streams: flow: features.encoders.flow_encoder is {settings.flow_encoder}, "
             "which nothing can tune; leave flow out, or name a network"
         )
-    built: dict[Stream, StreamEncoder] = {}
+    built: dict[Stream, _StreamEncoder] = {}
     for stream in streams:
         name, weights = _start(settings, stream)
         channels = 3 if stream == "rgb" else planes
@@ -125,7 +125,7 @@ def build_encoders(
         for part in parts[:frozen_stages]:
             part.requires_grad_(False)
         network = network.to(device=device).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-        built[stream] = StreamEncoder(network, features, mean, std, bgr=bgr).to(device)
+        built[stream] = _StreamEncoder(network, features, mean, std, bgr=bgr).to(device)
     return StreamEncoders(built)
 
 
@@ -163,7 +163,7 @@ def encoder_content(
 
 
 def write_encoder(
-    encoder: StreamEncoder, content: Mapping[str, Any], settings: EncoderSettings, folder: Path
+    encoder: _StreamEncoder, content: Mapping[str, Any], settings: EncoderSettings, folder: Path
 ) -> None:
     """Write what `encoder_content` says of a network of timm or transformers as its library does.
 

@@ -52,7 +52,7 @@ class CausalHead(nn.Module, ABC):
         """Return what each row (BLOCK, C) and its past say, (BLOCK, H), and what is remembered."""
 
 
-class RecurrentHead(CausalHead):
+class _RecurrentHead(CausalHead):
     """GRU → Dense(K): TRN (Xu et al., 2019) without the decoder that looks ahead."""
 
     def __init__(self, channels: int, outputs: int, hidden: int) -> None:
@@ -69,7 +69,7 @@ class RecurrentHead(CausalHead):
         return states, last
 
 
-class AttentionHead(CausalHead):
+class _AttentionHead(CausalHead):
     """Attention of each row to a window of its past and to running means of what is older.
 
     As LSTR (Xu et al., 2021): a short memory in full, a long one compressed, here to one mean a
@@ -160,5 +160,5 @@ def build_head(
     if name not in HEADS:
         raise ValueError(f"head {name!r}: one of {', '.join(HEADS)}")
     if name == "recurrent":
-        return RecurrentHead(channels, outputs, hidden)
-    return AttentionHead(channels, outputs, hidden, **more)
+        return _RecurrentHead(channels, outputs, hidden)
+    return _AttentionHead(channels, outputs, hidden, **more)

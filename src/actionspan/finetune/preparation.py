@@ -107,7 +107,7 @@ def encode_all(
     return [parts[place % size][place // size] for place in range(len(videos))]
 
 
-def build_objective(task: Task, transform: Transform) -> Objective:
+def _build_objective(task: Task, transform: Transform) -> Objective:
     """Return the network above the encoders, its weights drawn from the seed."""
     seed_torch(task.settings.seed)
     if task.head is not None:
@@ -160,7 +160,7 @@ def prepare(
     """
     if cached is not None:
         arrays = {name: values.numpy() for name, values in cached["transform"].items()}
-        objective = build_objective(task, Transform.from_arrays(arrays))
+        objective = _build_objective(task, Transform.from_arrays(arrays))
         objective.load_state_dict(cached["objective"])
         return objective
     training, widths = task.videos.training, encoders.features
@@ -169,7 +169,7 @@ def prepare(
         (_by_stream(rows, widths), video.times, video.seconds)
         for video, rows in zip(training, features, strict=True)
     )
-    objective = build_objective(task, fit_transform(task.rescaling, videos))
+    objective = _build_objective(task, fit_transform(task.rescaling, videos))
     warm_up(objective, features, task)
     if comm is None or comm.Get_rank() == 0:
         transform = tensors_of(objective.transform)
@@ -211,7 +211,7 @@ def plan_tuning(task: Task, encoders: StreamEncoders) -> MemoryPlan:
     """
     settings, widths = task.settings, encoders.features
     black = _by_stream(torch.zeros(1, sum(widths.values())), widths)
-    objective = build_objective(task, fit_transform(task.rescaling, [(black, np.zeros(1), 1.0)]))
+    objective = _build_objective(task, fit_transform(task.rescaling, [(black, np.zeros(1), 1.0)]))
     longest = max(task.videos.training, key=lambda video: len(video.times))
     head = _Head(objective, objective.target(longest))
     blank = partial(BlankFrames, len(longest.times), settings, task.store.planes)

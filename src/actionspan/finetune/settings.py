@@ -19,7 +19,7 @@ SamplerName = Literal[
     "uniform_random", "fixed", "diverse_feature", "diverse_gradient", "importance"
 ]
 BY_GRADIENT = ("diverse_gradient", "importance")  # samplers that need replay
-STEPPED = tuple(name for name, each in MODELS.items() if each.on_steps)
+_STEPPED = tuple(name for name, each in MODELS.items() if each.on_steps)
 """The temporal networks whose loss is on start, action and end of each step."""
 # of the features stage, those that say which networks are tuned
 ENCODERS = (
@@ -77,7 +77,7 @@ class FinetuneSettings(Checked):
         least=1,
     )
     temporal: ModelName = option(
-        "mtn", "network that is trained with the encoders", choices=STEPPED
+        "mtn", "network that is trained with the encoders", choices=_STEPPED
     )
     input_size: int = option(
         112,

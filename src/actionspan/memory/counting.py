@@ -17,7 +17,7 @@ from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
 
-class SavedBytes:
+class _SavedBytes:
     """What was saved inside a block of `saved_bytes`.
 
     Attributes:
@@ -63,7 +63,7 @@ class _Saved:
 
 
 @contextmanager
-def saved_bytes(*modules: nn.Module) -> Iterator[SavedBytes]:
+def saved_bytes(*modules: nn.Module) -> Iterator[_SavedBytes]:
     """Count the bytes saved for backward by what runs in the block.
 
     Each storage counts once, whole, from its first saved tensor to the end of its last: views of
@@ -76,7 +76,7 @@ def saved_bytes(*modules: nn.Module) -> Iterator[SavedBytes]:
     Yields:
         The count: `counted.total` is the most bytes saved at one time.
     """
-    counted = SavedBytes(*modules)
+    counted = _SavedBytes(*modules)
     counts = _counts_here()
 
     def pack(tensor: Tensor) -> _Saved:  # the innermost block's, which counts for all around it
@@ -95,13 +95,13 @@ class _CountingHooks(saved_tensors_hooks):
     """Hooks that count by themselves."""
 
 
-def _counts_here() -> list[SavedBytes]:
+def _counts_here() -> list[_SavedBytes]:
     """Return the counts of the blocks that this thread is in, the outermost first."""
-    counts: list[SavedBytes] = _here.__dict__.setdefault("counts", [])
+    counts: list[_SavedBytes] = _here.__dict__.setdefault("counts", [])
     return counts
 
 
-def _hold(counts: list[SavedBytes], tensor: Tensor) -> Callable[[], None]:
+def _hold(counts: list[_SavedBytes], tensor: Tensor) -> Callable[[], None]:
     """Count a tensor that is kept in several blocks; the answer says that it is no longer."""
     releases = [counted.hold(tensor) for counted in counts]
 
@@ -113,7 +113,7 @@ def _hold(counts: list[SavedBytes], tensor: Tensor) -> Callable[[], None]:
 
 
 @contextmanager
-def _patched(counted: SavedBytes) -> Iterator[None]:
+def _patched(counted: _SavedBytes) -> Iterator[None]:
     """Count what other hooks keep that are entered in a block: only the innermost are called.
 
     `torch.utils.checkpoint` drops the tensors of the forward pass by such hooks, and keeps those of
@@ -135,7 +135,7 @@ def _patched(counted: SavedBytes) -> Iterator[None]:
 
 _enter = saved_tensors_hooks.__enter__
 _lock = threading.Lock()
-_open: list[SavedBytes] = []  # of all threads
+_open: list[_SavedBytes] = []  # of all threads
 _here = threading.local()
 
 
@@ -166,7 +166,7 @@ def _enter_counted(hooks: saved_tensors_hooks) -> None:
         hooks.pack_hook = original
 
 
-def _hold_while_alive(counts: list[SavedBytes], tensor: Tensor) -> None:
+def _hold_while_alive(counts: list[_SavedBytes], tensor: Tensor) -> None:
     """Count a tensor as long as its storage is there: whoever keeps it does not tell when."""
     weakref.finalize(tensor.untyped_storage(), _hold(counts, tensor)).atexit = False
 

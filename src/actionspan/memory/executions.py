@@ -30,7 +30,7 @@ from actionspan.memory.encoding import Encode, Frames
 from actionspan.memory.estimator import Estimator, Level, weigh, weighted
 from actionspan.memory.randomness import Surroundings, draw_seeds, drawing
 
-WithGraph = Callable[[Encode, Tensor], Tensor]  # how the kept rows are run
+_WithGraph = Callable[[Encode, Tensor], Tensor]  # how the kept rows are run
 
 
 def split(
@@ -40,7 +40,7 @@ def split(
     piece: int,
     generator: Generator | None,
     *,
-    with_graph: WithGraph | None = None,
+    with_graph: _WithGraph | None = None,
     known: Callable[[Tensor, Tensor], Tensor] | None = None,
 ) -> Tensor:
     """Return the features (T, …) of a video, of which the kept rows have a graph.

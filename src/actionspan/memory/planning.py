@@ -24,7 +24,7 @@ from actionspan.memory.ways import Execution, Way, make_way
 
 Ratio = float | Sequence[float]
 
-MOST_ROWS = 16
+_MOST_ROWS = 16
 """The longest piece: longer ones are no faster."""
 MEGABYTE = 2**20
 
@@ -200,14 +200,14 @@ def _options(
     if grows and keep_ratio is None:
 
         def most_kept(kept: int) -> Choice:
-            return Choice("split", kept / rows, min(kept, MOST_ROWS))
+            return Choice("split", kept / rows, min(kept, _MOST_ROWS))
 
         return [_Option(most_kept, rows, k_max)]
     ratio: float | tuple[float, ...] = 1.0  # where memory does not depend on it, all rows are kept
     if keep_ratio is not None and way in _SAMPLED:
         ratio = tuple(keep_ratio) if isinstance(keep_ratio, Sequence) else float(keep_ratio)
     kept = kept_count(rows, ratio if isinstance(ratio, float) else ratio[-1])
-    longest = min(rows if way == "frozen" else kept, MOST_ROWS)
+    longest = min(rows if way == "frozen" else kept, _MOST_ROWS)
     whole = _Option(lambda _: Choice("split", ratio, longest), 1)
     pieces = _Option(lambda piece: Choice("replay", ratio, piece), longest, k_max)
     if way == "sbp":

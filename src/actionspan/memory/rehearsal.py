@@ -39,7 +39,7 @@ class Video(NamedTuple):
     keep_ratio: Ratio
 
 
-def worst_videos(way: Way, choice: Choice, longest: int, *, by_feature: bool) -> list[Video]:
+def _worst_videos(way: Way, choice: Choice, longest: int, *, by_feature: bool) -> list[Video]:
     """Return videos of which one needs the most of all videos of 1 to `longest` rows.
 
     They may have fewer rows than the longest: of many pieces that need the same, a few suffice.
@@ -163,7 +163,7 @@ class Rehearsal:
         """Return the most bytes at one time, without and with the copies of libraries."""
         if choice not in self._steps:
             by_feature = self._sampler in BY_MAGNITUDE and self._sampler not in BY_GRADIENT
-            cases = worst_videos(self._way, choice, len(self._frames), by_feature=by_feature)
+            cases = _worst_videos(self._way, choice, len(self._frames), by_feature=by_feature)
             counts = [self._run(case, choice) for case in cases]
             peaks = max(count.peak for count in counts)
             self._steps[choice] = peaks, max(count.peak_with_copies for count in counts)

@@ -98,7 +98,7 @@ class StochasticBackward(nn.Module):
         """
         encoding.refuse_batch_statistics(self.encoder)
         rows = encoding.all_rows(frames)
-        if not needs_gradient(self.encoder, frames):
+        if not _needs_gradient(self.encoder, frames):
             if min(self.estimator.ratios) == 1 and self.execution == "split":
                 return encoding.encode_all(self.encoder, frames)
             return encoding.encode_plain(self.encoder, frames, rows, self.piece)
@@ -106,7 +106,7 @@ class StochasticBackward(nn.Module):
         return run(self.encoder, frames, self.estimator, self.piece, generator)
 
 
-def needs_gradient(encoder: nn.Module, frames: Frames) -> bool:
+def _needs_gradient(encoder: nn.Module, frames: Frames) -> bool:
     """Return whether a gradient can be asked for, of the encoder or of frames that are a tensor."""
     learns = isinstance(frames, Tensor) and frames.requires_grad
     return torch.is_grad_enabled() and (
@@ -198,7 +198,7 @@ class _Way(nn.Module):
         return make(frames, generator, key)
 
     def _learns(self, frames: Frames) -> bool:
-        return needs_gradient(self.encoder, frames)
+        return _needs_gradient(self.encoder, frames)
 
     def _features(self, frames: Frames, generator: Generator | None, key: str) -> Tensor:
         return self._plain(frames, generator, key)

@@ -13,7 +13,7 @@ from torch.nn import functional
 from actionspan.networks.efficientnet_lite0 import Block, EfficientNetLite0, Pool
 
 Pair = tuple[Tensor, Tensor]
-Activation = Callable[[Tensor], Tensor]
+_Activation = Callable[[Tensor], Tensor]
 
 
 def division(network: nn.Module) -> list[nn.Module] | None:
@@ -29,10 +29,10 @@ def division(network: nn.Module) -> list[nn.Module] | None:
     return None
 
 
-class Unit(nn.Module):
+class _Unit(nn.Module):
     """A convolution, its norm and what follows: (B, C, H, W) to (B, C', H', W')."""
 
-    def __init__(self, convolution: nn.Module, norm: nn.Module, activation: Activation) -> None:
+    def __init__(self, convolution: nn.Module, norm: nn.Module, activation: _Activation) -> None:
         super().__init__()
         self.convolution, self.norm, self.activation = convolution, norm, activation
 
@@ -69,7 +69,7 @@ class Join(nn.Module):
     """The last link of a residual block: it adds the skip connection."""
 
     def __init__(
-        self, inner: nn.Module, shortcut: nn.Module | None, activation: Activation
+        self, inner: nn.Module, shortcut: nn.Module | None, activation: _Activation
     ) -> None:
         super().__init__()
         self.inner, self.shortcut, self.activation = inner, shortcut, activation
@@ -82,28 +82,31 @@ class Join(nn.Module):
 
 
 def _efficientnet(network: EfficientNetLite0) -> list[nn.Module]:
-    chain: list[nn.Module] = [Unit(network._conv_stem, network._bn0, functional.relu6)]
+    chain: list[nn.Module] = [_Unit(network._conv_stem, network._bn0, functional.relu6)]
     for block in network._blocks:
         assert isinstance(block, Block)
         units: list[nn.Module] = []
         if block.expands:
-            units.append(Unit(block._expand_conv, block._bn0, functional.relu6))
-        units.append(Unit(block._depthwise_conv, block._bn1, functional.relu6))
-        units.append(Unit(block._project_conv, block._bn2, _same))
+            units.append(_Unit(block._expand_conv, block._bn0, functional.relu6))
+        units.append(_Unit(block._depthwise_conv, block._bn1, functional.relu6))
+        units.append(_Unit(block._project_conv, block._bn2, _same))
         chain += _residual(units, None, _same) if block.adds else units
-    chain.append(Unit(network._conv_head, network._bn1, functional.relu6))
+    chain.append(_Unit(network._conv_head, network._bn1, functional.relu6))
     return [*chain, nn.Sequential(Pool(), network._fc)]
 
 
 def _resnet(network: nn.Module) -> list[nn.Module]:
     parts = dict(network.named_children())
-    chain: list[nn.Module] = [Unit(parts["conv1"], parts["bn1"], functional.relu), parts["maxpool"]]
+    chain: list[nn.Module] = [
+        _Unit(parts["conv1"], parts["bn1"], functional.relu),
+        parts["maxpool"],
+    ]
     for layer in ("layer1", "layer2", "layer3", "layer4"):
         for block in parts[layer].children():
             inner = dict(block.named_children())
             count = 3 if "conv3" in inner else 2
             units: list[nn.Module] = [
-                Unit(inner[f"conv{n}"], inner[f"bn{n}"], functional.relu if n < count else _same)
+                _Unit(inner[f"conv{n}"], inner[f"bn{n}"], functional.relu if n < count else _same)
                 for n in range(1, count + 1)
             ]
             chain += _residual(units, inner.get("downsample"), functional.relu)
@@ -111,7 +114,7 @@ def _resnet(network: nn.Module) -> list[nn.Module]:
 
 
 def _residual(
-    units: list[nn.Module], shortcut: nn.Module | None, activation: Activation
+    units: list[nn.Module], shortcut: nn.Module | None, activation: _Activation
 ) -> list[nn.Module]:
     first, *middle, last = units
     return [Fork(first), *map(Along, middle), Join(last, shortcut, activation)]

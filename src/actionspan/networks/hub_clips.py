@@ -11,7 +11,7 @@ from actionspan.networks.hub_limits import FRAMES
 from actionspan.networks.hub_source import LOCAL, Source, telling
 
 
-class ClipInputs(HubInputs):
+class _ClipInputs(HubInputs):
     """Turns clips of bytes, (B, T, h, w, 3), into (B, T, 3, h', w') as the library does it."""
 
     def __init__(self, processor: Any, argument: str) -> None:
@@ -52,7 +52,7 @@ def sees_clips(source: Source) -> bool:
 
 def clip_network(
     source: Source, layer: int | None, pooling: str
-) -> tuple["ClipVectors", ClipInputs, int]:
+) -> tuple["_ClipVectors", _ClipInputs, int]:
     """Return a model of clips with its weights, its own processor, and the frames of a clip."""
     from transformers import AutoImageProcessor, AutoVideoProcessor
 
@@ -69,11 +69,11 @@ def clip_network(
     except ValueError:  # as of X-CLIP, whose frames are prepared as pictures
         preparing, argument = AutoImageProcessor, "images"
         processor = preparing.from_pretrained(source.model, **LOCAL)
-    inputs = ClipInputs(processor, argument)
-    return ClipVectors(model, source.name, layer, pooling, has_pooler=not missing), inputs, frames
+    inputs = _ClipInputs(processor, argument)
+    return _ClipVectors(model, source.name, layer, pooling, has_pooler=not missing), inputs, frames
 
 
-class ClipVectors(nn.Module):
+class _ClipVectors(nn.Module):
     """(B, T, 3, h, w) pixels to (B, F).
 
     Of a model of videos and words, `auto` is the clip's vector in the space that both share.

@@ -58,14 +58,14 @@ def pixels_of(made: Mapping[str, Tensor]) -> Tensor:
 
 def timm_network(
     source: Source, layer: int | None, pooling: str
-) -> tuple["TimmVectors", HubInputs]:
+) -> tuple["_TimmVectors", HubInputs]:
     """Return a model of timm with its weights, and its own transform of evaluation."""
     import timm.data
 
     data: Any = timm.data
     model = timm_model(source)
     transform = data.create_transform(**data.resolve_model_data_config(model), is_training=False)
-    return TimmVectors(model, source.name, layer, pooling), _TimmInputs(transform)
+    return _TimmVectors(model, source.name, layer, pooling), _TimmInputs(transform)
 
 
 def timm_model(source: Source) -> Any:
@@ -114,14 +114,14 @@ def _check_whole(source: Source, missing: list[str]) -> None:
         raise InputError(f"{source.name}: its weights lack {min(missing)}{more}")
 
 
-def hf_network(source: Source, layer: int | None, pooling: str) -> tuple["HfVectors", HubInputs]:
+def hf_network(source: Source, layer: int | None, pooling: str) -> tuple["_HfVectors", HubInputs]:
     """Return a model of transformers with its weights, and its own image processor."""
     from transformers import AutoImageProcessor
 
     preparing: Any = AutoImageProcessor
     processor = preparing.from_pretrained(source.model, **LOCAL)
     model, missing = hf_model(source)
-    vectors = HfVectors(model, source.name, layer, pooling, has_pooler=not missing)
+    vectors = _HfVectors(model, source.name, layer, pooling, has_pooler=not missing)
     return vectors, _HfInputs(processor)
 
 
@@ -145,7 +145,7 @@ def hf_model(source: Source) -> tuple[Any, list[str]]:
     return model, missing
 
 
-class TimmVectors(nn.Module):
+class _TimmVectors(nn.Module):
     """(B, 3, h, w) pixels to (B, F): as the model pools, or its first token, or a mean."""
 
     def __init__(self, model: Any, name: str, layer: int | None, pooling: str) -> None:
@@ -182,7 +182,7 @@ class TimmVectors(nn.Module):
         return vectors
 
 
-class HfVectors(nn.Module):
+class _HfVectors(nn.Module):
     """(B, 3, h, w) pixels to (B, F).
 
     Of a model of pictures and words, `auto` is the picture's vector in the space that both share.

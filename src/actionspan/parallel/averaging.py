@@ -17,7 +17,7 @@ from torch.nn.modules.batchnorm import _NormBase
 from actionspan.parallel.ring import block_bounds
 from actionspan.parallel.transfer import zeros
 
-Total = Callable[[list[Tensor]], None]
+_Total = Callable[[list[Tensor]], None]
 """Sums float32 or float64 tensors (M,), one a learner at hand, in place over all learners."""
 
 
@@ -55,7 +55,7 @@ def ring_sum(tensors: Sequence[Tensor]) -> None:
 
 
 @torch.no_grad()
-def average(learners: Sequence[Learner], total: Total, count: int, whole_state: bool) -> None:
+def average(learners: Sequence[Learner], total: _Total, count: int, whole_state: bool) -> None:
     """Give all learners the mean of their parameters, and of their remaining state if asked.
 
     `learners` are those at hand of P = `count`; `total` sums over all. Averaged are the parameters
@@ -123,7 +123,7 @@ def _state(optimiser: torch.optim.Optimizer, parameters: Sequence[Tensor]) -> li
     return tensors
 
 
-def _average_buffers(models: Sequence[nn.Module], total: Total, count: int) -> None:
+def _average_buffers(models: Sequence[nn.Module], total: _Total, count: int) -> None:
     """Average in float64, which leaves unchanged what is equal in all learners."""
     # each model's means and variances of normalisations, and its other buffers
     norms = [_statistics(model) for model in models]
@@ -160,7 +160,7 @@ def _statistics(model: nn.Module) -> list[tuple[Tensor, Tensor]]:
     return [(mean, var) for mean, var in pairs if mean is not None and var is not None]
 
 
-def _replace_by_mean(columns: Sequence[Sequence[Tensor]], total: Total, count: int) -> None:
+def _replace_by_mean(columns: Sequence[Sequence[Tensor]], total: _Total, count: int) -> None:
     """Replace the tensors of each learner at hand by their means over all learners.
 
     They have the same shapes in all learners, and travel as one flat float32 tensor, and one of

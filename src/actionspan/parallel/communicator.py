@@ -83,7 +83,7 @@ def told_by(comm: Communicator, tag: int) -> Iterator[int]:
         yield status.source
 
 
-def phase_of(tag: int) -> str:
+def _phase_of(tag: int) -> str:
     """Return the phase whose messages carry this tag."""
     return PHASES[tag % len(PHASES)]
 
@@ -162,13 +162,13 @@ class CountingCommunicator:
 
     def count_sent(self, length: int, dest: int, tag: int) -> None:
         """Count a message of so many bytes to another rank."""
-        self.sent_messages[dest, phase_of(tag)] += 1
-        self.sent_bytes[dest, phase_of(tag)] += length
+        self.sent_messages[dest, _phase_of(tag)] += 1
+        self.sent_bytes[dest, _phase_of(tag)] += length
 
     def count_received(self, length: int, source: int, tag: int) -> None:
         """Count a message of so many bytes from another rank."""
-        self.received_messages[source, phase_of(tag)] += 1
-        self.received_bytes[source, phase_of(tag)] += length
+        self.received_messages[source, _phase_of(tag)] += 1
+        self.received_bytes[source, _phase_of(tag)] += length
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.comm, name)

@@ -76,7 +76,7 @@ def make_exchange(name: ExchangeName, comm: Communicator, settings: ParallelSett
                 return ring  # the others cannot, or are no faster
             sharded = ParameterServer(comm, "sharded", cuda_aware=aware)
             exchanges: dict[str, Exchange]
-            exchanges = {"ring": ring, "mpi": MpiAllreduce(comm, aware), "ps_sharded": sharded}
+            exchanges = {"ring": ring, "mpi": _MpiAllreduce(comm, aware), "ps_sharded": sharded}
             if settings.auto_kib >= 0:
                 table = [(0, "mpi"), (settings.auto_kib * 1024, "ring")]
             else:
@@ -84,7 +84,7 @@ def make_exchange(name: ExchangeName, comm: Communicator, settings: ParallelSett
                 table = fastest(exchanges | {"ring": tried}, comm, tried.room)
             return BySize(exchanges, table, ring.room)
         case "mpi":
-            return MpiAllreduce(comm, aware)
+            return _MpiAllreduce(comm, aware)
         case "gloo" | "nccl":
             return TorchAllreduce(comm, name, settings.stall_seconds)
     raise ValueError(f"exchange {name!r} makes no sums")
@@ -93,7 +93,7 @@ def make_exchange(name: ExchangeName, comm: Communicator, settings: ParallelSett
 _LOST = re.compile(r"[Cc]onnection|[Pp]eer|[Bb]roken pipe|[Ss]ocket|remote")  # as torch tells it
 
 
-class MpiAllreduce:
+class _MpiAllreduce:
     """MPI_Allreduce; half-precision tensors are summed, and travel, in float32."""
 
     def __init__(self, comm: Communicator, cuda_aware: bool = False) -> None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 Table = list[tuple[int, str]]  # least bytes and the exchange from there on; ascending, first is 0
 SIZES = (4 << 20, 512 << 10, 64 << 10, 8 << 10)  # bytes
-FEWEST_TURNS, TURNS = 5, 15  # at a size
+_FEWEST_TURNS, _TURNS = 5, 15  # at a size
 SECONDS = 0.4  # for all sizes
 _FOR = "exchanges-"
 
@@ -93,7 +93,7 @@ def measure(exchanges: Mapping[str, "Exchange"], comm: Communicator, room: Room)
         while more:
             turns.append([_seconds(each, values, comm) for each in exchanges.values()])
             late = time.perf_counter() - begun > SECONDS * number / len(SIZES)
-            more = comm.bcast(len(turns) < (FEWEST_TURNS if late else TURNS), root=0)
+            more = comm.bcast(len(turns) < (_FEWEST_TURNS if late else _TURNS), root=0)
         slowest = torch.tensor(comm.allgather(turns)).amax(0)  # (turns, exchanges)
         name = list(exchanges)[int(slowest.amin(0).argmin())]
         table.append((size // 3, name))

@@ -19,7 +19,7 @@ from actionspan.parallel.ring import ring_allreduce
 from actionspan.parallel.settings import ParallelSettings
 
 
-class Averager(ABC):
+class _Averager(ABC):
     """Learners that make their own steps; the models are averaged every K of them.
 
     Attributes:
@@ -83,7 +83,7 @@ class Averager(ABC):
         """Average all learners' models and note the seconds."""
 
 
-class InProcessAveraging(Averager, Replica):
+class InProcessAveraging(_Averager, Replica):
     """P learners in this process, with the same bits as P ranks of `ModelAveraging`.
 
         averaging = InProcessAveraging(models, optimisers, settings)
@@ -154,7 +154,7 @@ class InProcessAveraging(Averager, Replica):
             average(self.learners, ring_sum, self.workers, self.whole_state)
 
 
-class AveragingReplica(Averager, Member):
+class _AveragingReplica(_Averager, Member):
     """A learner on each rank; all ranks average their models every K steps.
 
     All ranks make the same number of steps. A rank whose share of a batch is empty makes the step
@@ -208,7 +208,7 @@ class AveragingReplica(Averager, Member):
         """Average the models of all ranks."""
 
 
-class ModelAveraging(AveragingReplica):
+class ModelAveraging(_AveragingReplica):
     """AAVG's learner: the models are averaged by the ring.
 
     All ranks end with the same bits, which are those of `InProcessAveraging`.
@@ -250,7 +250,7 @@ def _on_host(state: Any) -> Any:
     return [_on_host(value) for value in state] if isinstance(state, list) else state
 
 
-class PeriodicAveraging(AveragingReplica):
+class PeriodicAveraging(_AveragingReplica):
     """Ranks whose parameters torch averages, over gloo.
 
     torch leaves optimiser state and buffers to each rank, whatever `average_state` says. It skips

@@ -129,7 +129,7 @@ class ParameterServer:
             blocks.exchange("pull", own, to, blocks.block(receive), source, add=False)
 
 
-AT_REST = -1  # in place of a version: the worker sends no more gradients before `synchronise`
+_AT_REST = -1  # in place of a version: the worker sends no more gradients before `synchronise`
 
 
 class AsyncReplica(Member):
@@ -191,7 +191,7 @@ class AsyncReplica(Member):
                     self._serve()
                 self._pack([parameter.data for parameter in self._parameters])
             else:
-                self._send(AT_REST, 0)
+                self._send(_AT_REST, 0)
             self.comm.Bcast(as_buffer(self._flat), root=0)
             self._version = int(self.comm.bcast(self._version, root=0))
             broadcast(self.model.buffers(), self.comm, root=1)
@@ -216,7 +216,7 @@ class AsyncReplica(Member):
 
     def _send(self, version: int, gradients: int) -> None:
         self._header[0], self._header[1] = version, gradients
-        wait(*self._move(self.comm.Isend, 0, "push", 1 if version == AT_REST else 2))
+        wait(*self._move(self.comm.Isend, 0, "push", 1 if version == _AT_REST else 2))
 
     def _move(self, move: Callable[..., Any], rank: int, phase: str, parts: int = 2) -> list[Any]:
         """Start to send or receive the header and, with 2 parts, the values."""
@@ -243,7 +243,7 @@ class AsyncReplica(Member):
         wait(self.comm.Irecv(as_buffer(self._header), worker, tag_of(0, "push")))
         version, gradients = (int(value) for value in self._header)
         del self._computing[worker]
-        if version == AT_REST:
+        if version == _AT_REST:
             self._resting.add(worker)
         else:
             gradient = torch.empty_like(self._flat)

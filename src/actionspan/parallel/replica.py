@@ -35,7 +35,7 @@ from actionspan.parallel.settings import ExchangeName, ParallelSettings
 from actionspan.parallel.transfer import zeros
 
 
-class SynchronousReplica(Member):
+class _SynchronousReplica(Member):
     """All ranks add up their gradients in every step and make the same update.
 
     Buckets are exchanged in the order of the plan, the same on all ranks: after backward, or
@@ -193,4 +193,4 @@ def make_replica(
     if name == "none":
         return Replica(optimiser)
     assert comm is not None
-    return _MEMBERS.get(name, SynchronousReplica)(comm, model, optimiser, settings, name)
+    return _MEMBERS.get(name, _SynchronousReplica)(comm, model, optimiser, settings, name)

@@ -16,13 +16,13 @@ from actionspan.parallel.communicator import PointToPoint, as_buffer, settle, ta
 PIECE_BYTES = 2 << 20  # short enough to be added while it is still in a cache
 IN_FLIGHT = 2  # pieces under way in each direction
 _SCRATCH = threading.local()
-TYPES = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
+_TYPES = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
 
 
 def check(tensor: Tensor) -> None:
     """Raise ValueError for a tensor that is not contiguous or not of a floating type."""
-    if tensor.dtype not in TYPES:
-        names = ", ".join(str(kind).removeprefix("torch.") for kind in TYPES)
+    if tensor.dtype not in _TYPES:
+        names = ", ".join(str(kind).removeprefix("torch.") for kind in _TYPES)
         raise ValueError(f"tensor of {tensor.dtype}: one of {names}")
     if not tensor.is_contiguous():
         raise ValueError(f"tensor with strides {tensor.stride()}: it must be contiguous")

@@ -12,7 +12,7 @@ from actionspan.parallel.communicator import Communicator, tag_of, told_by
 from actionspan.running.launcher import orphaned
 
 STALLED = 75  # exit status: a failure that may be over when the job is started again
-STOPPED_PERIODS = 5  # a watchdog that wakes up so late was not running
+_STOPPED_PERIODS = 5  # a watchdog that wakes up so late was not running
 _TAG = tag_of(0, "control")
 GRACE_SECONDS = 8.0  # the lowest waiting rank speaks first; others end the job if it cannot
 
@@ -67,7 +67,7 @@ class Watchdog:
                 self._leave()
             # how long this rank has been waiting, not counting time in which it did not run
             before, looked = looked, time.monotonic()
-            if looked - before > STOPPED_PERIODS * self.period:
+            if looked - before > _STOPPED_PERIODS * self.period:
                 since = looked
             for rank in told_by(self.comm, _TAG):
                 heard[rank] = time.monotonic()

@@ -16,9 +16,9 @@ from actionspan.errors import InputError, printable
 from actionspan.plan.steps import PACKAGE_FOLDER
 
 CONFIG = "config.yaml"
-CONFIG_FLAGS = ("--configfile", "--configfiles")
-SNAKEFILES = ("Snakefile", "workflow/Snakefile")
-HOW_MANY = ("-c", "--cores", "-j", "--jobs", "--profile", "--workflow-profile")
+_CONFIG_FLAGS = ("--configfile", "--configfiles")
+_SNAKEFILES = ("Snakefile", "workflow/Snakefile")
+_HOW_MANY = ("-c", "--cores", "-j", "--jobs", "--profile", "--workflow-profile")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -46,20 +46,20 @@ def run(arguments: argparse.Namespace) -> None:
         sys.exit(0)
     if find_spec("snakemake") is None:
         raise InputError("Snakemake is not installed: pip install 'actionspan[workflow,mpi]'")
-    here = next((name for name in SNAKEFILES if Path(name).is_file()), None)
+    here = next((name for name in _SNAKEFILES if Path(name).is_file()), None)
     own: list[str] = []
     if not any(word.startswith(("-s", "--snakefile")) for word in words):
-        words = ["--snakefile", here or str(workflow_folder() / "Snakefile"), *words]
+        words = ["--snakefile", here or str(_workflow_folder() / "Snakefile"), *words]
         own = [CONFIG] if here is None and Path(CONFIG).is_file() else []
     words = _configured(words, own)
-    if not any(word.startswith(HOW_MANY) for word in words):
+    if not any(word.startswith(_HOW_MANY) for word in words):
         words = ["--cores", "all", *words]
     command = [sys.executable, "-m", "actionspan.plan.mistakes", "--rerun-incomplete", *words]
     sys.stdout.flush()
     os.execv(sys.executable, command)
 
 
-def workflow_folder() -> Path:
+def _workflow_folder() -> Path:
     """Return the folder of Snakefile, config.yaml, workflow/ and examples/.
 
     Raises:
@@ -75,18 +75,18 @@ def workflow_folder() -> Path:
 def _configured(words: list[str], own: list[str]) -> list[str]:
     """Return the words with this folder's configuration first; check that all files can be read."""
     both, expected = [], False
-    if own and not any(word.partition("=")[0] in CONFIG_FLAGS for word in words):
-        words = [*words, CONFIG_FLAGS[0]]
+    if own and not any(word.partition("=")[0] in _CONFIG_FLAGS for word in words):
+        words = [*words, _CONFIG_FLAGS[0]]
     for word in words:
         flag, equals, file = word.partition("=")
-        if flag in CONFIG_FLAGS:
+        if flag in _CONFIG_FLAGS:
             # the second flag ends the list: what follows --configfile=FILE is a target
             both += [flag, *own, *([file, "--rerun-incomplete"] if equals else [])]
         else:
             both.append(word)
     for word in both:
         if word.startswith("-"):
-            expected = word in CONFIG_FLAGS
+            expected = word in _CONFIG_FLAGS
         elif expected:
             _check_configuration(word)
     return both

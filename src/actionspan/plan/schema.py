@@ -17,12 +17,12 @@ _TYPES = {int: "integer", float: "number", str: "string", bool: "boolean", Path:
 def build_schema() -> dict[str, Any]:
     """Return the JSON Schema of config.yaml: every key is required and no other is allowed."""
     root: dict[str, Any] = {"properties": {}}
-    add_sections(root, OURS)
+    _add_sections(root, OURS)
     _require_all(root)
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **root}
 
 
-def add_sections(root: dict[str, Any], sections: Mapping[str, Section]) -> None:
+def _add_sections(root: dict[str, Any], sections: Mapping[str, Section]) -> None:
     """Add sections to a schema, in place; all of their keys are optional."""
     for name, section in sections.items():
         inner = root

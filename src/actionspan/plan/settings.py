@@ -12,7 +12,7 @@ from actionspan.plan.jobs import SHORTEST
 from actionspan.settings import Checked, option
 from actionspan.temporal.settings import MODELS, ON_SEQUENCES, ModelName
 
-SEVERAL = tuple(name for name in ON_CPUS if name != "none")
+_SEVERAL = tuple(name for name in ON_CPUS if name != "none")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -196,7 +196,7 @@ class ScalingKnobs(Checked):
         choices=tuple(name for name in MODELS if name not in ON_SEQUENCES),
     )
     exchanges: tuple[ExchangeName, ...] = option(
-        ("ring", "ps"), "exchanges to compare, as in temporal.exchange", choices=SEVERAL, fewest=1
+        ("ring", "ps"), "exchanges to compare, as in temporal.exchange", choices=_SEVERAL, fewest=1
     )
     ranks: tuple[int, ...] = option(
         (1, 2),

@@ -24,9 +24,9 @@ from actionspan.settings import from_mapping
 
 STREAMS = ["rgb", "flow"]
 LEARNING = Learning.PATTERN
-LIBRARIES_MB = 1000
-LEARNER_MB = 1500
-CLIP_MB = 80  # what the default network keeps of a clip of 224 pixels
+_LIBRARIES_MB = 1000
+_LEARNER_MB = 1500
+_CLIP_MB = 80  # what the default network keeps of a clip of 224 pixels
 _STAGE = ("exchange", "ranks", "threads", "store", "measure")  # keys that are no FinetuneSettings
 
 
@@ -112,7 +112,7 @@ class FinetunePlan(_Together):
         training = {key: value for key, value in temporal if key not in WITHOUT_TEMPORAL}
         self.settings = " ".join(map(flags, (own, encoders, features["rescale"], training)))
         self.joined = _exchange_flags(config, finetune["exchange"], finetune["ranks"])
-        budget = LIBRARIES_MB + int(finetune["memory_budget_mb"])
+        budget = _LIBRARIES_MB + int(finetune["memory_budget_mb"])
         self.memory = budget * self.processes()
 
     def processes(self, _: Any = None) -> int:
@@ -177,9 +177,9 @@ class RecognitionPlan(_Together):
     def memory(self, wildcards: Any) -> int:
         """Return MB: the libraries, and what each network keeps of the largest batch."""
         training = self._section["training"]
-        batch: float = CLIP_MB * training["batch_cap"] * (training["input_size"] / 224) ** 2
+        batch: float = _CLIP_MB * training["batch_cap"] * (training["input_size"] / 224) ** 2
         learners: int = self.learning(wildcards).learners
-        return LIBRARIES_MB + round(LEARNER_MB + batch) * learners
+        return _LIBRARIES_MB + round(_LEARNER_MB + batch) * learners
 
     def flags(self, wildcards: Any) -> str:
         """Return how learners are joined, with the keys of temporal.parallel the exchange reads."""

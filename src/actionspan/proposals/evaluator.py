@@ -33,7 +33,7 @@ def boundary_inputs(scores: ArrayLike, segments: ArrayLike) -> Float32:
 
 
 @contextmanager
-def one_thread() -> Iterator[None]:
+def _one_thread() -> Iterator[None]:
     """Evaluate in this block: entered once for many videos, as each time takes a tenth of one."""
     with deterministic(threads=1), torch.inference_mode():
         yield
@@ -61,12 +61,12 @@ class ProposalEvaluator(nn.Module):
 
         One video at a time, on one thread: so its numbers depend on nothing else.
         """
-        with one_thread():
+        with _one_thread():
             return self._answers(features)
 
     def evaluate_candidates(self, candidates: Candidates) -> Float32:
         """Return the expected tIoU, (M,), of one video's candidates."""
-        with one_thread():
+        with _one_thread():
             return self.answer(candidates)
 
     def answer(self, candidates: Candidates) -> Float32:
@@ -167,7 +167,7 @@ def rank_all(
     """Return what `rank_candidates` gives for each of many videos: candidates and duration."""
     power = (ranking_settings or RankingSettings()).boundary_power
     scored = []
-    with one_thread():
+    with _one_thread():
         for candidates, duration in videos:
             boundary = candidates.scores.astype(np.float64)
             scores = (boundary[:, 0] * boundary[:, 1]) ** power * evaluator.answer(candidates)

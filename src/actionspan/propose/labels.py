@@ -20,7 +20,7 @@ from actionspan.features.settings import Device
 from actionspan.propose.proposed import OpenedVideo, Proposed
 from actionspan.propose.word_model import WordModel, worded
 
-Told = Callable[[float, float], None]
+_Told = Callable[[float, float], None]
 
 
 class Labels(NamedTuple):
@@ -46,7 +46,7 @@ def labels_of(listed: str | None, model: str | None) -> Labels:
 
 class _Proposes(Protocol):
     def propose(
-        self, video: Path | str | OpenedVideo, on_progress: Told | None = None
+        self, video: Path | str | OpenedVideo, on_progress: _Told | None = None
     ) -> Proposed: ...
 
 
@@ -69,7 +69,9 @@ class Labelling:
         self.vectors, self.scale = _unit(each.mean(axis=1)), texts.scale
         self.encode = VideoEncoder(self.words.settings)
 
-    def propose(self, video: Path | str | OpenedVideo, on_progress: Told | None = None) -> Proposed:
+    def propose(
+        self, video: Path | str | OpenedVideo, on_progress: _Told | None = None
+    ) -> Proposed:
         """Return the proposals of one video file with labels; it is decoded once more for them."""
         told = on_progress or (lambda done, length: None)
         proposed = self.proposer.propose(video, lambda done, length: told(done / 2, length))

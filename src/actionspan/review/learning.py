@@ -48,7 +48,7 @@ from actionspan.temporal.training import train
 
 SEED = 1
 FOLDS = 3
-BASE_VIDEOS = 2  # how many corrected videos the included model weighs as much as
+_BASE_VIDEOS = 2  # how many corrected videos the included model weighs as much as
 FEWEST_FOR_CHANCES = 50  # instances; of fewer, chances were off by up to 0.8 (docs/benchmarks.md)
 Truth = Mapping[str, Sequence[Instance]]
 Cells = tuple[Float64, Float64]  # (N, 2) segments in seconds and the density (N,) at each
@@ -340,6 +340,6 @@ def _train(videos: Sequence[Encoded], truth: Truth, out: Path, seed: int) -> Non
     base = load_bundle(included)
     there = sum(float(expected(base, one)[1].sum()) for one in videos)
     happens = sum(len(row.instances) for row in rows)
-    share = len(videos) / (len(videos) + BASE_VIDEOS)
+    share = len(videos) / (len(videos) + _BASE_VIDEOS)
     scale = (happens + 0.5) / (there + 0.5)  # so that both expect the same number
     carry_on(model, included, share, (1 - share) * scale)

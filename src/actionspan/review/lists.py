@@ -11,7 +11,7 @@ from actionspan.proposals.segments import Row, temporal_iou
 _SAME = 0.5  # least tIoU of an event with one of before
 
 
-class Listed(NamedTuple):
+class _Listed(NamedTuple):
     """What was listed of a video."""
 
     events: Sequence[Row] = ()
@@ -27,24 +27,24 @@ class Lists:
     """
 
     def __init__(self, path: Path) -> None:
-        self._path, self._kept = path, dict[str, Listed]()
+        self._path, self._kept = path, dict[str, _Listed]()
         try:
             content: Mapping[str, Any] = read_json(path) if path.exists() else {}
-            self._kept = {name: Listed(**one) for name, one in content.items()}
+            self._kept = {name: _Listed(**one) for name, one in content.items()}
             for one in self._kept.values():
                 temporal_iou(_times(one.events), _times(one.gone))
         except (AttributeError, KeyError, TypeError, ValueError):
             raise InputError(f"{path}: not what `review` keeps of lists; move it away") from None
 
-    def follow(self, video_id: str, events: Sequence[Row]) -> Listed:
+    def follow(self, video_id: str, events: Sequence[Row]) -> _Listed:
         """Note the events that are listed now; return them with those that are listed no more."""
-        last = self._kept.get(video_id, Listed(events))
+        last = self._kept.get(video_id, _Listed(events))
         known = [*last.events, *last.gone]
         best = temporal_iou(_times(known), _times(events)).max(axis=1, initial=0)
         gone = [row for row, tiou in zip(known, best, strict=True) if tiou < _SAME]
         changed = _times(last.events) != _times(events)
         before = len(last.events) if changed else last.before
-        self._kept[video_id] = Listed(events, gone, before)
+        self._kept[video_id] = _Listed(events, gone, before)
         return self._kept[video_id]
 
     def write(self) -> None:

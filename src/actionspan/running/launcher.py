@@ -19,8 +19,8 @@ RANKS = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "PALS_SIZE")
 RANK = ("PMI_RANK", "OMPI_COMM_WORLD_RANK", "PALS_RANKID", "PMIX_RANK")
 # torchrun's, which others set too: they count only where torchrun's own name is there.
 TORCHRUN = "TORCHELASTIC_RUN_ID"
-TORCHRUN_RANKS, TORCHRUN_RANK = "WORLD_SIZE", "RANK"
-ROOT_SPEAKS_SECONDS = 5.0
+_TORCHRUN_RANKS, _TORCHRUN_RANK = "WORLD_SIZE", "RANK"
+_ROOT_SPEAKS_SECONDS = 5.0
 
 supervised: int | None = None  # what started this process's supervisor, if it has one
 told_by_mpi: tuple[int, int] | None = None  # `local_rank`, once MPI has started
@@ -39,12 +39,12 @@ def by_torchrun() -> bool:
 
 def launched() -> int:
     """Return how many processes the launcher started."""
-    return _number((TORCHRUN_RANKS,) if by_torchrun() else RANKS, 1)
+    return _number((_TORCHRUN_RANKS,) if by_torchrun() else RANKS, 1)
 
 
 def rank() -> int:
     """Return which of them this is; 0 without a launcher."""
-    return _number((TORCHRUN_RANK,) if by_torchrun() else RANK, 0)
+    return _number((_TORCHRUN_RANK,) if by_torchrun() else RANK, 0)
 
 
 def local_rank() -> tuple[int, int]:
@@ -100,5 +100,5 @@ def let_root_speak() -> bool:
     """
     root = rank() == 0
     if not root:
-        time.sleep(ROOT_SPEAKS_SECONDS)
+        time.sleep(_ROOT_SPEAKS_SECONDS)
     return root

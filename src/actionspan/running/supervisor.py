@@ -31,7 +31,7 @@ from actionspan.running.progress import doing, make_board, was_doing
 RUN = "ACTIONSPAN_RUN"  # in the environment of a job: the Snakemake that started it
 WRITERS = Path(".snakemake/writers")  # a locked file for each job at work
 ENDED = 75  # exit status: a failure that is over when the job is started again
-LOOK_SECONDS = 0.3
+_LOOK_SECONDS = 0.3
 GRACE_SECONDS = 3.0  # for what the child leaves behind, e.g. to free shared memory
 _FORWARDED = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
 _SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER of Linux' prctl(2)
@@ -105,7 +105,7 @@ def _sole_writer(words: Sequence[str], above: Sequence[Process]) -> Path | None:
             os.close(descriptor)
             if _gone(above):
                 sys.exit(ENDED)
-            time.sleep(LOOK_SECONDS)
+            time.sleep(_LOOK_SECONDS)
             continue
         except OSError:  # a file system without locks, or no right to write there
             return None
@@ -119,7 +119,7 @@ def _sole_writer(words: Sequence[str], above: Sequence[Process]) -> Path | None:
 
 def _end_without(supervisor: int) -> None:
     while os.getppid() == supervisor:
-        time.sleep(LOOK_SECONDS)
+        time.sleep(_LOOK_SECONDS)
     os._exit(ENDED)
 
 
@@ -184,7 +184,7 @@ class _Supervisor:
                 os.kill(self.child, signal.SIGKILL)
                 self._end_the_rest()
                 os._exit(ENDED)
-            select.select([self.woken], [], [], LOOK_SECONDS)
+            select.select([self.woken], [], [], _LOOK_SECONDS)
             with contextlib.suppress(BlockingIOError):
                 os.read(self.woken, 4096)
 

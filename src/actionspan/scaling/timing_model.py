@@ -71,7 +71,7 @@ class Estimate:
 
 
 @dataclass(frozen=True, kw_only=True)
-class LeastSquares:
+class _LeastSquares:
     """A fit of `design @ coefficients` to values, and how well the design determines it."""
 
     coefficients: Float64  # (k,), of least norm where several fit equally well
@@ -83,7 +83,7 @@ class LeastSquares:
     estimate: Estimate | None  # of the only best fit, with the error that its residuals show
 
 
-def least_squares(design: Float64, values: Float64) -> LeastSquares:
+def least_squares(design: Float64, values: Float64) -> _LeastSquares:
     """Fit (m,) values by a linear model with an (m, k) design, m ≥ 1, and equal weights."""
     rows, columns = design.shape
     norms = np.linalg.norm(design, axis=0)
@@ -104,7 +104,7 @@ def least_squares(design: Float64, values: Float64) -> LeastSquares:
     else:
         coefficients = np.linalg.lstsq(design, values, rcond=_RANK_TOLERANCE)[0]
         inverse = np.full((columns, columns), np.nan)
-    return LeastSquares(
+    return _LeastSquares(
         coefficients=coefficients,
         rank=rank,
         degrees=degrees,
@@ -138,7 +138,7 @@ class Fit:
 
     runs: tuple[Run, ...]
     fitted: tuple[str, ...]  # the parameters that were fitted, by `squares`
-    squares: LeastSquares
+    squares: _LeastSquares
     parameters: Estimate | None  # T, C and P, if determined
     curve: Estimate | None  # the coefficients of `CURVE_TERMS`, if determined
     r2: float | None  # share of the variance of the run times that the fit explains

@@ -165,7 +165,7 @@ def _worker(job: Job, stage: Stage) -> Worker:
     ]
 
     def beat() -> None:
-        keep_buffers(buffers)
+        _keep_buffers(buffers)
         counts[job.place.index] = torch.tensor(stage.counts(), dtype=torch.float64)
 
     def answer(message: Message | None, loss: Tensor | None) -> None:
@@ -197,7 +197,7 @@ def _told(commands: Connection, value: Any) -> None:
         raise LinkClosedError from None
 
 
-def keep_buffers(buffers: list[tuple[nn.Module, str, Tensor]]) -> None:
+def _keep_buffers(buffers: list[tuple[nn.Module, str, Tensor]]) -> None:
     """Bring buffers that a module has replaced back into the memory that the caller sees."""
     for part, name, shared in buffers:
         now = getattr(part, name)

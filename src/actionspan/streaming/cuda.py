@@ -105,7 +105,7 @@ class StreamExecutor(Runs):
         self, index: int, arriving: Message | None, signal: Message | None, target: Message | None
     ) -> None:
         """Do the work of a step and send what comes of it."""
-        self.stages[index].step(arriving, signal, target, Sending(self._ends[index]))
+        self.stages[index].step(arriving, signal, target, _Sending(self._ends[index]))
 
     def reply(self) -> Answer | None:
         return self._answers.reply()
@@ -191,7 +191,7 @@ class StreamExecutor(Runs):
             self._backend.synchronize()
 
 
-class Sending:
+class _Sending:
     """The links that a stage sends to, as it sees them."""
 
     def __init__(self, ends: Ends) -> None:

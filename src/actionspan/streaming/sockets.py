@@ -204,7 +204,7 @@ class SocketOutlet:
             self._free.append(self._sent.popleft())
 
 
-class SocketInlet:
+class _SocketInlet:
     """The receiving end. Messages are copied out, so that a stage may keep what it got."""
 
     def __init__(self, end: socket.socket) -> None:
@@ -255,10 +255,10 @@ class SocketInlet:
         return data
 
 
-def link() -> tuple[SocketOutlet, SocketInlet]:
+def link() -> tuple[SocketOutlet, _SocketInlet]:
     """Return both ends of a link; a new process may get either as an argument."""
     ours, theirs = socket.socketpair()
-    return SocketOutlet(ours), SocketInlet(theirs)
+    return SocketOutlet(ours), _SocketInlet(theirs)
 
 
 def _slots(block: SharedBlock, form: _Form) -> list[list[Tensor]]:

@@ -21,7 +21,7 @@ from actionspan.streaming.runs import Runs
 from actionspan.streaming.stage import COUNTS, Options, Part, Stage, error_of
 
 CLOSED: Any = object()  # ends whoever waits for a message
-Answered = Callable[[Message | None, Tensor | None], None]  # the last output, and its loss
+_Answered = Callable[[Message | None, Tensor | None], None]  # the last output, and its loss
 
 
 class Worker:
@@ -38,7 +38,7 @@ class Worker:
     """
 
     def __init__(
-        self, stage: Stage, ends: Ends, answer: Answered, beat: Callable[[], None] = lambda: None
+        self, stage: Stage, ends: Ends, answer: _Answered, beat: Callable[[], None] = lambda: None
     ) -> None:
         self.stage, self._ends, self._answer, self._beat = stage, ends, answer, beat
         waits = stage.learning is not None and stage.place.index > 0

@@ -217,7 +217,7 @@ def train(
         content = networks.model_content(name, channels, settings, *learned)
         write_torch(out / "model.pt", content)
         run.log(out / "log.tsv", LOG_COLUMNS)
-    timings = replica.gather(rank_timing(replica, stopwatch), "the seconds of the run")
+    timings = replica.gather(_rank_timing(replica, stopwatch), "the seconds of the run")
     if replica.rank == 0:
         # `epoch_seconds` are of all epochs. The other seconds are of these processes, which after
         # a kill ran the last `epochs_here` of them.
@@ -250,7 +250,7 @@ def process_start() -> float:
     return time.perf_counter() - age
 
 
-def rank_timing(replica: Replica, stopwatch: Stopwatch) -> dict[str, Any]:
+def _rank_timing(replica: Replica, stopwatch: Stopwatch) -> dict[str, Any]:
     """Return a rank's host, and where its seconds went as paper 000 divides them (section III-E).
 
     `t1` is computing: forward, backward, update and validation. `t2` is waiting for other ranks:

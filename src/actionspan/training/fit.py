@@ -38,7 +38,7 @@ FORMAT = "training 3"
 Row = dict[str, int | float]
 """An epoch in the log: plain numbers by column."""
 
-PREPARATION = 10  # times stall_seconds: reading may take longer than an exchange
+_PREPARATION = 10  # times stall_seconds: reading may take longer than an exchange
 Data = TypeVar("Data")
 
 
@@ -78,7 +78,7 @@ class Stopwatch:
         return {"seconds": total} | {f"{name}_seconds": part for name, part in self.spent.items()}
 
 
-class Stateful(Protocol):
+class _Stateful(Protocol):
     """Something else that changes from epoch to epoch, such as a batch size that grows."""
 
     def state(self) -> Any:
@@ -98,7 +98,7 @@ class Run:
     replica: Replica  # joins them with those of other ranks
     kept: Keep  # which weights are kept
     average_after: int = 0  # for `average`: the mean is over the epochs after this one
-    more: Stateful | None = None  # what else changes
+    more: _Stateful | None = None  # what else changes
     epoch: int = 0  # how many epochs are complete
     best_score: float = math.nan  # of the best epoch, where that is kept
     # the best or the mean so far; empty where the last are kept, since the model has them
@@ -225,7 +225,7 @@ def begin(
     checkpoint if it has a path.
     """
     doing("reading the data")
-    with watched(comm, PREPARATION * stall_seconds) as waiting:
+    with watched(comm, _PREPARATION * stall_seconds) as waiting:
         data = read() if comm is None else root_first(comm, read, waiting("the data"))
         with waiting("the first weights"):
             run = build(data)

@@ -33,7 +33,7 @@ _UNREADABLE = (OSError, av.FFmpegError, InputError)
 _Opened = tuple[InputContainer, VideoStream]
 
 
-class Picture(NamedTuple):
+class _Picture(NamedTuple):
     """A picture (h, w, 3) of a video at a time in seconds from its first frame."""
 
     seconds: float
@@ -55,14 +55,14 @@ def thumbnails(path: Path, count: int, height: int = 72) -> list[tuple[float, by
 
 def pictures_at(
     path: Path, times: Sequence[float], height: int, early: float = 0.0
-) -> list[Picture | None]:
+) -> list[_Picture | None]:
     """Return the picture at each time, None where it cannot be decoded.
 
     The times are in seconds from the first frame, rising. The pictures have this `height` and the
     shape of the video as displayed. Frames up to `early` seconds before a time will do, which
     saves decoding.
     """
-    pictures: list[Picture | None] = [None] * len(times)
+    pictures: list[_Picture | None] = [None] * len(times)
     with suppress(*_UNREADABLE), opened(path) as main, opened(path) as scout:
         reader = _Reader(path, main, scout)
         for index, seconds in enumerate(times):
@@ -104,7 +104,7 @@ class _Reader:
         self._shown: VideoFrame | None = None
         self._next: VideoFrame | None = None  # decoded too, and shown later
 
-    def picture(self, seconds: float, height: int, early: float) -> Picture | None:
+    def picture(self, seconds: float, height: int, early: float) -> _Picture | None:
         """Return the picture that is shown at a time, not before the last one asked for."""
         if self._shown is None or self._at(self._shown) < self._key_before(seconds):
             self._seek(seconds)
@@ -123,7 +123,7 @@ class _Reader:
         else:
             return None
         shown = self._shown
-        return None if shown is None else Picture(self._at(shown), self._small(shown, height))
+        return None if shown is None else _Picture(self._at(shown), self._small(shown, height))
 
     def _at(self, frame: VideoFrame) -> float:
         """Return a frame's time in seconds: AVI has stamps of decoding only."""

@@ -110,7 +110,7 @@ def _ratio(a: float, k: Any) -> Any:
     return (a * k + 1) / (a * (k - 1) + 1)
 
 
-class Suggestion(NamedTuple):
+class _Suggestion(NamedTuple):
     """A K, and what speaks for it."""
 
     interval: int
@@ -127,7 +127,7 @@ class Suggestion(NamedTuple):
     """
 
 
-def suggest_interval(training: Training, steps: int) -> Suggestion:
+def suggest_interval(training: Training, steps: int) -> _Suggestion:
     """Return the K with the least bound of theorem 1 when each learner makes `steps` steps.
 
     Every K from 1 to `steps` is tried. (Theorem 2's own bound is looser and has one condition
@@ -147,7 +147,7 @@ def suggest_interval(training: Training, steps: int) -> Suggestion:
             f"batch {training.batch} is too small for theorem 1 with step size "
             f"{training.step_size}; lower it"
         )
-    return Suggestion(best + 1, float(bounds[best]), training.product, training.product <= 1)
+    return _Suggestion(best + 1, float(bounds[best]), training.product, training.product <= 1)
 
 
 def estimate_constants(points: ArrayLike, gradients: ArrayLike, batch: int) -> tuple[float, float]:

@@ -14,9 +14,9 @@ from actionspan_papers.aavg.times import ALONE, gain
 from actionspan_papers.claims import claims_experiment
 from actionspan_papers.estimates import Estimate, over_seeds
 
-MARGIN = 1.0
+_MARGIN = 1.0
 """Points that an accuracy may be lower and still count as not lowered."""
-NEGLIGIBLE = 1.0
+_NEGLIGIBLE = 1.0
 """Percent of the time of training that communication may take and be negligible."""
 FINAL = "accuracy"
 FIRST_HALF = "mean accuracy of the first half of the epochs"
@@ -32,9 +32,9 @@ def _judged(arguments: argparse.Namespace, settings: ExperimentSettings) -> clai
         f"Measured with {readers.training_of(arguments.scores)}; {table.scores_words(scores)}.",
         "A difference above 0 speaks for the claim. It is the better way's percentage less the "
         "worse one's, of the same clips and of runs that share their seed; of communication it is "
-        f"{NEGLIGIBLE:g} % less its share. {table.interval_words(settings)} Means over epochs and "
+        f"{_NEGLIGIBLE:g} % less its share. {table.interval_words(settings)} Means over epochs and "
         "shares have an interval over seeds alone.",
-        f"`Not lower` is judged reproduced where the interval lies above -{MARGIN:g}. A claim on "
+        f"`Not lower` is judged reproduced where the interval lies above -{_MARGIN:g}. A claim on "
         "all K holds where it holds for each: shown is the one that speaks most against it. Other "
         "verdicts are on the sign of the difference, not on its size. Published differences are "
         "of UCF101, of ResNet-152 and 16 learners.",
@@ -47,15 +47,15 @@ def not_lower(
 ) -> tuple[claims.Verdict, str]:
     """Return the verdict on a claim that a method is not lower than another, and why.
 
-    No interval shows that two are equal: not lower is what lies less than `MARGIN` below.
+    No interval shows that two are equal: not lower is what lies less than `_MARGIN` below.
     """
     if high < 0:
         return claims.NOT_REPRODUCED, "The interval lies below 0: it is lowered."
     if low == high:
         return claims.judge(low, high, published, form)
-    if low > -MARGIN:
-        return claims.REPRODUCED, f"The interval lies above -{MARGIN:g}."
-    return claims.NOT_TESTABLE, f"The interval holds 0 or more, and -{MARGIN:g} or less too."
+    if low > -_MARGIN:
+        return claims.REPRODUCED, f"The interval lies above -{_MARGIN:g}."
+    return claims.NOT_TESTABLE, f"The interval holds 0 or more, and -{_MARGIN:g} or less too."
 
 
 def _claims(
@@ -150,10 +150,10 @@ class _Evidence:
         elif len(logs.seeds) < 2:
             ours = claims.one_seed([_STATE])
         else:
-            ours = over_seeds([NEGLIGIBLE - logs.shares], self.settings.confidence)
+            ours = over_seeds([_NEGLIGIBLE - logs.shares], self.settings.confidence)
         text, place = "communication at K = -1 is negligible", "003, section III"
         measure = f"{SHARE}, {STREAM_NAMES[stream]}"
-        return claims.found(text, place, _STATE, f"{NEGLIGIBLE:g} %", measure, ours)
+        return claims.found(text, place, _STATE, f"{_NEGLIGIBLE:g} %", measure, ours)
 
     def sooner(self, stream: str) -> list[claims.Finding]:
         """Judge the way to equal accuracy, by samples and by time."""

@@ -15,7 +15,7 @@ Config = Mapping[str, Any]
 
 STREAMS = ("rgb", "flow")
 STREAM_NAMES = {"rgb": "RGB", "flow": "flow", "two-stream": "two-stream"}
-RATE_METHODS = ("aavg1", "aavg3", "none")
+_RATE_METHODS = ("aavg1", "aavg3", "none")
 
 
 # the printed numbers: table I, in percent, and times of training
@@ -114,7 +114,7 @@ def rate_runs(settings: ExperimentSettings, learners: int, configured: float) ->
     """
     return [
         replace(run_of(method, learners), learning_rate=None if float(rate) == configured else rate)
-        for method in RATE_METHODS
+        for method in _RATE_METHODS
         for rate in settings.rates()
     ]
 

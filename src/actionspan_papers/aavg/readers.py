@@ -19,7 +19,7 @@ from actionspan_papers.runs import by_seed, read_logs
 
 _COUNTS = ("samples", "averages", "sent_bytes", "seconds", "communication_seconds")
 _ALIKE = ("classes", "clips", "labels", "samples")
-LOG_NUMBERS = ("learning_rate", "validation_accuracy", *_COUNTS)
+_LOG_NUMBERS = ("learning_rate", "validation_accuracy", *_COUNTS)
 
 SCORES = {
     "scores": files("runs/{run}/{stream}/scores.json of any runs, which say how they were trained")
@@ -46,7 +46,7 @@ class RunLogs:
     seeds: tuple[int, ...]
     """The numbers of the S seeds."""
     columns: Mapping[str, Float64]
-    """(S, E) by the names `LOG_NUMBERS`."""
+    """(S, E) by the names `_LOG_NUMBERS`."""
 
     @property
     def accuracy(self) -> Float64:
@@ -125,9 +125,9 @@ def read_run_logs(paths: Iterable[Path]) -> dict[RunKey, RunLogs]:
         key: RunLogs(
             learning=Learning.of_name(key[0]),
             seeds=tuple(by_run[key]),
-            columns=dict(zip(LOG_NUMBERS, columns, strict=True)),
+            columns=dict(zip(_LOG_NUMBERS, columns, strict=True)),
         )
-        for key, columns in read_logs(by_run, LOG_NUMBERS, all_alike=True).items()
+        for key, columns in read_logs(by_run, _LOG_NUMBERS, all_alike=True).items()
     }
 
 

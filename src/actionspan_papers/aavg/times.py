@@ -19,7 +19,7 @@ _TITLES = {
 }
 
 
-class Gain(NamedTuple):
+class _Gain(NamedTuple):
     """What is gained on the way to the highest accuracy that both reach; (S,) by shared seed."""
 
     accuracy: Float64
@@ -30,7 +30,7 @@ class Gain(NamedTuple):
     """The same of the seconds of training."""
 
 
-def gain(alone: readers.RunLogs, joined: readers.RunLogs) -> Gain:
+def gain(alone: readers.RunLogs, joined: readers.RunLogs) -> _Gain:
     """Return what joined learners gain; NaN where an accuracy is unknown."""
     both = (alone, joined)
     places = readers.shared_seeds([logs.seeds for logs in both])
@@ -42,7 +42,7 @@ def gain(alone: readers.RunLogs, joined: readers.RunLogs) -> Gain:
         for so_far in (logs.columns["samples"], logs.columns["seconds"].cumsum(axis=1)):
             spent.append(np.take_along_axis(so_far[own], reached, axis=1)[:, 0])
     unknown = np.where(np.isnan(level), np.nan, 1.0)
-    return Gain(level, unknown * spent[0] / spent[2], unknown * spent[1] / spent[3])
+    return _Gain(level, unknown * spent[0] / spent[2], unknown * spent[1] / spent[3])
 
 
 def _rows(runs: readers.LoggedRuns, settings: ExperimentSettings) -> list[Row]:

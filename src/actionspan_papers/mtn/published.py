@@ -89,7 +89,7 @@ TABLES: Mapping[TableName, Table] = {
     "table3": _table(3, _TITLE3, ACTIVITYNET, _TABLE3),
 }
 
-LOSS_MODELS = ("origin", "cnn2", "cnn4", "mtn")
+_LOSS_MODELS = ("origin", "cnn2", "cnn4", "mtn")
 """The curves of paper 001's figure 10."""
 
 
@@ -108,7 +108,7 @@ def loss_logs(config: Config) -> list[str]:
     """Return the logs of training that figure 10 is made of."""
     section = config["temporal"]
     trained = f"{section['exchange']}-{section['ranks']}"
-    names = _seed_names(config, LOSS_MODELS)
+    names = _seed_names(config, _LOSS_MODELS)
     return [f"results/temporal/{name}/{trained}/log.tsv" for name in names]
 
 

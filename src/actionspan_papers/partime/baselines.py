@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 _DRAWN = 4
 """Stages, and samples of a batch, in the figure."""
 
-Schedule = Literal["GPipe", "PipeDream", "PipeDream-2BW", "PARTIME"]
-SCHEDULES: tuple[Schedule, ...] = get_args(Schedule)
-BATCHED: tuple[Schedule, ...] = ("GPipe", "PipeDream-2BW")
+_Schedule = Literal["GPipe", "PipeDream", "PipeDream-2BW", "PARTIME"]
+SCHEDULES: tuple[_Schedule, ...] = get_args(_Schedule)
+_BATCHED: tuple[_Schedule, ...] = ("GPipe", "PipeDream-2BW")
 """Those that update weights once for a batch of samples; the others do for each."""
-_KINDS = FORWARD, BACKWARD = "forward", "backward"
-_UNITS = {FORWARD: 1, BACKWARD: 2}
+_KINDS = _FORWARD, _BACKWARD = "forward", "backward"
+_UNITS = {_FORWARD: 1, _BACKWARD: 2}
 _STEP = sum(_UNITS.values())
 
 
@@ -43,7 +43,7 @@ class Work(NamedTuple):
         return self.begin + _UNITS[self.work]
 
 
-class Measures(NamedTuple):
+class _Measures(NamedTuple):
     """What a schedule gives and needs once the pipeline is full; tuples are by stage.
 
     `idle` is the share of time that a stage waits, `speedup` is over one device. `latency` is the
@@ -63,7 +63,7 @@ class Measures(NamedTuple):
     other_input: tuple[int, ...]
 
 
-def timetable(schedule: Schedule, stages: int, batch: int, samples: int) -> list[Work]:
+def timetable(schedule: _Schedule, stages: int, batch: int, samples: int) -> list[Work]:
     """Return the passes of all stages, each as early as the schedule has it.
 
     Args:
@@ -75,14 +75,14 @@ def timetable(schedule: Schedule, stages: int, batch: int, samples: int) -> list
     if schedule == "PARTIME":
         return _lock_step(stages, samples)
     queues = [deque(_order(schedule, stages - h, batch, samples)) for h in range(stages)]
-    ended = {(FORWARD, 0, sample): 0 for sample in range(samples)}
+    ended = {(_FORWARD, 0, sample): 0 for sample in range(samples)}
     free, works = [0] * (stages + 1), []
     while any(queues):
         for stage, queue in enumerate(queues, start=1):
             while queue:
                 work, sample = queue[0]
-                before = stage - 1 if work == FORWARD else stage + 1
-                needed = (work, before, sample) if before <= stages else (FORWARD, stages, sample)
+                before = stage - 1 if work == _FORWARD else stage + 1
+                needed = (work, before, sample) if before <= stages else (_FORWARD, stages, sample)
                 if needed not in ended:
                     break
                 works.append(Work(max(free[stage], ended[needed]), stage, work, sample, sample))
@@ -91,13 +91,13 @@ def timetable(schedule: Schedule, stages: int, batch: int, samples: int) -> list
     return works
 
 
-def _order(schedule: Schedule, depth: int, batch: int, samples: int) -> list[tuple[str, int]]:
+def _order(schedule: _Schedule, depth: int, batch: int, samples: int) -> list[tuple[str, int]]:
     """Return the passes of a stage that has `depth` stages from itself to the last."""
     if schedule == "GPipe":
         starts = range(0, samples, batch)
         return [(work, i + k) for i in starts for work in _KINDS for k in range(batch)]
     # each backward pass makes room for one more sample to enter
-    passes = [[(FORWARD, i + depth - 1), (BACKWARD, i)] for i in range(1 - depth, samples)]
+    passes = [[(_FORWARD, i + depth - 1), (_BACKWARD, i)] for i in range(1 - depth, samples)]
     return [(work, i) for pair in passes for work, i in pair if 0 <= i < samples]
 
 
@@ -107,17 +107,17 @@ def _lock_step(stages: int, samples: int) -> list[Work]:
         for stage in range(1, stages + 1):
             own, lost = step - stage + 1, step + stage - 2 * stages + 1
             if 0 <= own < samples:
-                works.append(Work(_STEP * step, stage, FORWARD, own, own))
+                works.append(Work(_STEP * step, stage, _FORWARD, own, own))
                 if lost >= 0:
-                    works.append(Work(_STEP * step + 1, stage, BACKWARD, lost, own))
+                    works.append(Work(_STEP * step + 1, stage, _BACKWARD, lost, own))
     return works
 
 
-def measures(schedule: Schedule, stages: int, batch: int) -> Measures:
+def measures(schedule: _Schedule, stages: int, batch: int) -> _Measures:
     """Return what a schedule gives and needs; the arguments are those of `timetable`."""
     batches = 4 + 4 * -(-stages // batch)
     works = timetable(schedule, stages, batch, batch * batches)
-    forward = {(each.stage, each.sample): each for each in works if each.work == FORWARD}
+    forward = {(each.stage, each.sample): each for each in works if each.work == _FORWARD}
     first = batch * (batches // 2)  # far from filling and from draining
     period = forward[1, first + batch].begin - forward[1, first].begin
     idle, apart = 1 - Fraction(batch * _STEP, period), Fraction(period, batch)
@@ -125,22 +125,22 @@ def measures(schedule: Schedule, stages: int, batch: int) -> Measures:
     arrival = min(forward[1, i].begin - i * apart for i in middle)
     latency = max(forward[stages, i].end - i * apart for i in middle) - arrival
     kept = [_kept(schedule, stage, batch, works, forward) for stage in range(1, stages + 1)]
-    return Measures(idle, stages * (1 - idle), latency / _STEP, *zip(*kept, strict=True))
+    return _Measures(idle, stages * (1 - idle), latency / _STEP, *zip(*kept, strict=True))
 
 
 def _kept(
-    schedule: Schedule,
+    schedule: _Schedule,
     stage: int,
     batch: int,
     works: Sequence[Work],
     forward: Mapping[tuple[int, int], Work],
 ) -> tuple[int, int, int, int]:
     """Return versions, activations, delay and the distance of the inputs in a stage."""
-    size = batch if schedule in BATCHED else 1
+    size = batch if schedule in _BATCHED else 1
     own = [each for each in works if each.stage == stage]
-    losses = [each for each in own if each.work == BACKWARD]
+    losses = [each for each in own if each.work == _BACKWARD]
     ends = {
-        h: sorted(e.end for e in works if (e.stage, e.work) == (h, BACKWARD)) for h in (1, stage)
+        h: sorted(e.end for e in works if (e.stage, e.work) == (h, _BACKWARD)) for h in (1, stage)
     }
 
     def newest(time: int, at: int = stage) -> int:
@@ -168,7 +168,7 @@ def baseline_rows(settings: SpeedSettings) -> list[Row]:
     """
     rows: list[Row] = []
     for depth, schedule in product(settings.depths, SCHEDULES):
-        for batch in (depth, 4 * depth) if schedule in BATCHED else (1,):
+        for batch in (depth, 4 * depth) if schedule in _BATCHED else (1,):
             row: dict[str, Cell] = {"stages": depth, "schedule": schedule, "batch": batch}
             for name, value in measures(schedule, depth, batch)._asdict().items():
                 by_stage = isinstance(value, tuple)
@@ -203,7 +203,7 @@ def _draw(figure: "Figure", *_: object) -> None:
         works = timetable(schedule, _DRAWN, _DRAWN, 5 * _DRAWN)
         events = [{"begin_ms": work.begin, "end_ms": work.end, **work._asdict()} for work in works]
         draw_events(axes, pd.DataFrame(events), 52.5)
-        size = f", M = {_DRAWN}" if schedule in BATCHED else ""
+        size = f", M = {_DRAWN}" if schedule in _BATCHED else ""
         axes.set_title(f"{schedule}: D = {_DRAWN}{size}; numbers are samples")
     axes.set_xlabel("units of time: forward 1, backward 2")
 

@@ -26,7 +26,7 @@ from actionspan_papers.partime.settings import (
 )
 
 Order = Literal["played", "shuffled"]
-ORDERS: tuple[Order, ...] = get_args(Order)
+_ORDERS: tuple[Order, ...] = get_args(Order)
 _BACKGROUND = "background"
 
 
@@ -54,7 +54,7 @@ def stream_of(videos: Snippets, order: Order, samples: int, seed: int) -> tuple[
     return torch.from_numpy(x[:samples]), torch.from_numpy(y[:samples])
 
 
-def read_snippets(features: Path, annotations: Path, subset: str) -> tuple[list[str], Snippets]:
+def _read_snippets(features: Path, annotations: Path, subset: str) -> tuple[list[str], Snippets]:
     """Return the classes, background first, and the snippets of the videos of a subset.
 
     A snippet is of the class of the action at its centre; of two, of the one that begins last.
@@ -117,8 +117,8 @@ def classification_rows(
 
     Rates are chosen on training videos that are not learned from; scored are those of `subset`.
     """
-    classes, learned = read_snippets(features, annotations, "training")
-    _, scored = read_snippets(features, annotations, subset)
+    classes, learned = _read_snippets(features, annotations, "training")
+    _, scored = _read_snippets(features, annotations, subset)
     counts = np.bincount(np.concatenate([labels for _, labels in learned]), minlength=len(classes))
     present = counts > 0
     weights = np.where(present, counts.sum() / np.maximum(counts, 1) / present.sum(), 0.0)
@@ -126,7 +126,7 @@ def classification_rows(
     kept, held = split_videos(learned)
     rows: list[Row] = []
     with deterministic(threads=1):
-        ways = product(ORDERS, settings.windows, variants(own.stages, last_only=True))
+        ways = product(_ORDERS, settings.windows, variants(own.stages, last_only=True))
         for order, window, variant in ways:
             learn = partial(accuracy, order, window, variant)
             tried = {rate: learn(rate, kept, held, 0) for rate in settings.learning_rates}

@@ -17,7 +17,7 @@ from actionspan_papers.partime.published import ENCODERS, PLAIN, POOLED
 from actionspan_papers.partime.settings import LAST_ONLY, SpeedSettings, Variant
 
 RANDOM_INPUTS, RANDOM_UNITS, RANDOM_OUTPUTS = 16, 32, 4
-FLOW_CUES = 5
+_FLOW_CUES = 5
 _SEED = 1
 
 
@@ -78,7 +78,7 @@ def flow_network(maps: int) -> nn.Sequential:
     with torch.no_grad():
         last.weight.mul_(0.1)  # it begins with little motion
     layers = [
-        nn.Conv2d(FLOW_CUES, maps, 5, 2, 2),
+        nn.Conv2d(_FLOW_CUES, maps, 5, 2, 2),
         nn.Conv2d(maps, 2 * maps, 5, 1, 2),
         nn.Conv2d(2 * maps, 2 * maps, 5, 1, 4, dilation=2),
         nn.ConvTranspose2d(2 * maps, maps, 4, 2, 1),

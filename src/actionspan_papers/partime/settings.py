@@ -126,8 +126,8 @@ SECTIONS: dict[str, tuple[type[Any], str]] = {
 """The settings by the section of config.yaml under papers.partime, and their comments."""
 
 
-Mode = Literal["paper", "inputs", "stash"]
-MODES: tuple[Mode, ...] = get_args(Mode)
+_Mode = Literal["paper", "inputs", "stash"]
+MODES: tuple[_Mode, ...] = get_args(_Mode)
 LAST_ONLY = "last stage only"
 """Only the last stage learns, as in the paper's public code with CUDA graph."""
 
@@ -140,7 +140,7 @@ class Variant:
     mode: str
 
     @property
-    def gradients(self) -> Mode:
+    def gradients(self) -> _Mode:
         """The mode that the pipeline has."""
         return next((mode for mode in MODES if mode == self.mode), "paper")
 

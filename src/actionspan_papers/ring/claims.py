@@ -64,14 +64,14 @@ _MARGIN = 10.0
 
 _TOO_FEW = "Runs on {} numbers of ranks above 1 are needed, each repeated: scaling.ranks: [{}]."
 
-Logarithms = dict[tuple[str, int], Float64]
+_Logarithms = dict[tuple[str, int], Float64]
 """By exchange and ranks, 100·log of the seconds of each repeat: differences are percents."""
 
 
 def judge_claims(runs: Sequence[Run]) -> list[claims.Finding]:
     """Return a finding for each claim, on our runs where it is about them."""
     exact, words = _by_the_paper()
-    measured = measured_evidence(runs)
+    measured = _measured_evidence(runs)
     findings = []
     for block in re.split(r"\n(?! )", _CLAIMS.strip()):
         line, *more = block.split("\n")
@@ -136,7 +136,7 @@ def _by_the_paper() -> tuple[Mapping[str, float], Mapping[str, object]]:
     return exact, words
 
 
-def measured_evidence(runs: Sequence[Run]) -> dict[str, Estimate | float | str]:
+def _measured_evidence(runs: Sequence[Run]) -> dict[str, Estimate | float | str]:
     """Return the evidence on each claim about our runs, in percent; of C, in seconds."""
     whole, sent = (_logarithms(runs, part) for part in ("seconds", "t2"))
     work = {key: own + 100 * np.log(key[1]) for key, own in _logarithms(runs, "t1").items()}
@@ -153,7 +153,7 @@ def measured_evidence(runs: Sequence[Run]) -> dict[str, Estimate | float | str]:
     }
 
 
-def _logarithms(runs: Sequence[Run], part: str) -> Logarithms:
+def _logarithms(runs: Sequence[Run], part: str) -> _Logarithms:
     """Return those of the runs whose seconds of a part are known and not 0."""
     seconds: dict[tuple[str, int], list[float]] = {}
     for run in runs:
@@ -162,7 +162,7 @@ def _logarithms(runs: Sequence[Run], part: str) -> Logarithms:
     return {key: 100 * np.log(values) for key, values in seconds.items()}
 
 
-def _sum(logarithms: Logarithms, signs: Mapping[tuple[str, int], int]) -> Estimate | str:
+def _sum(logarithms: _Logarithms, signs: Mapping[tuple[str, int], int]) -> Estimate | str:
     """Return the sum of means with these signs, or why it has no interval."""
     if not signs.keys() <= logarithms.keys():
         return "There are no such runs, or their parts were not timed."

@@ -50,9 +50,9 @@ _MARGIN = {
     "default": 1.0,
     "help": "points of top-1 within which two ways are alike (default: 1)",
 }
-PROPORTIONAL = 0.05
+_PROPORTIONAL = 0.05
 """How far a share of the memory may be from r and still be proportional to it."""
-_WITHIN = f"(within {PROPORTIONAL:g})"
+_WITHIN = f"(within {_PROPORTIONAL:g})"
 _MAP, _UNIFORM, _MIXED = "per-frame mAP", "uniform_random", "SBP + mixed precision"
 _LITTLE = f"SBP loses less than {MOST_LOST:g} point to end-to-end training"
 
@@ -248,7 +248,7 @@ def memory_findings(
     measurements: "DataFrame", table1: "DataFrame", table2: "DataFrame"
 ) -> list[Finding]:
     """Judge memory by counts: of the convolutional encoder, and of the transformers' steps."""
-    near, quarter = f"{PROPORTIONAL:g}", 0.25
+    near, quarter = f"{_PROPORTIONAL:g}", 0.25
     findings = []
     for ratio, share in _of_split(measurements, "saved_part").items():
         claims: Sequence[_Claim] = (
@@ -293,7 +293,7 @@ def memory_findings(
 
 def _near(share: float, expected: float) -> float:
     """Return what is above 0 where a share is as expected, but for the margin."""
-    return PROPORTIONAL - abs(share - expected)
+    return _PROPORTIONAL - abs(share - expected)
 
 
 def _shares(rows: "DataFrame") -> dict[str, float]:

@@ -54,7 +54,7 @@ SAMPLERS: Mapping[Sampler, str] = {
 """The samplers that are compared, and whose lengths each of them looks at."""
 
 
-class BlockGram(NamedTuple):
+class _BlockGram(NamedTuple):
     """The scalar products (T, T) of what T snippets have in one block."""
 
     activations: Float64
@@ -65,12 +65,12 @@ class BlockGram(NamedTuple):
     """Of the gradients of the loss by the block's parameters, through one snippet each."""
 
 
-class VideoGradients(NamedTuple):
+class _VideoGradients(NamedTuple):
     """A video's features (T, C), the gradients of the loss by them, and the blocks' products."""
 
     features: Tensor
     gradients: Tensor
-    blocks: list[BlockGram]
+    blocks: list[_BlockGram]
 
     @property
     def gram(self) -> Float64:
@@ -109,15 +109,15 @@ def gradient_rows(
         encoders = build_encoders(("rgb",), own, store.planes, 0, torch.device("cpu"))
         objective = prepare(encoders, task, _PIECE, None, None, lambda content: None)
         for video in progress(chosen, "gradients", len(chosen)):
-            found = video_gradients(encoders, objective, task, video)
+            found = _video_gradients(encoders, objective, task, video)
             named: dict[str, Cell] = {"video": video.name, "snippets": len(video.times)}
-            rows += sampling_rows(found, named, settings) + depth_rows(found.blocks, named)
+            rows += _sampling_rows(found, named, settings) + _depth_rows(found.blocks, named)
     return rows
 
 
-def video_gradients(
+def _video_gradients(
     encoders: StreamEncoders, objective: Objective, task: Task, video: TunedVideo
-) -> VideoGradients:
+) -> _VideoGradients:
     """Return what a video's snippets give the RGB encoder as gradients; dropout is off."""
     objective.eval()
     target = objective.target(video)
@@ -129,11 +129,11 @@ def video_gradients(
     (pictures,) = held(frames_of(task.store, video, task.settings)).parts
     images = Inputs(architecture(NETWORK), pictures.shape[3], pictures.device)(pictures)
     blocks = block_grams(encoder.network.layers(), images, features.grad)
-    return VideoGradients(features.detach(), features.grad, blocks)
+    return _VideoGradients(features.detach(), features.grad, blocks)
 
 
-def sampling_rows(
-    found: VideoGradients, named: Mapping[str, Cell], settings: GradientSettings
+def _sampling_rows(
+    found: _VideoGradients, named: Mapping[str, Cell], settings: GradientSettings
 ) -> list[Row]:
     """Return a row a sampler and keep ratio: means over the draws."""
     lengths = {
@@ -153,7 +153,7 @@ def sampling_rows(
     return rows
 
 
-def depth_rows(blocks: Sequence[BlockGram], named: Mapping[str, Cell]) -> list[Row]:
+def _depth_rows(blocks: Sequence[_BlockGram], named: Mapping[str, Cell]) -> list[Row]:
     """Return a row a block and quantity: mean cosines of snippets that are near and far."""
     rows = []
     names = ["stem", *map(str, range(1, len(blocks) - 1)), "head"]  # from the bottom to the top
@@ -177,7 +177,7 @@ def _row(**cells: Cell) -> Row:
 
 def block_grams(
     blocks: Sequence[nn.Module], inputs: Tensor, feature_gradients: Tensor
-) -> list[BlockGram]:
+) -> list[_BlockGram]:
     """Return the products of each block of a chain, from the bottom to the top.
 
     Each block is run again on one snippet at a time, with a graph: memory holds what passes between
@@ -205,7 +205,7 @@ def block_grams(
     for block, below, above in zip(blocks[::-1], between[-2::-1], between[:0:-1], strict=True):
         passed, own = _through(block, below, gradients)
         found.append(
-            BlockGram(
+            _BlockGram(
                 activations=products(above),
                 activation_gradients=products(gradients),
                 parameter_gradients=products(own),

@@ -85,7 +85,7 @@ class Pictures:
         return numbers
 
 
-class TemporalLoss(nn.Module):
+class _TemporalLoss(nn.Module):
     """MTN over the features of a video, resampled to 100 steps, and the mean square of its output.
 
     Which loss it is changes neither bytes nor seconds.
@@ -111,7 +111,7 @@ class Parts(NamedTuple):
     """What a step is made of."""
 
     encoder: nn.Module
-    head: TemporalLoss
+    head: _TemporalLoss
     frames: Pictures
 
 
@@ -124,7 +124,7 @@ def build(settings: MeasureSettings, device: str) -> Parts:
     fold_batch_norms(encoder.eval())
     return Parts(
         encoder.requires_grad_(True).to(device),
-        TemporalLoss(channels, settings.snippets).to(device),
+        _TemporalLoss(channels, settings.snippets).to(device),
         Pictures(kind, settings.snippets, settings.input_size, device),
     )
 

@@ -39,7 +39,7 @@ HEADS_LIKE: Mapping[str, str] = {"recurrent": "TRN", "attention": "LSTR"}
 """The paper's method that each of our causal heads is like."""
 
 
-class Localised(NamedTuple):
+class _Localised(NamedTuple):
     """A row of table 5: mAP in percent at tIoU 0.3 … 0.7, their mean, gigabytes a GPU."""
 
     precision: tuple[float, float, float, float, float]
@@ -47,12 +47,12 @@ class Localised(NamedTuple):
     gigabytes: float
 
 
-LOCALISATION: Mapping[Trained, Localised] = {
-    FROZEN: Localised((43.15, 35.84, 28.36, 19.89, 11.96), 27.84, 3),
-    FULL: Localised((46.14, 39.86, 32.02, 23.29, 14.56), 31.17, 26),
-    HALF: Localised((45.36, 38.72, 31.46, 22.74, 14.01), 30.46, 12),
-    QUARTER: Localised((45.12, 37.80, 30.44, 22.81, 14.52), 30.14, 6),
-    EIGHTH: Localised((46.40, 38.50, 29.95, 20.37, 11.82), 29.41, 5),
+LOCALISATION: Mapping[Trained, _Localised] = {
+    FROZEN: _Localised((43.15, 35.84, 28.36, 19.89, 11.96), 27.84, 3),
+    FULL: _Localised((46.14, 39.86, 32.02, 23.29, 14.56), 31.17, 26),
+    HALF: _Localised((45.36, 38.72, 31.46, 22.74, 14.01), 30.46, 12),
+    QUARTER: _Localised((45.12, 37.80, 30.44, 22.81, 14.52), 30.14, 6),
+    EIGHTH: _Localised((46.40, 38.50, 29.95, 20.37, 11.82), 29.41, 5),
 }
 """Table 5, with G-TAD as the temporal model."""
 

@@ -108,7 +108,7 @@ def count_step(way: Way, shape: Shape, grid: tuple[int, int, int] = GRID, *, fus
     return Count(saved.total, allocated.peak, flops)
 
 
-class Merging(nn.Module):
+class _Merging(nn.Module):
     """Four neighbouring nodes of a frame become one of twice the width."""
 
     def __init__(self, width: int) -> None:
@@ -147,7 +147,7 @@ class SwinShape(nn.Module):
             for width, count in zip(widths, shape.layers, strict=True)
             for _ in range(count)
         )
-        self.merging = nn.ModuleList(map(Merging, widths[:-1]))
+        self.merging = nn.ModuleList(map(_Merging, widths[:-1]))
 
     def forward(self, nodes: Tensor, kept: Tensor | None = None) -> Tensor:
         """Return the nodes of the last stage.

@@ -63,7 +63,7 @@ _Found = Mapping[str, Mapping[Training, Measured]]
 
 
 @dataclass(frozen=True, kw_only=True)
-class LocalisationScores:
+class _LocalisationScores:
     """How proposals of V videos are scored, so that any resample of the videos can be.
 
     `areas` (V,) are AUC as a fraction by video, `instances` (V,) how many there are. Proposals
@@ -93,7 +93,7 @@ class LocalisationScores:
         return float((hits * best).sum(axis=0).mean() / total)
 
 
-def score_proposals(annotations: Path, proposals: Path) -> LocalisationScores:
+def score_proposals(annotations: Path, proposals: Path) -> _LocalisationScores:
     """Score the proposals of the validation videos.
 
     Raises:
@@ -107,7 +107,7 @@ def score_proposals(annotations: Path, proposals: Path) -> LocalisationScores:
 
 def _scores(
     truth: Mapping[str, Float64], given: Mapping[str, Float64], areas: Mapping[str, float]
-) -> LocalisationScores:
+) -> _LocalisationScores:
     names = sorted(truth)
     scores, videos, right = [np.empty(0)], [np.empty(0, np.int64)], [np.zeros((0, 5), bool)]
     for number, name in enumerate(names):
@@ -116,7 +116,7 @@ def _scores(
         videos.append(np.full(len(rows), number))
         right.append(match_greedily(tiou(rows[:, :2], truth[name]), DETECTION_THRESHOLDS[PRINTED]))
     order = np.argsort(-np.concatenate(scores), kind="stable")
-    return LocalisationScores(
+    return _LocalisationScores(
         areas=np.array([areas.get(name, 0.0) for name in names]),
         instances=np.array([len(truth[name]) for name in names]),
         video=np.concatenate(videos)[order],
@@ -132,7 +132,7 @@ def _read(
 ) -> _Found:
     """Tune, run the pipeline and score with every training and seed."""
 
-    def score(training: Training, seed: int, out: Path) -> LocalisationScores:
+    def score(training: Training, seed: int, out: Path) -> _LocalisationScores:
         weights = None
         if training != FROZEN:
             tuned(arguments, training, tuning, seed, out / "tuned")
@@ -144,8 +144,8 @@ def _read(
     scored = scores_of([*with_sbp(compared.ratios), ours], own.seeds, "pipelines", score)
     videos = len(scored[FROZEN][0].instances)
     return {
-        "auc": measure(scored, LocalisationScores.auc, videos, own.resamples),
-        "map": measure(scored, LocalisationScores.precision, videos, own.resamples),
+        "auc": measure(scored, _LocalisationScores.auc, videos, own.resamples),
+        "map": measure(scored, _LocalisationScores.precision, videos, own.resamples),
     }
 
 

@@ -198,7 +198,7 @@ Run = tuple[HeadName, Training]
 
 
 @dataclass(frozen=True, kw_only=True)
-class OnlineScores:
+class _OnlineScores:
     """The scores (N, K) of all snippets, which are right (N, K), and each one's video (N,)."""
 
     scores: Float32
@@ -210,7 +210,7 @@ class OnlineScores:
         return mean_average_precision(self.scores, self.right, counts[self.video])
 
 
-def read_scores(path: Path) -> OnlineScores:
+def read_scores(path: Path) -> _OnlineScores:
     """Read what `finetune online` says of the validation videos.
 
     Raises:
@@ -223,7 +223,7 @@ def read_scores(path: Path) -> OnlineScores:
         scores = [np.asarray(file[name]["scores"][:], np.float32) for name in names]
         right = [np.asarray(file[name]["labels"][:], bool) for name in names]
     lengths = [len(rows) for rows in scores]
-    return OnlineScores(
+    return _OnlineScores(
         scores=np.concatenate(scores),
         right=np.concatenate(right),
         video=np.repeat(np.arange(len(names)), lengths),
@@ -238,11 +238,11 @@ def measure_online(
     The heads are causal: each snippet of the validation videos is scored from its past.
     """
 
-    def score(run: Run, seed: int, out: Path) -> OnlineScores:
+    def score(run: Run, seed: int, out: Path) -> _OnlineScores:
         head, training = run
         tuned(arguments, training, tuning, seed, out, head)
         return read_scores(out / "scores.h5")
 
     scored = scores_of(runs, own.seeds, "tuning", score)
     videos = int(next(iter(scored.values()))[0].video[-1]) + 1
-    return measure(scored, OnlineScores.precision, videos, own.resamples)
+    return measure(scored, _OnlineScores.precision, videos, own.resamples)

@@ -32,7 +32,7 @@ class NodeRows(NamedTuple):
     """Of each of the N nodes in the sequence of kept nodes followed by dropped ones."""
 
 
-def checked_rows(kept: Tensor, size: int, count: int) -> Tensor:
+def _checked_rows(kept: Tensor, size: int, count: int) -> Tensor:
     """Return rows of nodes, (k,) or (B, k), of `size` examples with `count` nodes each.
 
     Raises:
@@ -223,11 +223,11 @@ class TransformerEncoder(nn.Module):
                 all.
 
         Raises:
-            ValueError: The rows are not what `checked_rows` allows.
+            ValueError: The rows are not what `_checked_rows` allows.
         """
         rows = None
         size, count = nodes.shape[:2]
-        if kept is not None and checked_rows(kept, size, count).shape[-1] < count:
+        if kept is not None and _checked_rows(kept, size, count).shape[-1] < count:
             rows = divide_nodes(kept.to(nodes.device), count)
         for number, layer in enumerate(self.layers):
             nodes = layer(nodes, rows if number < self.sampled else None)
@@ -301,7 +301,7 @@ class VideoTransformer(nn.Module):
         """
         nodes = self.nodes(clips)  # (B, N, D)
         if only is not None:
-            nodes = take(nodes, checked_rows(only, *nodes.shape[:2]).to(nodes.device))
+            nodes = take(nodes, _checked_rows(only, *nodes.shape[:2]).to(nodes.device))
         nodes = self.encoder(nodes, kept)
         scores: Tensor = self.classifier(self.norm(nodes).mean(dim=1))
         return scores

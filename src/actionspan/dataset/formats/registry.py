@@ -40,7 +40,7 @@ class Form(Protocol):
         """Read the content of a file; see `read_annotation_file` for `strict` and errors."""
 
 
-class WritableForm(Form, Protocol):
+class _WritableForm(Form, Protocol):
     """The module of a format that we write, too."""
 
     def write(self, records: Sequence[Record]) -> str:
@@ -64,8 +64,8 @@ _OURS: dict[str, Form] = {  # in the order in which they are tried
 _LAST: dict[str, Form] = {"anet_anno_action": anet_anno_action, "table": table}
 _THEIRS = {name: load("forms", name) for name in plugins("forms", (*_OURS, *_LAST))}
 FORMATS: dict[str, Form] = {**_OURS, **_THEIRS, **_LAST}
-WRITABLE: dict[str, WritableForm] = {
-    name: cast(WritableForm, form) for name, form in FORMATS.items() if hasattr(form, "write")
+WRITABLE: dict[str, _WritableForm] = {
+    name: cast(_WritableForm, form) for name, form in FORMATS.items() if hasattr(form, "write")
 }
 FORMAT_NAMES = ("auto", *FORMATS)
 _UNSTREAMED = (KeyError, ValueError, OSError, RecursionError)

@@ -12,7 +12,7 @@ from actionspan.errors import InputError, counted, printable
 from actionspan.files.storage import read_tsv, write_tsv
 
 OnBadInput = Literal["skip", "fail"]
-SHOWN = 5  # lines on standard error where bad input is skipped; the table has all
+_SHOWN = 5  # lines on standard error where bad input is skipped; the table has all
 
 
 @dataclass(frozen=True)
@@ -77,12 +77,12 @@ def report(rejections: Sequence[Rejection], on_bad_input: OnBadInput, table: Pat
     if not rejections:
         return
     lines = lines_of(rejections)
-    for line in lines if on_bad_input == "fail" else lines[:SHOWN]:
+    for line in lines if on_bad_input == "fail" else lines[:_SHOWN]:
         print(f"rejected {line}", file=sys.stderr)
     if on_bad_input == "fail":
         raise InputError(
             f"{len(rejections)} rejected (above); correct them, or skip them with on_bad_input skip"
         )
-    if len(lines) > SHOWN:
-        more = f"{len(lines) - SHOWN} more: {table} names each with its reason"
+    if len(lines) > _SHOWN:
+        more = f"{len(lines) - _SHOWN} more: {table} names each with its reason"
         print(f"rejected {more}", file=sys.stderr)

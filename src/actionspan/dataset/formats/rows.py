@@ -124,7 +124,7 @@ def read_lines(
     for number, content in enumerate(split_lines(text), start=1):
         if number <= before or not content.strip():
             continue
-        separator = separator or separator_of(content)
+        separator = separator or _separator_of(content)
         try:
             cells = next(csv.reader([content.rstrip("\r")], delimiter=separator, strict=True))
         except csv.Error as error:
@@ -153,7 +153,7 @@ def read_lines(
         yield Line(row=str(number), values=values)
 
 
-def separator_of(line: str) -> str:
+def _separator_of(line: str) -> str:
     """Return the separator of a line's cells: a tab, a semicolon or a comma."""
     return next((mark for mark in "\t;" if mark in line), ",")
 
@@ -171,7 +171,7 @@ def is_header(line: str) -> bool:
 
 def header_cells(line: str) -> list[str]:
     """Return the cells of a line in lower case, to see which format's header it is."""
-    return [cell.strip().strip('"').lower() for cell in line.split(separator_of(line))]
+    return [cell.strip().strip('"').lower() for cell in line.split(_separator_of(line))]
 
 
 def split_lines(text: str) -> Iterator[str]:

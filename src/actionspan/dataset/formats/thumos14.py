@@ -22,8 +22,8 @@ CLASSES = (
     "Diving FrisbeeCatch GolfSwing HammerThrow HighJump JavelinThrow LongJump PoleVault Shotput "
     "SoccerPenalty TennisSwing ThrowDiscus VolleyballSpiking"
 ).split()
-AMBIGUOUS = "Ambiguous"
-NUMBERS = {"-1": AMBIGUOUS} | {str(number): name for number, name in enumerate(CLASSES)}
+_AMBIGUOUS = "Ambiguous"
+NUMBERS = {"-1": _AMBIGUOUS} | {str(number): name for number, name in enumerate(CLASSES)}
 HEADER = "video-name,t-init,t-end,f-init,f-end,video-duration,frame-rate,video-frames,label-idx"
 
 
@@ -53,7 +53,7 @@ def drop_ambiguous(reading: Reading) -> None:
     """Leave out the instances of the class "Ambiguous", and the videos that have no others."""
     kept = []
     for record in reading.records:
-        sure = [raw for raw in record.instances if raw.label != AMBIGUOUS]
+        sure = [raw for raw in record.instances if raw.label != _AMBIGUOUS]
         if sure or not record.instances:
             if len(sure) < len(record.instances) and record.row == record.instances[0].row:
                 record.row = sure[0].row  # its first row may be left out
