@@ -15,6 +15,7 @@ from pathlib import Path
 from actionspan.parallel.launch import POLITE
 from mpi.conftest import MARK, end_job, job_processes
 from temporal.conftest import Toy
+from worlds.warm import python
 
 SCRIPT = Path(__file__).with_name("fault_job.py")
 MPIRUN = Path(sys.executable).with_name("mpirun")
@@ -61,9 +62,10 @@ class Job:
     def __init__(self, n: int, words: list[str], log: Path, fault: str | None = "-") -> None:
         program = ["-m", "actionspan"] if fault is None else [str(SCRIPT), fault]
         self.log, self.name = log, uuid.uuid4().hex
+        interpreter = python() if fault == "-" else sys.executable
         with log.open("w") as file:
             self.process = subprocess.Popen(
-                [str(MPIRUN), "-n", str(n), sys.executable, "-m", "mpi4py", *program, *words],
+                [str(MPIRUN), "-n", str(n), interpreter, "-m", "mpi4py", *program, *words],
                 env={**os.environ, **POLITE, "OMP_NUM_THREADS": "1", MARK: self.name},
                 text=True,
                 stdin=subprocess.DEVNULL,

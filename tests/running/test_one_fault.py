@@ -17,8 +17,6 @@ from actionspan.dataset.tables import read_videos
 from tiers import first_tier
 from video.numbered import encode
 
-pytestmark = pytest.mark.usefixtures("cold")  # `sitecustomize` is imported at a start from nothing
-
 NAMES = ("aaa", "bad", "ccc")
 INJECTOR = """
 import importlib.util, os, signal, sys

@@ -187,7 +187,10 @@ def _run(words: Sequence[str]) -> None:
     path = [each for each in os.environ.get("PYTHONPATH", "").split(os.pathsep) if each]
     place = str(Path(first).resolve().parent) if not first.startswith("-") else os.getcwd()  # noqa: PTH109
     sys.path[:0] = [place, *path]
-    sys.argv = [first, *others]
+    sys.argv, sys.orig_argv = [first, *others], [sys.executable, *words]
+    for each in path:  # as an interpreter does at its start
+        if (custom := Path(each, "sitecustomize.py")).is_file():
+            runpy.run_path(str(custom))
     if first == "-c":
         sys.argv[1:] = others[1:]
         exec(compile(others[0], "<string>", "exec"), {"__name__": "__main__"})
