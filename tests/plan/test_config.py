@@ -287,9 +287,9 @@ def test_an_example_is_valid_over_the_configuration(path):
             "evaluation.protocol.confidence 1.0: above 0, below 1",
         ),
         (
-            "temporal.training.smooth_labels",
-            0.1,
-            "temporal.training.smooth_labels 0.1: at least 0.5, or 0",
+            "dataset.videos_per_shard",
+            -1,
+            "dataset.videos_per_shard -1: at least 1, or auto",
         ),
         (
             "video.flow.preset",

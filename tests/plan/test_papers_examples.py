@@ -55,7 +55,6 @@ DEFAULTS = {
     "temporal.training.weight_decay": (0.0001, BSN_CODE),
     "temporal.training.batch_size": (16, BSN_CODE),
     "temporal.training.dropout": (0.0, "001 names none"),
-    "temporal.training.smooth_labels": (0.0, "001, 3.3: b is 0 or 1"),
     "proposals.candidates.peak_ratio": (0.5, BSN_CODE),
     "proposals.evaluator.hidden": (256, BSN_CODE),
     "proposals.suppression.low_threshold": (0.65, BSN_CODE),

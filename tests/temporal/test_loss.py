@@ -74,15 +74,13 @@ def test_the_ratio_is_held_within_its_range():
     assert torch.equal(soft, hard)
 
 
-@pytest.mark.parametrize("positives", [0, 1, 7, 12, "soft"])
+@pytest.mark.parametrize("positives", [0, 1, 7, 12])
 def test_the_gradient_is_that_of_finite_differences(positives):
     torch.manual_seed(5)
-    probability, label = 0.05 + 0.9 * torch.rand(2, 12, dtype=DOUBLE)
-    soft = positives == "soft"
-    if not soft:
-        label = (torch.arange(12) < positives).double()
+    probability = 0.05 + 0.9 * torch.rand(12, dtype=DOUBLE)
+    label = (torch.arange(12) < positives).double()
     assert torch.autograd.gradcheck(
-        lambda p: weighted_binary_loss(p, label, soft=soft), probability.requires_grad_()
+        lambda p: weighted_binary_loss(p, label), probability.requires_grad_()
     )
 
 
@@ -102,8 +100,8 @@ def test_the_total_counts_actionness_twice():
     torch.testing.assert_close(loss.total, 2 * loss.action + loss.start + loss.end)
 
 
-def loss_of_before(probability, label, whole=None):
-    """The loss as it was for hard labels alone, literally."""
+def literal_loss(probability, label, whole=None):
+    """The loss as its docstring has it."""
     probability = probability.flatten()
     positive = (label.flatten() > 0.5).to(probability.dtype)
     every = positive if whole is None else (whole > 0.5).to(probability.dtype)
@@ -117,49 +115,28 @@ def loss_of_before(probability, label, whole=None):
     return -likelihood.sum() / every.numel()
 
 
-@given(st.integers(0, 300), st.integers(0, 2**31), st.booleans(), st.booleans())
-def test_hard_labels_give_the_bits_of_before(positives, seed, soft, shared):
+@given(st.integers(0, 300), st.integers(0, 2**31), st.booleans())
+def test_the_bits_are_those_of_the_literal_form(positives, seed, shared):
     generator = torch.Generator().manual_seed(seed)
     label = torch.zeros(300)
     label[torch.randperm(300, generator=generator)[:positives]] = 1
     whole = (torch.rand(900, generator=generator) > 0.8).float() if shared else None
     grown = []
-    for loss, *how in ((weighted_binary_loss, soft), (loss_of_before,)):
+    for loss in (weighted_binary_loss, literal_loss):
         probability = torch.rand(300, generator=generator.manual_seed(seed)).requires_grad_()
-        value = loss(probability, label, whole, *how)
+        value = loss(probability, label, whole)
         value.backward()
         grown.append((value.detach(), probability.grad))
     assert all(map(torch.equal, *grown))
 
 
-def test_soft_labels_by_hand():
-    # 10 entries, 2 positive (1 and 0.6): r = 5, a positive weighs 2.5, a negative 0.625.
-    label = torch.tensor([1.0, 0.6, 0.5, 0.1, 0, 0, 0, 0, 0, 0], dtype=DOUBLE)
-    probability = torch.linspace(0.9, 0.05, 10, dtype=DOUBLE)
-    total = 0.0
-    for y, p in zip(label.tolist(), probability.tolist(), strict=True):
-        weight = 2.5 if y > 0.5 else 0.625
-        total -= weight * (y * math.log(p + EPSILON) + (1 - y) * math.log(1 - p + EPSILON))
-    given = weighted_binary_loss(probability, label, soft=True)
-    assert given.item() == pytest.approx(total / 10, rel=1e-12)
-
-
-def test_a_soft_label_is_learned_as_it_is():
-    label = torch.linspace(0, 1, 9, dtype=DOUBLE)
-    probability = label.clamp(0.01, 0.99).requires_grad_()
-    weighted_binary_loss(probability, label, soft=True).backward()
-    assert probability.grad[1:-1].abs().max() < 1e-4
-    higher = (label[1:-1] + 0.05).requires_grad_()
-    weighted_binary_loss(higher, label[1:-1], soft=True).backward()
-    assert (higher.grad > 0.01).all()
-
-
-def test_the_shares_of_a_soft_batch_add_up_to_it():
+def test_the_shares_of_a_batch_add_up_to_it():
     torch.manual_seed(4)
-    probabilities, labels = torch.rand(2, 6, 20, 3, dtype=DOUBLE)
-    whole = boundary_loss(probabilities, labels, soft=True)
+    probabilities = torch.rand(6, 20, 3, dtype=DOUBLE)
+    labels = (torch.rand(6, 20, 3, dtype=DOUBLE) > 0.7).double()
+    whole = boundary_loss(probabilities, labels)
     parts = [
-        boundary_loss(probabilities[rows], labels[rows], labels, soft=True)
+        boundary_loss(probabilities[rows], labels[rows], labels)
         for rows in (slice(0, 1), slice(1, 4), slice(4, 6))
     ]
     for total, *added in zip(whole, *parts, strict=True):

@@ -170,26 +170,6 @@ def test_learners_that_average_models_take_the_loss_of_their_own_share(toy, sums
         assert abs(float(alone.detach()) / float(expected.detach()) - 3) < 1
 
 
-def test_soft_labels_are_what_training_and_validation_learn(toy, tmp_path, monkeypatch):
-    """Labels of ½ everywhere: the least loss is at ½, where hard labels would say 0."""
-    settings = replace(SMALL, smooth_labels=1.0, epochs=30, learning_rate=0.03, dropout=0.0)
-    samples = read_samples(toy.features, toy.annotations, settings)
-    halves = replace(samples, labels=np.full(samples.labels.shape, 0.5, np.float32))
-    monkeypatch.setattr(train_module, "read_samples", lambda *_, **__: halves)
-    soft, hard = (
-        fit(toy, tmp_path / str(sigma), "origin", replace(settings, smooth_labels=sigma))(
-            torch.from_numpy(toy.array)
-        )
-        for sigma in (1.0, 0.0)
-    )
-    assert (soft - 0.5).abs().mean() < 0.1
-    assert hard.mean() < 0.1
-    # r = 21: a negative weighs 0.525; twice actionness, start and end
-    least = -4 * 0.525 * math.log(0.5 + 1e-5)
-    for part in ("training_loss", "validation_loss"):
-        assert least - 1e-6 < float(read_log(tmp_path / "1.0")[-1][part]) < 1.1 * least
-
-
 def test_noise_comes_from_the_seed_and_only_training_has_it(toy, trained, tmp_path, monkeypatch):
     noisy = replace(SMALL, feature_noise=0.5, dropout=0.0)
     seen: dict[bool, list] = {True: [], False: []}
@@ -220,7 +200,7 @@ def test_noise_comes_from_the_seed_and_only_training_has_it(toy, trained, tmp_pa
 
 def test_a_model_of_before_lacks_the_newer_settings_and_loads(toy, trained):
     content = torch.load(trained() / "model.pt", weights_only=True)
-    del content["settings"]["smooth_labels"]
+    del content["settings"]["feature_noise"]
     features = torch.from_numpy(toy.array[:1])
     with torch.no_grad():
         before, after = (load_model(one)(features) for one in (content, trained() / "model.pt"))

@@ -127,15 +127,13 @@ class ProposalObjective(Objective):
             steps=resampling.length,
             rule=self._settings.labels,
             boundary_ratio=self._settings.boundary_ratio,
-            sigma=self._settings.smooth_labels,
         )
         rows = cut_windows(labels, resampling.starts, resampling.steps)
         return Target(torch.from_numpy(np.asarray(rows, np.float32)), resampling)
 
     def loss(self, features: Tensor, target: Target, whole: Tensor) -> Tensor:
         """Return the video's part of the balanced cross entropy of the batch."""
-        soft = self._settings.smooth_labels > 0
-        return self.temporal.loss(self._rows(features, target), target.labels, whole, soft).total
+        return self.temporal.loss(self._rows(features, target), target.labels, whole).total
 
     def scores(self, features: Tensor, target: Target) -> tuple[Tensor, Tensor]:
         """Return actionness (n, 1) of the video's steps, the mean where windows overlap."""

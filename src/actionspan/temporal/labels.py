@@ -94,15 +94,10 @@ def boundary_labels(
     steps: int = 100,
     rule: LabelRule = "bsn",
     boundary_ratio: float = 0.1,
-    sigma: float = 0.0,
 ) -> Float32:
     """Return the labels of one video: 1 where more than half of a bin is covered, else 0.
 
     Exactly half does not count (g > 0.5, whatever the rounding of decimal times).
-
-    With `sigma` the rule decides about actionness alone, and starts and ends fade out by a
-    Gaussian: their label is exp(-d² / (2·sigma²)), d the distance in bins from the bin's centre to
-    the nearest start (or end). A boundary outside the video gives the video only its tail.
 
     Args:
         segments: (K, 2) starts and ends of the action instances in seconds; K may be 0.
@@ -110,26 +105,18 @@ def boundary_labels(
         steps: Bins of the video.
         rule: `bsn` or `mtn`: see `boundary_regions`.
         boundary_ratio: Width of the boundary regions of `bsn`, as a share of the instance.
-        sigma: Deviation of the Gaussian in bins; 0: hard labels.
 
     Returns:
         (steps, 3) start, action and end, in 0…1.
 
     Raises:
-        ValueError: The duration is not above 0, a segment is reversed or not finite, the rule is
-            unknown, or sigma is negative or not finite.
+        ValueError: The duration is not above 0, a segment is reversed or not finite, or the rule is
+            unknown.
     """
-    if not 0 <= sigma < np.inf:
-        raise ValueError(f"sigma {sigma}: a number, 0 at least")
     overlaps = boundary_overlaps(
         segments, duration_seconds, steps=steps, rule=rule, boundary_ratio=boundary_ratio
     )
-    labels = (overlaps > 0.5 + _ROUNDING).astype(np.float32)
-    if sigma:
-        boundaries = np.asarray(segments, np.float64).reshape(-1, 2) / duration_seconds * steps
-        away = (np.arange(steps) + 0.5)[:, None, None] - boundaries  # (steps, K, 2)
-        nearest = np.abs(away).min(axis=1, initial=np.inf)  # (steps, 2)
-        labels[:, [0, 2]] = np.exp(-((nearest / sigma) ** 2) / 2)
+    labels: Float32 = (overlaps > 0.5 + _ROUNDING).astype(np.float32)
     return labels
 
 

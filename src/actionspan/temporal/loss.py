@@ -17,9 +17,7 @@ _RATIO_RANGE = (1.05, 21.0)
 EPSILON = 1e-5
 
 
-def weighted_binary_loss(
-    probability: Tensor, label: Tensor, whole: Tensor | None = None, soft: bool = False
-) -> Tensor:
+def weighted_binary_loss(probability: Tensor, label: Tensor, whole: Tensor | None = None) -> Tensor:
     """Return the balanced cross entropy over all entries together, a scalar.
 
     With N entries of which P are positive and r = N / P, a positive weighs r / 2 and a negative
@@ -30,17 +28,11 @@ def weighted_binary_loss(
     within 1.05…21, and 1e-5 is added inside the logarithm; so in a batch with fewer positives than
     one in 21 they count for less than half.
 
-    A soft label y weighs as the positive or negative it is nearer to, and its cross entropy
-    -(y·log p + (1 - y)·log(1 - p)) is least at p = y. (With r / 2 on the first half and
-    (r / 2) / (r - 1) on the second, p would be drawn well above y where positives are rare, and the
-    peak would lose its shape.)
-
     Args:
         probability: Any shape, values in 0…1.
         label: Same shape; above 0.5 is positive.
         whole: The labels of the full batch where these entries are a share of it. The result is
             then their part of the batch's loss: the parts of all shares add up to it.
-        soft: Take labels between 0 and 1 as they are, rather than as the nearer of the two.
 
     Raises:
         ValueError: The shapes differ or are empty.
@@ -54,9 +46,8 @@ def weighted_binary_loss(
     every = positive if whole is None else (whole > 0.5).to(probability.dtype)
     positive_weight, negative_weight = _balance(every.numel(), every.sum())
     weight = positive_weight * positive + negative_weight * (1 - positive)
-    target = label.to(probability.dtype) if soft else positive
     logarithms = torch.log(probability + EPSILON), torch.log(1 - probability + EPSILON)
-    return _cross_entropy(logarithms, target, weight, weight).sum() / every.numel()
+    return _cross_entropy(logarithms, positive, weight, weight).sum() / every.numel()
 
 
 def _balance(entries: Tensor | int, positives: Tensor) -> tuple[Tensor, Tensor]:
@@ -83,15 +74,15 @@ class BoundaryLoss(NamedTuple):
 
 
 def boundary_loss(
-    probabilities: Tensor, labels: Tensor, whole: Tensor | None = None, soft: bool = False
+    probabilities: Tensor, labels: Tensor, whole: Tensor | None = None
 ) -> BoundaryLoss:
     """Return 2·action + start + end over probabilities (B, T, 3).
 
-    `whole` and `soft` are those of `weighted_binary_loss`; further columns of labels do not count.
+    `whole` is that of `weighted_binary_loss`; further columns of labels do not count.
     """
     every = labels if whole is None else whole
     start, action, end = (
-        weighted_binary_loss(probabilities[..., kind], labels[..., kind], every[..., kind], soft)
+        weighted_binary_loss(probabilities[..., kind], labels[..., kind], every[..., kind])
         for kind in range(KINDS)
     )
     return BoundaryLoss(_ACTION_WEIGHT * action + start + end, start, action, end)

@@ -29,7 +29,7 @@ from actionspan.temporal.labels import (
 )
 from actionspan.temporal.settings import TemporalSettings
 
-Labels = NDArray[Any]  # bool, or float32 where they are soft
+Labels = NDArray[Any]  # bool, or float32 where they are shares
 _USED = ("training", "validation")  # subsets
 _CHUNK = 64  # rows read at once where all are read
 
@@ -64,7 +64,7 @@ def _make_labels(
     unlabelled = dict.fromkeys(used_names)
     missing = []
     steps = features.array.shape[1]
-    kind = np.float32 if settings.smooth_labels or columns > KINDS else np.bool_
+    kind = np.float32 if columns > KINDS else np.bool_
     labels: Labels = scratch((len(features.video_id), steps, columns), kind)
     used = np.zeros(len(labels), dtype=bool)
     for annotation in iterate_annotations(path):
@@ -81,10 +81,10 @@ def _make_labels(
         how: dict[str, Any] = {"rule": settings.labels, "boundary_ratio": settings.boundary_ratio}
         how["steps"] = length
         try:
-            if columns > KINDS and not settings.smooth_labels:
+            if columns > KINDS:
                 full = boundary_overlaps(segments, duration, **how).astype(np.float32)
             else:
-                full = boundary_labels(segments, duration, **how, sigma=settings.smooth_labels)
+                full = boundary_labels(segments, duration, **how)
         except ValueError as error:
             raise InputError(f"{path}: video {name}: {error}") from None
         in_steps = segments.reshape(-1, 2) / duration * length

@@ -114,10 +114,6 @@ class TemporalSettings(Checked):
     boundary_ratio: float = option(
         0.1, "width of a start or end region as share of its instance, at least one step", least=0
     )
-    # Below 0.5 a boundary between two steps would be above ½ in neither.
-    smooth_labels: float = option(
-        0.0, "Gaussian spread of start and end labels; 0: hard", unit="steps", least=0.5, also=0
-    )
     window_coverage: float = option(
         0.0,
         "train on windows with more than this share of an instance (BSN: 0.9); 0: all",

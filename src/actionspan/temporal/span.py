@@ -106,10 +106,8 @@ class SpanNetwork(TemporalNetwork):
         noise = torch.randn((rows, self.channels - 1), generator=generator)
         video[:rows, 1:] += deviation * noise
 
-    def loss(
-        self, features: Tensor, labels: Tensor, whole: Tensor | None = None, soft: bool = False
-    ) -> BoundaryLoss:
-        """Return `members_loss`; labels are soft by themselves."""
+    def loss(self, features: Tensor, labels: Tensor, whole: Tensor | None = None) -> BoundaryLoss:
+        """Return `members_loss`."""
         return members_loss(self.logits(features), labels, whole)
 
 

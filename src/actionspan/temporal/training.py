@@ -53,7 +53,6 @@ def training_step(
     features: Tensor,
     labels: Tensor,
     rows: slice,
-    soft: bool = False,
 ) -> BoundaryLoss | None:
     """Update the model by a batch, or by this rank's share of it where models are averaged.
 
@@ -68,7 +67,7 @@ def training_step(
     loss = None
     if len(features):
         whole = labels if replica.sums_gradients else None
-        loss = model.loss(features, labels[rows], whole, soft)
+        loss = model.loss(features, labels[rows], whole)
         loss.total.backward()  # type: ignore[no-untyped-call]
     replica.step()
     return loss
@@ -96,7 +95,7 @@ def train_epoch(
                 features, labels = change_speed(features, labels, rows, settings, epoch, first)
             if settings.feature_noise:
                 features = add_noise(model, features, settings, epoch, first + rows.start)
-            loss = training_step(model, replica, features, labels, rows, settings.smooth_labels > 0)
+            loss = training_step(model, replica, features, labels, rows)
             if loss is not None:
                 weight = len(labels) if replica.sums_gradients else len(features)
                 sums += weight * np.array([float(part.detach()) for part in loss])
@@ -125,7 +124,7 @@ def validate(
     losses = {}
     for first in range(replica.rank * size, len(videos), replica.size * size):
         for features, labels, _ in batches(samples, videos[first : first + size], size):
-            loss = model.loss(features, labels, soft=settings.smooth_labels > 0)
+            loss = model.loss(features, labels)
             losses[first] = len(features) * np.array([float(part) for part in loss])
     gathered = replica.gather(losses, "the validation losses")
     ordered = sorted((first, loss) for rank in gathered for first, loss in rank.items())

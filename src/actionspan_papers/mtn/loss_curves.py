@@ -58,8 +58,7 @@ def _rows(read: _Read, _: EvaluationSettings) -> list[Row]:
 def _table(_: object, read: _Read, settings: EvaluationSettings) -> Table:
     """Return the lowest and the last losses, with their intervals over seeds."""
     caption = [
-        "Validation losses (figure 10 of paper 001), lower is better; soft and hard labels have "
-        "losses that cannot be compared.",
+        "Validation losses (figure 10 of paper 001), lower is better.",
         f"{read[1]}, the validation videos.",
         f"{over_seeds_words(settings.confidence)} The band of loss_curves.svg is no "
         "interval: it goes from the lowest to the highest seed.",
