@@ -16,7 +16,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from actionspan.files.storage import read_tsv, write_tsv
+from actionspan.storage.writing import read_tsv, write_tsv
 from crossover_figure import draw
 from simulation.calibration import FITTED_RANKS, Row, calibrate, errors
 from simulation.ranks import Costs

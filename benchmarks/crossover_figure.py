@@ -12,7 +12,7 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.lines import Line2D
 from matplotlib.ticker import NullLocator
 
-from actionspan.files.figures import COLOURS, INK, QUIET, house_style, save_figure
+from actionspan.storage.figures import COLOURS, INK, QUIET, house_style, save_figure
 from simulation.calibration import Row
 from simulation.ranks import Costs
 from simulation.rounds import simulated_seconds

@@ -24,10 +24,10 @@ import torch
 from torch import nn
 
 from actionspan.features.store import open_features
+from actionspan.jobs.determinism import deterministic
+from actionspan.jobs.prefetch import prefetched
 from actionspan.parallel.replica import make_replica
 from actionspan.parallel.settings import ParallelSettings
-from actionspan.running.determinism import deterministic
-from actionspan.running.prefetch import prefetched
 from actionspan.temporal.samples import Samples, batches, read_samples
 from actionspan.temporal.settings import TemporalSettings
 from actionspan.temporal.training import start, training_step

@@ -29,13 +29,13 @@ from pathlib import Path
 
 import torch
 
+from actionspan.jobs.memory import keep_freed_memory
 from actionspan.networks.runtime import choose_device
 from actionspan.parallel.communicator import Exchange
 from actionspan.parallel.exchange import make_exchange
 from actionspan.parallel.launch import world
 from actionspan.parallel.settings import ParallelSettings
 from actionspan.parallel.transfer import zeros
-from actionspan.running.memory import keep_freed_memory
 
 NAMES = ("ring", "mpi", "gloo", "ps_worker", "ps_sharded", "auto")
 MTN_BYTES = 6578552

@@ -25,7 +25,7 @@ from actionspan.dataset.tables import (
 )
 from actionspan.features.collect import MOTION, STREAMS
 from actionspan.features.footage import shared_footage
-from actionspan.files.storage import create_h5, open_h5
+from actionspan.storage.writing import create_h5, open_h5
 from actionspan.temporal.labels import divide_steps
 from actionspan.video.settings import CUTS
 

@@ -14,9 +14,9 @@ from statistics import median
 
 import torch
 
+from actionspan.jobs.apart import worker_pool
+from actionspan.jobs.memory import DeviceMemory
 from actionspan.memory.planning import MEGABYTE, plan_memory
-from actionspan.running.apart import worker_pool
-from actionspan.running.memory import DeviceMemory
 from actionspan_papers.sbp.measured import Case, build, stepper
 from actionspan_papers.sbp.settings import MeasureSettings
 

@@ -22,10 +22,10 @@ import h5py
 import numpy as np
 import torch
 
-from actionspan.files.storage import create_h5
 from actionspan.proposals import bsp_features, generate_candidates
 from actionspan.proposals.evaluator import ProposalEvaluator, save_evaluator
 from actionspan.proposals.suppression import TOGETHER, soft_nms_of_many
+from actionspan.storage.writing import create_h5
 
 PARTS = ("PGM", "BSP", "PEM", "Soft-NMS")
 

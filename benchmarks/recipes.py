@@ -33,8 +33,8 @@ import yaml
 
 from accuracy import READER, ROOT, call, changed_config, flags, run_model
 from actionspan.errors import InputError
-from actionspan.files.storage import digest
-from actionspan.running.apart import worker_pool
+from actionspan.jobs.apart import worker_pool
+from actionspan.storage.writing import digest
 from folds import (
     Fold,
     Footage,

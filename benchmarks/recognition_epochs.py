@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from actionspan.files.storage import read_tsv
+from actionspan.storage.writing import read_tsv
 
 
 @dataclass(frozen=True)

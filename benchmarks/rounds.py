@@ -28,12 +28,12 @@ import torch
 from actionspan.dataset.next import worth_of
 from actionspan.dataset.tables import read_annotations, read_videos
 from actionspan.evaluation.recall import average_recall_activitynet
-from actionspan.files.storage import open_h5
 from actionspan.proposals import selection
 from actionspan.proposals.bundle_files import included_model
 from actionspan.proposals.model_bundle import Bundle, load_bundle
 from actionspan.review import learning
 from actionspan.review.footage import Encoded
+from actionspan.storage.writing import open_h5
 from folds import hashed_folds
 from uncut import SETS, prepare, prepare_demo
 

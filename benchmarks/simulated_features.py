@@ -17,8 +17,8 @@ from actionspan.arrays import Float32
 from actionspan.dataset.matching import IndexSettings, index_annotations, read_annotations
 from actionspan.dataset.tables import Annotation, write_annotations
 from actionspan.errors import InputError, counted
-from actionspan.files.storage import atomic_path, create_h5, digest, read_json, write_json
-from actionspan.running.progress import progress
+from actionspan.jobs.progress import progress
+from actionspan.storage.writing import atomic_path, create_h5, digest, read_json, write_json
 
 STEPS = 100
 SIGNAL = 1.5  # length of a direction; the noise along it has a deviation of 1, whatever C

@@ -26,11 +26,11 @@ import av
 import cv2
 import torch
 
+from actionspan.jobs.memory import keep_freed_memory
 from actionspan.live.encoding import encoding_chain
 from actionspan.live.play import Player, play
 from actionspan.live.settings import StreamSettings, parse_source
 from actionspan.proposals.model_bundle import load_bundle
-from actionspan.running.memory import keep_freed_memory
 
 SMALL = 32  # pixels
 WAYS = {"sequential": 1, "thread": 2, "process": 2}  # executors and cores

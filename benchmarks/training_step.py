@@ -19,10 +19,10 @@ from pathlib import Path
 
 import torch
 
+from actionspan.jobs.memory import keep_freed_memory
 from actionspan.parallel.launch import world
 from actionspan.parallel.replica import make_replica
 from actionspan.parallel.settings import ParallelSettings
-from actionspan.running.memory import keep_freed_memory
 from actionspan.temporal.loss import boundary_loss
 from actionspan.temporal.settings import TemporalSettings
 from actionspan.temporal.training import start, training_step

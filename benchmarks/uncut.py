@@ -44,8 +44,8 @@ from actionspan.evaluation.records import EvaluationSettings
 from actionspan.features.collect import MOTION
 from actionspan.features.cues import REACHES
 from actionspan.features.store import read_transform
-from actionspan.files.storage import create_h5
-from actionspan.running.apart import worker_pool
+from actionspan.jobs.apart import worker_pool
+from actionspan.storage.writing import create_h5
 from folds import Fold, Footage, hashed_folds, read_footage, write_fold
 from recipes import rescale, rescaled
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from actionspan.running import parts
+from actionspan.jobs import parts
 
 
 def parts_of_ended_job(out: Path, job: Callable[[], object]) -> dict[str, int]:

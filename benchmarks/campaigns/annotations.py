@@ -21,7 +21,7 @@ from actionspan.dataset.formats.registry import (
     sniffed,
 )
 from actionspan.dataset.tables import read_annotations, read_videos
-from actionspan.files.storage import read_tsv
+from actionspan.storage.writing import read_tsv
 from campaigns.cases import Result, fault, wrong
 from campaigns.children import Ended, call, command
 from campaigns.damage import damaged

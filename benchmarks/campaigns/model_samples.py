@@ -11,7 +11,6 @@ import torch
 from actionspan.features.cues import REACHES, Past
 from actionspan.features.settings import EncoderSettings
 from actionspan.features.transform import StreamTransform, Transform, transform_features
-from actionspan.files.torch_files import read_torch
 from actionspan.networks.architecture import architecture
 from actionspan.networks.weights import load_state
 from actionspan.proposals.bundle_files import SECTIONS
@@ -21,6 +20,7 @@ from actionspan.proposals.segment_classifier import SegmentClassifier, classifie
 from actionspan.proposals.selection import Calibration
 from actionspan.proposals.settings import LatticeSettings
 from actionspan.settings import to_json
+from actionspan.storage.torch_files import read_torch
 from actionspan.temporal.networks import build_model, model_content
 from actionspan.temporal.settings import MODELS, TemporalSettings
 from actionspan.video.settings import FlowSettings, FrameSettings

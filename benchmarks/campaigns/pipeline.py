@@ -21,7 +21,7 @@ from random import Random
 
 import yaml
 
-from actionspan.files.storage import read_tsv
+from actionspan.storage.writing import read_tsv
 from campaigns.children import Ended, call, command
 
 ROOT = Path(__file__).parents[2]

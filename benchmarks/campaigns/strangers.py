@@ -126,10 +126,10 @@ def _state(bundle: Path, folder: Path) -> Any:
 
 
 def _resume_stream(bundle: Path) -> None:
-    from actionspan.files.torch_files import restoring
     from actionspan.live.progress import read_state
     from actionspan.live.proposing import OnlineProposer
     from actionspan.proposals.model_bundle import load_bundle
+    from actionspan.storage.torch_files import restoring
 
     found = read_state(Path(), "abc")
     assert found is not None
@@ -151,14 +151,14 @@ def _run() -> Any:
 
 
 def _checkpoint(folder: Path) -> Any:
-    from actionspan.files.torch_files import write_sealed
+    from actionspan.storage.torch_files import write_sealed
 
     write_sealed(folder / "checkpoint.pt", _run().state())
     return torch.load(folder / "checkpoint.pt")
 
 
 def _resume_training() -> None:
-    from actionspan.files.torch_files import restoring
+    from actionspan.storage.torch_files import restoring
 
     run, path = _run(), Path("checkpoint.pt")
     if (state := run.resume(path)) is not None:

@@ -19,7 +19,7 @@ from typing import Any
 from cluster import MOST_HOSTS, Cluster, WireError, reason_missing
 from formulas import ALGORITHMS, bound_seconds, duplex_seconds, payload_bytes
 
-from actionspan.files.storage import write_tsv
+from actionspan.storage.writing import write_tsv
 
 COLUMNS = (
     "label algorithm ranks bytes seconds_median seconds_min seconds_max repeats mbit "

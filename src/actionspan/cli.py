@@ -18,9 +18,9 @@ from typing import Any, NoReturn
 
 from actionspan import __version__
 from actionspan.errors import InputError, lacks_memory, printable
-from actionspan.files.inputs import inputs_kept
+from actionspan.jobs.launcher import let_root_speak
 from actionspan.plan.steps import GROUPS, OURS, commands, file_of, steps_of, summary_of
-from actionspan.running.launcher import let_root_speak
+from actionspan.storage.inputs import inputs_kept
 
 _THEN = "--then"
 
@@ -48,7 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     words = list(sys.argv[1:] if arguments is None else arguments)
     if arguments is None and hasattr(os, "fork"):  # Windows has no jobs and no ranks
-        from actionspan.running.supervisor import supervise
+        from actionspan.jobs.supervisor import supervise
 
         supervise(words)
     while _THEN in words:  # what one has imported, the next has: seconds for torch alone

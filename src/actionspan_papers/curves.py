@@ -47,7 +47,7 @@ def draw_curves(figure: "Figure", frame: "DataFrame", name: str, column: str, ti
     """
     from matplotlib.ticker import MaxNLocator
 
-    from actionspan.files.figures import COLOURS, spread_labels
+    from actionspan.storage.figures import COLOURS, spread_labels
 
     # (E,) mean, lowest and highest of each curve that has them
     curves = {

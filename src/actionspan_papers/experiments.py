@@ -12,10 +12,10 @@ import numpy as np
 
 from actionspan.arrays import Float64
 from actionspan.errors import InputError
-from actionspan.files.storage import read_tsv, write_text, write_tsv
-from actionspan.files.text import markdown_table
 from actionspan.lazy import needed
 from actionspan.settings import add_settings, from_arguments
+from actionspan.storage.text import markdown_table
+from actionspan.storage.writing import read_tsv, write_text, write_tsv
 from actionspan_papers.estimates import Estimate, over_seeds
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ class Experiment:
         from matplotlib.figure import Figure
         from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-        from actionspan.files.figures import house_style, save_figure
+        from actionspan.storage.figures import house_style, save_figure
 
         with house_style():
             layout = ConstrainedLayoutEngine(w_pad=0.08, h_pad=0.08)

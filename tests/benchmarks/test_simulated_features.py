@@ -11,7 +11,7 @@ import pytest
 from actionspan.cli import main
 from actionspan.dataset.tables import read_annotations
 from actionspan.features.store import open_features
-from actionspan.files.storage import open_h5
+from actionspan.storage.writing import open_h5
 from simulated_features import Simulated, simulate
 
 REAL: dict[str, Any] = {

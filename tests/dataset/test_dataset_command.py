@@ -5,7 +5,7 @@ import pytest
 
 from actionspan.cli import main
 from actionspan.dataset.tables import read_annotations, read_videos
-from actionspan.files.storage import read_tsv
+from actionspan.storage.writing import read_tsv
 
 CSV = "video,start,end,label,subset\n{}\n"
 

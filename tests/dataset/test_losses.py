@@ -9,8 +9,8 @@ from actionspan.dataset.losses import losses_line
 from actionspan.dataset.tables import VIDEO_COLUMNS, write_videos
 from actionspan.dataset.video_facts import bad_video
 from actionspan.errors import InputError
-from actionspan.files.storage import read_tsv
-from actionspan.running.parts import map_videos
+from actionspan.jobs.parts import map_videos
+from actionspan.storage.writing import read_tsv
 
 
 def write_part(frames, group) -> None:

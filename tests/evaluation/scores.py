@@ -1,6 +1,6 @@
 """Tables of scores by video, as the evaluation writes them, for tests of what is made of them."""
 
-from actionspan.files.storage import write_tsv
+from actionspan.storage.writing import write_tsv
 
 COLUMNS = (
     "video_id",

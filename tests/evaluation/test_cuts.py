@@ -17,8 +17,8 @@ from actionspan.dataset.tables import (
 from actionspan.evaluation.cuts import cut_proposals
 from actionspan.features.collect import collect
 from actionspan.features.settings import SequenceSettings
-from actionspan.files.storage import create_h5
 from actionspan.proposals.segments import read_proposals
+from actionspan.storage.writing import create_h5
 
 
 def test_runs_of_shots_are_ordered_by_length_and_by_their_cuts():

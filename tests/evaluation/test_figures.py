@@ -27,9 +27,9 @@ from actionspan.evaluation.timeline_figure import (
     score_texts,
     shortened,
 )
-from actionspan.files import figures
-from actionspan.files.figures import spread_labels
-from actionspan.files.storage import read_tsv, write_tsv
+from actionspan.storage import figures
+from actionspan.storage.figures import spread_labels
+from actionspan.storage.writing import read_tsv, write_tsv
 
 
 def record(method, level):

@@ -8,10 +8,10 @@ from actionspan.dataset.tables import Annotation, Instance, write_annotations
 from actionspan.errors import InputError
 from actionspan.evaluation.curves import curve_rows
 from actionspan.evaluation.summary import read_records, summary_markdown
-from actionspan.files.storage import write_json
 from actionspan.report.charts import reader_tables, recall_charts, summary_tables
+from actionspan.storage.writing import write_json
 from evaluation.test_command import run
-from files.changed import changes
+from storage.changed import changes
 
 
 @pytest.fixture(scope="module")

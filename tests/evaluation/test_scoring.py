@@ -15,9 +15,9 @@ from actionspan.evaluation import (
 from actionspan.evaluation import recall as recall_module
 from actionspan.evaluation.evaluate import VIDEO_COLUMNS, video_rows
 from actionspan.evaluation.files import read_frame_rates, read_ground_truth, read_proposals
-from actionspan.files import scratch as scratch_module
-from actionspan.files.storage import read_tsv
 from actionspan.proposals.segments import result_rows, write_proposals
+from actionspan.storage import scratch as scratch_module
+from actionspan.storage.writing import read_tsv
 
 AR = [f"AR@{number}" for number in (1, 5, 10, 50, 100)]
 THUMOS14_AR = [f"thumos14_AR@{number}" for number in (50, 100, 200, 500)]

@@ -3,7 +3,7 @@
 import pytest
 
 from actionspan.cli import main
-from actionspan.files.storage import write_tsv
+from actionspan.storage.writing import write_tsv
 
 HEADER = ("video_id", "instances", "proposals", "AR@1", "AR@100", "AUC", "thumos14_AR@50")
 

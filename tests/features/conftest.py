@@ -17,10 +17,10 @@ from actionspan.dataset.tables import (
     write_videos,
 )
 from actionspan.errors import InputError
-from actionspan.files.storage import create_h5
+from actionspan.jobs.apart import Outcome
 from actionspan.networks.bn_inception import BNInception
 from actionspan.networks.i3d import I3D
-from actionspan.running.apart import Outcome
+from actionspan.storage.writing import create_h5
 
 SEED = 7
 SMALL = {"input_size": 32, "device": "cpu"}
@@ -40,7 +40,7 @@ def work_here() -> Iterator[None]:
                 yield index, Outcome(reason=str(error))
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("actionspan.running.parts.work_apart", work_apart)
+        patch.setattr("actionspan.jobs.parts.work_apart", work_apart)
         yield
 
 

@@ -93,7 +93,7 @@ def test_a_part_is_kept_for_the_same_settings_weights_and_video(
 
 
 def test_nothing_to_encode_loads_no_network(write_images, settings, tmp_path, monkeypatch):
-    monkeypatch.setattr("actionspan.running.apart._Worker", None)  # no process can be started
+    monkeypatch.setattr("actionspan.jobs.apart._Worker", None)  # no process can be started
     assert extract(*write_images({}), tmp_path / "out.h5", settings()) == {}
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from actionspan.cli import main
 from actionspan.errors import InputError
-from actionspan.files.storage import digest
+from actionspan.storage.writing import digest
 from features.conftest import work_here
 from tiers import first_tier
 from video.numbered import encode

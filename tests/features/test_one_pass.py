@@ -16,9 +16,9 @@ from actionspan.errors import InputError
 from actionspan.features import VideoSettings, encode_video, one_pass
 from actionspan.features.one_pass import VideoEncoder, encode_each
 from actionspan.features.settings import EncoderSettings
+from actionspan.jobs.parts import rejected_videos
+from actionspan.jobs.shards import ShardWork
 from actionspan.plan.runs import flags
-from actionspan.running.parts import rejected_videos
-from actionspan.running.shards import ShardWork
 from actionspan.settings import to_json
 from actionspan.video.settings import FlowSettings, FrameSettings
 from features.conftest import SMALL, assert_same_h5, work_here

@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from actionspan.files.storage import create_h5
 from actionspan.finetune.settings import StoreSettings
 from actionspan.finetune.storing import store_snippets
+from actionspan.storage.writing import create_h5
 
 HEIGHT, WIDTH, STACK = 48, 64, 2
 SETTINGS = StoreSettings(height=HEIGHT, width=WIDTH, jpeg_quality=95)

@@ -4,8 +4,8 @@ import torch
 from actionspan.errors import InputError
 from actionspan.features.encoders import Encoder, build_network
 from actionspan.features.settings import EncoderSettings
-from actionspan.files.torch_files import write_torch
 from actionspan.finetune.encoders import build_encoders, encoder_content
+from actionspan.storage.torch_files import write_torch
 
 CPU = torch.device("cpu")
 

@@ -9,11 +9,11 @@ import torch
 from actionspan.errors import InputError
 from actionspan.features.encoders import Encoder
 from actionspan.features.settings import EncoderSettings
-from actionspan.files.torch_files import read_torch
 from actionspan.finetune.encoders import build_encoders, encoder_content, write_encoder
 from actionspan.finetune.tuning import tune
 from actionspan.networks.hub import find_source
 from actionspan.networks.hub_words import text_vectors
+from actionspan.storage.torch_files import read_torch
 from finetune.toy import write_toy
 from networks.test_hub import FAMILIES, FITTED, SMALL, write_model, write_timm
 from tiers import first_tier

@@ -8,9 +8,9 @@ import torch
 
 from actionspan.errors import InputError
 from actionspan.features.encoders import frames_to_batch, planes_to_batch
-from actionspan.files.storage import create_h5
 from actionspan.finetune.settings import StoreSettings
 from actionspan.finetune.snippets import NONE, Augmentation, SnippetFrames, SnippetStore, draw
+from actionspan.storage.writing import create_h5
 from finetune.conftest import HEIGHT, STACK, WIDTH, near, pictures_of
 
 LENGTHS = {"b": 5, "a": 9, "c": 1}

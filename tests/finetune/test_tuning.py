@@ -15,12 +15,12 @@ import torch
 from actionspan.errors import InputError
 from actionspan.features.encoders import build_network
 from actionspan.features.settings import RescaleSettings
-from actionspan.files.torch_files import read_torch
 from actionspan.finetune import epochs, preparation, tuning
 from actionspan.finetune.preparation import encode
 from actionspan.finetune.snippets import SnippetStore
 from actionspan.finetune.tuning import PREPARED, tune
 from actionspan.finetune.videos import divide_videos
+from actionspan.storage.torch_files import read_torch
 from actionspan.temporal.networks import load_model
 from actionspan.training.fit import CHECKPOINT
 from finetune.toy import Toy, write_toy

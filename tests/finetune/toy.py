@@ -9,12 +9,12 @@ import torch
 
 from actionspan.dataset.tables import Annotation, Instance, write_annotations
 from actionspan.features.settings import EncoderSettings, RescaleSettings
-from actionspan.files.storage import create_h5
-from actionspan.files.torch_files import write_torch
 from actionspan.finetune.settings import FinetuneSettings, StoreSettings
 from actionspan.finetune.storing import store_snippets
 from actionspan.networks.architecture import architecture
 from actionspan.settings import option
+from actionspan.storage.torch_files import write_torch
+from actionspan.storage.writing import create_h5
 from actionspan.temporal.settings import TemporalSettings
 from networks.tiny import TINY_NETWORK
 

@@ -7,10 +7,10 @@ import json
 import pytest
 
 from actionspan.errors import InputError
-from actionspan.files.checksums import fingerprint
 from actionspan.live.outputs import ACTIONNESS, CHAPTERS, EVENTS, PROPOSALS, Outputs
 from actionspan.live.proposing import OnlineProposal
 from actionspan.live.reading import Gap
+from actionspan.storage.checksums import fingerprint
 from live.vtt import cues
 
 LATENCY = {"total": 3.0, "look_ahead": 1.0, "compute": 1.5, "queueing": 0.5}

@@ -15,12 +15,12 @@ import torch
 from torch import nn
 
 from actionspan.errors import InputError
-from actionspan.files.checksums import fingerprint
 from actionspan.live import frames, play
 from actionspan.live.outputs import ACTIONNESS, EVENTS, PROPOSALS
 from actionspan.live.progress import STATE_FILE, Progress, read_state, write_state
 from actionspan.live.reading import Arrived
 from actionspan.live.run import Stream
+from actionspan.storage.checksums import fingerprint
 from actionspan.video.decode import read_frames
 from actionspan.video.snippets import Snippet, snippets
 from live.fakes import CUTTING, EVERY, Brightness, FakeProposer, Passing, player, run_stream

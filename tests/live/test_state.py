@@ -9,7 +9,7 @@ import torch
 
 from actionspan.errors import InputError
 from actionspan.live.progress import STATE_FILE, Place, Progress, read_state, write_state
-from files.changed import changed_leaves
+from storage.changed import changed_leaves
 
 STATE = Progress(
     made_of="abc",

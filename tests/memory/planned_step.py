@@ -5,11 +5,11 @@ import sys
 import torch
 from torch import nn
 
+from actionspan.jobs.memory import forget_peak, keep_freed_memory, peak_bytes, resident_bytes
 from actionspan.memory import plan_memory
 from actionspan.memory.ways import make_way
 from actionspan.networks.efficientnet_lite0 import EfficientNetLite0
 from actionspan.networks.weights import fold_batch_norms
-from actionspan.running.memory import forget_peak, keep_freed_memory, peak_bytes, resident_bytes
 
 COUNT, PIXELS = 60, 96
 

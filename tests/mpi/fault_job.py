@@ -97,7 +97,7 @@ if __name__ == "__main__":
     if not {"gloo", "periodic"} & set(sys.argv):  # torch.distributed imports the compiler
         leave_the_compiler_out()
     from actionspan.cli import main
-    from actionspan.running.supervisor import supervise
+    from actionspan.jobs.supervisor import supervise
 
     supervise(sys.argv[1:])  # as `main` does first, before there is an MPI
     if fault != "-":

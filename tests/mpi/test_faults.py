@@ -20,8 +20,8 @@ import pytest
 import torch
 
 from actionspan.errors import InputError
-from actionspan.files.storage import create_h5, write_json, write_tsv
 from actionspan.parallel.watchdog import STALLED
+from actionspan.storage.writing import create_h5, write_json, write_tsv
 from actionspan.training.fit import CHECKPOINT
 from mpi.fault_runs import MPIRUN, SERVED, Ended, Job, training, wait_for_writes
 from temporal.conftest import Toy, write_toy

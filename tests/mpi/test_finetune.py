@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from actionspan.files.storage import read_tsv
 from actionspan.parallel.settings import ExchangeName
+from actionspan.storage.writing import read_tsv
 from mpi.conftest import Mpirun
 from mpi.finetune_cases import Case, run
 from tiers import first_tier

@@ -58,7 +58,7 @@ def test_each_rank_knows_its_place_on_this_machine_whatever_the_launcher_says(mp
     program = (
         "import os\n"
         "from actionspan.parallel import launch\n"
-        "from actionspan.running import launcher\n"
+        "from actionspan.jobs import launcher\n"
         "for name in launcher.LOCAL_RANK + launcher.LOCAL_RANKS: os.environ.pop(name, None)\n"
         "rank = launch.world().Get_rank()\n"
         "os.write(1, f'{rank} {launcher.local_rank()}\\n'.encode())"

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 import torch
 
-from actionspan.files.storage import read_tsv
 from actionspan.parallel.settings import ExchangeName
 from actionspan.recognition.settings import PARTS
+from actionspan.storage.writing import read_tsv
 from actionspan.video.jpegs import Stream
 from mpi.conftest import Mpirun
 from mpi.recognition_cases import Case, run

@@ -8,11 +8,11 @@ import torch
 from torch import nn
 
 from actionspan.features.encoders import build_network
-from actionspan.files.cache import read_cached, write_cached
 from actionspan.networks import runtime
 from actionspan.networks.architecture import Inputs, architecture
 from actionspan.networks.compiled import network_digest
 from actionspan.networks.runtime import OpenVino
+from actionspan.storage.cache import read_cached, write_cached
 from tiers import first_tier
 
 pytest.importorskip("openvino")

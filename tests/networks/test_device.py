@@ -6,9 +6,9 @@ import pytest
 import torch
 
 from actionspan.errors import InputError
+from actionspan.jobs import launcher
 from actionspan.networks import runtime
 from actionspan.networks.runtime import choose_device
-from actionspan.running import launcher
 
 
 # What each launcher tells rank 6 of 8, the third of four on its machine.

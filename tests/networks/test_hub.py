@@ -20,12 +20,12 @@ from actionspan.features.encoders import Encoder
 from actionspan.features.hub_encoders import located, pinned
 from actionspan.features.one_pass import encode_shard, encode_video
 from actionspan.features.settings import EncoderSettings, VideoSettings
+from actionspan.jobs.shards import ShardWork
 from actionspan.live import encoding as live
 from actionspan.live.encoding import encoding_chain, message_of
 from actionspan.networks import hub
 from actionspan.networks.architecture import architecture
 from actionspan.networks.hub import find_source
-from actionspan.running.shards import ShardWork
 from actionspan.video.settings import FlowSettings, FrameSettings
 from actionspan.video.snippets import Snippet, snippets
 from tiers import first_tier

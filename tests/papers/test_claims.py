@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actionspan.files.storage import read_tsv
+from actionspan.storage.writing import read_tsv
 from actionspan_papers.claims import VERDICTS, Claim, Finding, claims_experiment, judge
 from actionspan_papers.estimates import Estimate
 from actionspan_papers.experiments import table_cells

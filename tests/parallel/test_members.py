@@ -4,12 +4,12 @@ import pytest
 import torch
 from torch import nn
 
+from actionspan.jobs import launcher
 from actionspan.parallel import ParallelSettings, make_replica
 from actionspan.parallel.buckets import plan_buckets
 from actionspan.parallel.member import share
 from actionspan.parallel.replica import check_tags
 from actionspan.parallel.settings import EXCHANGES, processes
-from actionspan.running import launcher
 
 
 def test_shares_are_contiguous_and_even():

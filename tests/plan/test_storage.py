@@ -7,9 +7,9 @@ from types import SimpleNamespace
 import pytest
 
 from actionspan.errors import InputError
+from actionspan.jobs import memory
 from actionspan.plan.dataset import DatasetPlan, Storage, is_uri
 from actionspan.plan.features import found_weights
-from actionspan.running import memory
 from plan.conftest import merged
 
 

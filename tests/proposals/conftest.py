@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from actionspan.dataset.tables import Annotation, Instance, write_annotations
-from actionspan.files.storage import create_h5
+from actionspan.storage.writing import create_h5
 
 BINS = 100
 

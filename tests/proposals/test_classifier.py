@@ -11,11 +11,11 @@ from actionspan.cli import main
 from actionspan.dataset.tables import Annotation, Instance, write_annotations
 from actionspan.features.steps import cut_windows
 from actionspan.features.store import open_features
-from actionspan.files.storage import read_json, read_tsv
 from actionspan.proposals import SegmentClassifier, train_classifier
 from actionspan.proposals.classifier_training import LOG_COLUMNS, LabelledVideo
 from actionspan.proposals.segment_classifier import load_classifier
 from actionspan.proposals.settings import ClassifierSettings
+from actionspan.storage.writing import read_json, read_tsv
 
 STEPS, CHANNELS = 40, 4
 LABELS = ("fall", "sit", "wave")

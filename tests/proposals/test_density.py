@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from actionspan.cli import main
 from actionspan.dataset.tables import Annotation, Instance, write_annotations
 from actionspan.errors import InputError
-from actionspan.files.torch_files import Part, read_torch, write_torch
 from actionspan.proposals import density_training
 from actionspan.proposals.density_training import (
     FORMAT,
@@ -36,6 +35,7 @@ from actionspan.proposals.intensity import (
 from actionspan.proposals.segments import temporal_iou
 from actionspan.proposals.selection import Calibration, calibrate, distinct_events, right_events
 from actionspan.proposals.settings import DensitySettings, EventSettings, LatticeSettings
+from actionspan.storage.torch_files import Part, read_torch, write_torch
 from actionspan.temporal.probabilities import Prediction, write_probabilities
 
 STEPS = 60

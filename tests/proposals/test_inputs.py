@@ -8,8 +8,6 @@ import torch
 
 from actionspan.cli import main
 from actionspan.dataset.tables import read_annotations, read_segments
-from actionspan.files import scratch as scratch_module
-from actionspan.files.torch_files import Part
 from actionspan.proposals import ProposalEvaluator
 from actionspan.proposals.candidates import open_candidates
 from actionspan.proposals.evaluator import (
@@ -24,6 +22,8 @@ from actionspan.proposals.examples import Examples, best_overlap, examples_of
 from actionspan.proposals.pgm import Candidates
 from actionspan.proposals.settings import EvaluatorSettings
 from actionspan.proposals.training import train_evaluator
+from actionspan.storage import scratch as scratch_module
+from actionspan.storage.torch_files import Part
 
 
 def some_candidates(count=7, seed=0):

@@ -13,7 +13,6 @@ import torch
 
 from actionspan.errors import InputError
 from actionspan.features.transform import transform_from
-from actionspan.files.torch_files import Part, read_torch, write_torch
 from actionspan.networks.weights import load_state
 from actionspan.proposals.bundle_files import bundle_path
 from actionspan.proposals.evaluator import (
@@ -37,6 +36,7 @@ from actionspan.proposals.segment_classifier import (
 from actionspan.proposals.selection import Calibration
 from actionspan.proposals.settings import LatticeSettings
 from actionspan.propose import Proposer
+from actionspan.storage.torch_files import Part, read_torch, write_torch
 from actionspan.temporal.networks import build_model, load_model, model_content
 from actionspan.temporal.settings import TemporalSettings
 

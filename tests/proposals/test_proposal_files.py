@@ -16,8 +16,6 @@ from actionspan.dataset.tables import Instance
 from actionspan.errors import InputError
 from actionspan.events.frames import rows
 from actionspan.events.reading import Observed
-from actionspan.files import json_stream
-from actionspan.files.storage import read_json
 from actionspan.proposals import segments
 from actionspan.proposals.segments import (
     iterate_proposals,
@@ -27,6 +25,8 @@ from actionspan.proposals.segments import (
     result_rows,
     write_proposals,
 )
+from actionspan.storage import json_stream
+from actionspan.storage.writing import read_json
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5),

@@ -10,11 +10,11 @@ import pytest
 import torch
 
 from actionspan.cli import main
-from actionspan.files.storage import read_tsv
 from actionspan.proposals import propose_video, temporal_iou
 from actionspan.proposals.candidates import open_candidates
 from actionspan.proposals.evaluator import ProposalEvaluator, load_evaluator
 from actionspan.proposals.segments import read_proposals
+from actionspan.storage.writing import read_tsv
 from proposals.conftest import write_probabilities
 
 

@@ -9,11 +9,11 @@ import torch
 
 from actionspan.dataset.tables import read_annotations, write_annotations
 from actionspan.errors import InputError
-from actionspan.files.storage import read_tsv
 from actionspan.proposals import training as module
 from actionspan.proposals.candidates import write_candidates
 from actionspan.proposals.settings import CandidateSettings, EvaluatorSettings
 from actionspan.proposals.training import train_pem
+from actionspan.storage.writing import read_tsv
 
 EPOCHS = 4
 # a large step, so that epochs differ

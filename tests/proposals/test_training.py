@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actionspan.errors import InputError
-from actionspan.files import scratch as scratch_module
 from actionspan.proposals import ProposalEvaluator
 from actionspan.proposals import examples as sampling_module
 from actionspan.proposals.evaluator import (
@@ -23,6 +22,7 @@ from actionspan.proposals.examples import Examples, balanced_sample, best_overla
 from actionspan.proposals.pgm import Candidates
 from actionspan.proposals.settings import EvaluatorSettings
 from actionspan.proposals.training import train_evaluator, weighted_loss
+from actionspan.storage import scratch as scratch_module
 
 QUICK = EvaluatorSettings(epochs=3, hidden=8)
 

@@ -10,10 +10,10 @@ import pytest
 
 from actionspan.cli import main
 from actionspan.errors import InputError
+from actionspan.jobs.apart import Outcome
 from actionspan.propose.command import add_arguments
 from actionspan.propose.page import write_result_page
 from actionspan.propose.results import Result, ResultFolder, Shown
-from actionspan.running.apart import Outcome
 from actionspan.video.playable import why_not_playable
 from video.numbered import encode
 

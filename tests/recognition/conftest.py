@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from actionspan.files.storage import create_h5
 from actionspan.recognition.clip_lists import ClipSettings
 from actionspan.recognition.clip_store import ClipStore, write_clip
+from actionspan.storage.writing import create_h5
 from actionspan.video.jpegs import Position
 
 HEIGHT, WIDTH, STACK = 32, 48, 2

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from actionspan.files.storage import create_h5
 from actionspan.recognition import training
 from actionspan.recognition.clip_lists import ClipSettings
 from actionspan.recognition.clip_store import write_clip
 from actionspan.recognition.settings import RecognitionSettings
 from actionspan.settings import option
+from actionspan.storage.writing import create_h5
 from actionspan.video.jpegs import Position
 from networks.tiny import TINY_NETWORK
 

@@ -3,7 +3,7 @@
 import pytest
 
 from actionspan.cli import main
-from actionspan.files.storage import read_tsv
+from actionspan.storage.writing import read_tsv
 from papers.aavg.runs import write_scores
 
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from actionspan.errors import InputError
-from actionspan.files.storage import create_h5
 from actionspan.recognition.clip_lists import ClipSettings
 from actionspan.recognition.clip_store import ClipStore, write_clip
+from actionspan.storage.writing import create_h5
 from actionspan.video.jpegs import Position, scaled
 from recognition.conftest import HEIGHT, STACK, WIDTH
 

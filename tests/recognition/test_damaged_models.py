@@ -6,12 +6,12 @@ import torch
 from actionspan.errors import InputError
 from actionspan.features.encoders import Encoder
 from actionspan.features.settings import EncoderSettings
+from actionspan.jobs.determinism import seed_torch
 from actionspan.networks.architecture import architecture
 from actionspan.recognition.task import FORMAT, carry_over
-from actionspan.running.determinism import seed_torch
-from files.changed import changed_leaves
 from networks.tiny import TINY_NETWORK
 from recognition.learning import tiny
+from storage.changed import changed_leaves
 
 CLASSES = ("a", "b")
 NETWORK = "efficientnet_lite0"

@@ -5,10 +5,10 @@ import pytest
 
 from actionspan.dataset.tables import Annotation, Instance, write_annotations
 from actionspan.errors import InputError
+from actionspan.jobs.shards import ShardWork
 from actionspan.recognition.clip_lists import ClipSettings
 from actionspan.recognition.clip_store import ClipStore
 from actionspan.recognition.segment_clips import segments_of_shard
-from actionspan.running.shards import ShardWork
 from ended_jobs import parts_of_ended_job
 from recognition.conftest import HEIGHT, STACK, WIDTH
 

@@ -8,12 +8,12 @@ import pytest
 import torch
 
 from actionspan.errors import InputError
-from actionspan.files.storage import read_tsv
 from actionspan.parallel.settings import ParallelSettings
 from actionspan.recognition import training as module
 from actionspan.recognition.clip_store import ClipStore
 from actionspan.recognition.settings import PARTS, RecognitionSettings
 from actionspan.recognition.training import caption, train
+from actionspan.storage.writing import read_tsv
 from actionspan.training.fit import CHECKPOINT
 from recognition.learning import STACK, kill_in_epoch, tiny, write_task
 from tiers import first_tier

@@ -5,11 +5,11 @@ import numpy as np
 import pytest
 
 from actionspan.errors import InputError
+from actionspan.jobs.shards import ShardWork
 from actionspan.recognition import trimmed_clips
 from actionspan.recognition.clip_lists import ClipSettings, TrimmedClip, list_clips
 from actionspan.recognition.clip_store import ClipStore
 from actionspan.recognition.trimmed_clips import store_clips
-from actionspan.running.shards import ShardWork
 from actionspan.video.optical_flow import compute_flow
 from actionspan.video.settings import FlowSettings, FrameSettings
 from actionspan.video.snippets import snippets

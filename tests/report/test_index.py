@@ -19,10 +19,10 @@ from actionspan.dataset.tables import (
 )
 from actionspan.dataset.video_facts import probe_video
 from actionspan.evaluation.misses import TABLE_COLUMNS, break_down, instance_outcomes, table_row
-from actionspan.files.storage import write_json, write_tsv
 from actionspan.report import index as index_module
 from actionspan.report.content import choose_videos, details_of
 from actionspan.report.index import curves
+from actionspan.storage.writing import write_json, write_tsv
 from actionspan.temporal.probabilities import Prediction, write_probabilities
 from video.numbered import encode
 from video.test_decode import H265

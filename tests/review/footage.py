@@ -6,9 +6,9 @@ import numpy as np
 
 from actionspan.dataset.tables import Instance, Video
 from actionspan.features.settings import VideoSettings
-from actionspan.files.storage import create_h5
 from actionspan.review.footage import Encoded
 from actionspan.settings import to_json
+from actionspan.storage.writing import create_h5
 
 SECONDS, STEP = 60.0, 0.5
 

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from actionspan.errors import InputError
-from actionspan.files.storage import create_h5
+from actionspan.jobs import shards
+from actionspan.jobs.shards import ShardWork, videos_at_once
 from actionspan.review import footage
 from actionspan.review.footage import Encoded, encode_all
-from actionspan.running import shards
-from actionspan.running.shards import ShardWork, videos_at_once
+from actionspan.storage.writing import create_h5
 from dataset.conftest import encode_video
 
 

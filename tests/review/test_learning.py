@@ -10,13 +10,13 @@ import pytest
 from actionspan.dataset.completing import Truth
 from actionspan.dataset.tables import Instance, read_instances
 from actionspan.errors import InputError
-from actionspan.files.torch_files import read_torch, write_torch
 from actionspan.proposals.bundle_files import included_model
 from actionspan.proposals.model_bundle import load_bundle
 from actionspan.propose.proposer import proposed_of
 from actionspan.review import learning
 from actionspan.review.corrections import Corrections
 from actionspan.review.learning import Figures, Learned, expected, figures_of, learn
+from actionspan.storage.torch_files import read_torch, write_torch
 from review.footage import encoded
 
 

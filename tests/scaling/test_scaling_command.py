@@ -5,7 +5,7 @@ import json
 import pytest
 
 from actionspan.cli import main
-from actionspan.files.storage import read_tsv, write_tsv
+from actionspan.storage.writing import read_tsv, write_tsv
 from scaling.oracle import PAPER_PS, PAPER_RING, runs_of, single_runs
 
 

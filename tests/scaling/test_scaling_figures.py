@@ -24,8 +24,8 @@ from actionspan.scaling.plot_speedup import (
     speed_ratios,
 )
 from actionspan.scaling.times import EXCHANGES, Run
-from files.changed import changes
 from scaling.oracle import PAPER_PS, PAPER_RING, noisy_runs, runs_of, single_runs
+from storage.changed import changes
 
 SINGLE = single_runs(400.0, 30.0)
 RUNS = [

@@ -9,7 +9,7 @@ import torch
 
 from actionspan.cli import main
 from actionspan.errors import InputError
-from actionspan.files.torch_files import write_torch
+from actionspan.storage.torch_files import write_torch
 from actionspan.temporal import load_model, predict_probabilities
 from actionspan.temporal.networks import build_model, model_content
 from actionspan.temporal.prediction import predict

@@ -11,7 +11,7 @@ import torch
 from actionspan.dataset.tables import read_annotations, write_annotations
 from actionspan.errors import InputError
 from actionspan.features.store import open_features, write_checked
-from actionspan.files.checksums import append_checksums
+from actionspan.storage.checksums import append_checksums
 from actionspan.temporal.labels import boundary_labels
 from actionspan.temporal.samples import batches, epoch_order, read_samples
 from actionspan.temporal.settings import TemporalSettings

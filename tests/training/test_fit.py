@@ -10,14 +10,14 @@ import torch
 from torch import nn
 
 from actionspan.errors import InputError
-from actionspan.files.storage import read_tsv
-from actionspan.files.torch_files import write_sealed
+from actionspan.jobs.determinism import seed_torch
 from actionspan.parallel.member import Replica
 from actionspan.parallel.model_averaging import InProcessAveraging
 from actionspan.parallel.settings import ParallelSettings
-from actionspan.running.determinism import seed_torch
+from actionspan.storage.torch_files import write_sealed
+from actionspan.storage.writing import read_tsv
 from actionspan.training.fit import CHECKPOINT, Run, begin, end, fit
-from files.changed import changed_leaves
+from storage.changed import changed_leaves
 from tiers import first_tier
 
 EPOCHS = 5

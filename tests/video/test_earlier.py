@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from actionspan.dataset.sharding import assign_shards
 from actionspan.dataset.tables import Video
 from actionspan.errors import InputError
-from actionspan.files.storage import create_h5, open_h5
 from actionspan.plan.features import drop_features, keep_features
+from actionspan.storage.writing import create_h5, open_h5
 from actionspan.video.earlier import (
     FEATURES,
     earlier_features,

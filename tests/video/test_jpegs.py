@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from actionspan.errors import InputError
-from actionspan.files.storage import create_h5
+from actionspan.storage.writing import create_h5
 from actionspan.video.jpegs import JpegPictures, Position, read_pictures, write_jpegs
 
 COUNT, HEIGHT, WIDTH, PLANES = 3, 40, 51, 4

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actionspan.errors import InputError
+from actionspan.jobs.shards import ShardWork
 from actionspan.networks.names import NO_MOTION
-from actionspan.running.shards import ShardWork
 from actionspan.video import optical_flow as flow
 from actionspan.video.optical_flow import (
     CODES,

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from actionspan.dataset.tables import Video
 from actionspan.errors import InputError
-from actionspan.running.shards import ShardWork
+from actionspan.jobs.shards import ShardWork
 from actionspan.video.decode import Frame, fitted_size
 from actionspan.video.settings import FrameSettings
 from actionspan.video.snippets import (

@@ -2,7 +2,7 @@
 
 import pytest
 
-from actionspan.files.storage import read_tsv
+from actionspan.storage.writing import read_tsv
 from papers.aavg.runs import named, write_log, write_scores
 from workflow.conftest import copy_program
 

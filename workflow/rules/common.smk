@@ -37,7 +37,7 @@ from actionspan.plan.steps import step as step_files
 from actionspan.plan.training import LEARNING, STREAMS
 from actionspan.plan.workflow import Plan
 from actionspan.plugins import plugins
-from actionspan.running.takeover import begin_run
+from actionspan.jobs.takeover import begin_run
 from actionspan.temporal.settings import MODELS as KNOWN_MODELS
 from actionspan.temporal.settings import ON_SEQUENCES
 

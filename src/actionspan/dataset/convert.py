@@ -21,7 +21,7 @@ from actionspan.dataset.formats.registry import FORMATS, WRITABLE, read_annotati
 from actionspan.dataset.matching import Names
 from actionspan.dataset.settings import add_reading, how_read
 from actionspan.errors import InputError, counted
-from actionspan.files.storage import atomic_path, write_text
+from actionspan.storage.writing import atomic_path, write_text
 
 _BY_SUFFIX = {".boris": "boris_project", ".csv": "table", ".eaf": "elan", ".json": "activitynet"}
 _COARSEST = 1 / 12  # seconds: a frame; a time that is further off is another time

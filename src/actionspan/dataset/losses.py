@@ -6,8 +6,8 @@ from pathlib import Path
 
 from actionspan.dataset import tables
 from actionspan.dataset.formats.rejections import Rejection, read_rejections, write_rejections
-from actionspan.files.storage import open_h5, read_tsv, write_tsv
-from actionspan.running.parts import rejected_videos
+from actionspan.jobs.parts import rejected_videos
+from actionspan.storage.writing import open_h5, read_tsv, write_tsv
 
 COLUMNS = ("video_id", "stated_frames", "read_frames")
 

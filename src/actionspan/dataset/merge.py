@@ -29,7 +29,7 @@ from actionspan.dataset.matching import Names
 from actionspan.dataset.settings import add_reading, how_read
 from actionspan.dataset.tables import stated_name
 from actionspan.errors import InputError, counted
-from actionspan.files.inputs import inputs_kept
+from actionspan.storage.inputs import inputs_kept
 
 _NAMED = 5  # videos in a line
 _ROUNDING = 0.000501  # seconds: the page writes milliseconds

@@ -20,9 +20,9 @@ from actionspan.dataset.formats.times import to_number
 from actionspan.dataset.matching import Names
 from actionspan.dataset.tables import read_videos
 from actionspan.errors import InputError, counted
-from actionspan.files.json_stream import members
-from actionspan.files.storage import read_json
 from actionspan.settings import at_least_one
+from actionspan.storage.json_stream import members
+from actionspan.storage.writing import read_json
 
 
 @dataclass(frozen=True, kw_only=True)

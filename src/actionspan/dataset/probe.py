@@ -7,9 +7,9 @@ from pathlib import Path
 from actionspan.dataset.formats.rejections import Rejection, report
 from actionspan.dataset.settings import LimitSettings
 from actionspan.dataset.tables import SHARD_COLUMNS, write_videos
-from actionspan.running.apart import work_apart
-from actionspan.running.progress import progress
-from actionspan.running.shards import add_shard_flags, shard_work
+from actionspan.jobs.apart import work_apart
+from actionspan.jobs.progress import progress
+from actionspan.jobs.shards import add_shard_flags, shard_work
 from actionspan.settings import from_arguments
 
 

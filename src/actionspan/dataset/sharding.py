@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Literal
 
 from actionspan.errors import InputError, printable
-from actionspan.files.inputs import keep
-from actionspan.files.text import file_name, filled_in, hash_of
+from actionspan.storage.inputs import keep
+from actionspan.storage.text import file_name, filled_in, hash_of
 
 VIDEO_SUFFIXES = frozenset(
     ".3g2 .3gp .asf .avi .divx .f4v .flv .gif .m2ts .m4v .mkv .mov .mp4 .mpeg .mpg .mts .mxf .ogv "

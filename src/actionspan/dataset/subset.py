@@ -7,7 +7,7 @@ from pathlib import Path
 from actionspan.dataset.formats.records import SUBSETS
 from actionspan.dataset.tables import read_annotations
 from actionspan.errors import InputError
-from actionspan.files.storage import write_tsv
+from actionspan.storage.writing import write_tsv
 
 COLUMNS = ("video_id", "duration_seconds", "instances")
 

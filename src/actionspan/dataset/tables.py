@@ -12,8 +12,8 @@ from actionspan.dataset.formats.records import RawInstance, Record
 from actionspan.dataset.formats.registry import stream_annotation_file
 from actionspan.dataset.formats.rejections import Rejection
 from actionspan.errors import InputError
-from actionspan.files.scratch import VideoTables
-from actionspan.files.storage import read_json, read_tsv, write_text, write_tsv
+from actionspan.storage.scratch import VideoTables
+from actionspan.storage.writing import read_json, read_tsv, write_text, write_tsv
 
 
 @dataclass(frozen=True, kw_only=True)

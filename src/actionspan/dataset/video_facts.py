@@ -32,7 +32,7 @@ from actionspan.dataset.formats.times import Frame, frames_of
 from actionspan.dataset.settings import LimitSettings
 from actionspan.dataset.tables import Video
 from actionspan.errors import InputError, lacks_memory
-from actionspan.running.apart import described, still_working
+from actionspan.jobs.apart import described, still_working
 
 _BLOCK = 1 << 20  # bytes read at once
 # of their headers; FLV counts the delay of B-frames in, others have none and FFmpeg estimates it

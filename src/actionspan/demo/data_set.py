@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from actionspan.demo.scenario import LABELS, DemoSettings, VideoPlan, plan_video
-from actionspan.files.storage import write_json
-from actionspan.running.apart import worker_pool
-from actionspan.running.progress import progress
+from actionspan.jobs.apart import worker_pool
+from actionspan.jobs.progress import progress
+from actionspan.storage.writing import write_json
 
 
 def plan_demo(settings: DemoSettings) -> list[VideoPlan]:

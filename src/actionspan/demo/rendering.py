@@ -14,7 +14,7 @@ from actionspan.demo.person import Clothes, Figure, Image, build_figure, draw_fi
 from actionspan.demo.poses import Pose, inside, joints, person_pose, ramp
 from actionspan.demo.scenario import Shot, VideoPlan
 from actionspan.demo.scenes import PAINTERS
-from actionspan.files.storage import atomic_path
+from actionspan.storage.writing import atomic_path
 
 _PAN = 0.17
 """The farthest pan to either side, in picture widths."""

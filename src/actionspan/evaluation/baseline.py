@@ -17,11 +17,11 @@ from actionspan.errors import InputError
 from actionspan.evaluation.files import without_videos
 from actionspan.features.steps import merge_windows
 from actionspan.features.store import open_features
-from actionspan.files.storage import open_h5
 from actionspan.proposals.grouping import group_proposals
 from actionspan.proposals.segments import result_rows, write_proposals
 from actionspan.proposals.settings import SuppressionSettings
 from actionspan.settings import Checked, add_settings, from_arguments, option
+from actionspan.storage.writing import open_h5
 from actionspan.temporal.probabilities import read_probabilities
 
 METHODS = ("random", "tiles", "sliding", "difference", "cuts", "tag")

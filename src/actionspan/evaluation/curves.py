@@ -6,7 +6,7 @@ from pathlib import Path
 
 from actionspan.evaluation.drawn import curves_of
 from actionspan.evaluation.summary import Record, read_records
-from actionspan.files.storage import write_tsv
+from actionspan.storage.writing import write_tsv
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

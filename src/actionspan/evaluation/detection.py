@@ -34,7 +34,7 @@ from numpy.typing import ArrayLike, NDArray
 from actionspan.arrays import Float64, Int64
 from actionspan.evaluation.recall import DETECTION_THRESHOLDS, TIOU_THRESHOLDS, tiou
 from actionspan.evaluation.rows import check_truth, match_ids, match_proposals
-from actionspan.files.scratch import ScratchRows
+from actionspan.storage.scratch import ScratchRows
 
 
 @dataclass(frozen=True, kw_only=True)

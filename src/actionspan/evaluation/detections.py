@@ -9,8 +9,8 @@ from actionspan.errors import counted
 from actionspan.evaluation.detection import detection_precision
 from actionspan.evaluation.recall import CLASS_COLUMNS
 from actionspan.evaluation.score import read_scored, score_by_class
-from actionspan.files.storage import write_json, write_text
-from actionspan.files.text import markdown_table
+from actionspan.storage.text import markdown_table
+from actionspan.storage.writing import write_json, write_text
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

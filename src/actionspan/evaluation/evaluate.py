@@ -15,8 +15,8 @@ from actionspan.evaluation.detection import detection_precision
 from actionspan.evaluation.files import read_frame_rates
 from actionspan.evaluation.records import AR_NUMBERS, EvaluationSettings, evaluation_record
 from actionspan.evaluation.score import read_scored
-from actionspan.files.storage import write_json, write_tsv
 from actionspan.settings import add_settings, from_arguments
+from actionspan.storage.writing import write_json, write_tsv
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -23,7 +23,7 @@ from actionspan.evaluation.drawn import (
     curves_of,
 )
 from actionspan.evaluation.summary import Record
-from actionspan.files.figures import COLOURS, INK, QUIET, house_style, save_figure, spread_labels
+from actionspan.storage.figures import COLOURS, INK, QUIET, house_style, save_figure, spread_labels
 
 # told apart by lightness and by dashes
 _BASELINES: dict[str, tuple[str, Any]] = {

@@ -18,10 +18,10 @@ from actionspan.dataset.formats.rows import iterate_video_info
 from actionspan.dataset.formats.times import POINT, times_problem, unknown_time
 from actionspan.dataset.tables import Annotation, read_annotations
 from actionspan.errors import InputError
-from actionspan.files.scratch import VideoTables
-from actionspan.files.text import read_utf8
 from actionspan.proposals import segments
 from actionspan.proposals.segments import Row
+from actionspan.storage.scratch import VideoTables
+from actionspan.storage.text import read_utf8
 
 ALL_SUBSETS = "all"
 

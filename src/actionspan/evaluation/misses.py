@@ -23,8 +23,8 @@ from actionspan.evaluation import recall
 from actionspan.evaluation.drawn import CHARACTERISTICS, NAMES, Bin
 from actionspan.evaluation.files import add_inputs, judge_inputs, segments_of
 from actionspan.evaluation.rows import NO_PROPOSALS, match_proposals
-from actionspan.files.storage import write_text, write_tsv
-from actionspan.files.text import markdown_table
+from actionspan.storage.text import markdown_table
+from actionspan.storage.writing import write_text, write_tsv
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -21,12 +21,12 @@ from actionspan.evaluation.files import add_inputs, as_array, blaming, read_subs
 from actionspan.evaluation.rows import NO_PROPOSALS, check_truth, match_proposals
 from actionspan.evaluation.score import check_common
 from actionspan.evaluation.summary import percent
-from actionspan.files.storage import write_json, write_text
-from actionspan.files.text import markdown_table
 from actionspan.proposals.chapters import choose_chapters
 from actionspan.proposals.segments import read_proposals
 from actionspan.proposals.settings import ChapterSettings
 from actionspan.settings import add_settings, from_arguments
+from actionspan.storage.text import markdown_table
+from actionspan.storage.writing import write_json, write_text
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

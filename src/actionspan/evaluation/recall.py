@@ -48,7 +48,7 @@ from actionspan.evaluation.rows import (
     match_proposals,
     with_instances,
 )
-from actionspan.files.scratch import scratch
+from actionspan.storage.scratch import scratch
 
 # All thresholds of tIoU. Tables and figures take theirs from the protocols', as numpy rounds them.
 TIOU_THRESHOLDS: Float64 = np.linspace(0.5, 0.95, 10)

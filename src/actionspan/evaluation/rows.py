@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from actionspan.arrays import Float64
 from actionspan.dataset.sharding import other_names
-from actionspan.files.scratch import VideoTables
+from actionspan.storage.scratch import VideoTables
 
 NO_PROPOSALS: Float64 = np.empty((0, 3))
 

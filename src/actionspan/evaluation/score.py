@@ -12,8 +12,8 @@ from actionspan.errors import InputError, counted
 from actionspan.evaluation import files, recall, records
 from actionspan.evaluation.detection import detection_precision, detection_precision_by_class
 from actionspan.evaluation.rows import match_ids
-from actionspan.files.scratch import VideoTables
 from actionspan.settings import add_settings, from_arguments
+from actionspan.storage.scratch import VideoTables
 
 _PROTOCOLS = ("activitynet", "thumos14", "detection", "detection_by_class")
 

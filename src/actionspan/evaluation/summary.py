@@ -8,8 +8,8 @@ from typing import Any
 from actionspan.dataset.formats.times import to_number
 from actionspan.errors import InputError, counted
 from actionspan.evaluation.records import AR_NUMBERS
-from actionspan.files.storage import read_json, write_json, write_text, write_tsv
-from actionspan.files.text import markdown_table
+from actionspan.storage.text import markdown_table
+from actionspan.storage.writing import read_json, write_json, write_text, write_tsv
 
 _SUMMARY_KEYS = (*(f"AR@{number}" for number in AR_NUMBERS), "AUC", "AUC_interval")
 BASELINES = ("random", "tiles", "sliding", "difference", "cuts")  # that need no training

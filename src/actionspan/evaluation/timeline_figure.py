@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike
 
 from actionspan.arrays import Float64
 from actionspan.dataset.tables import Instance
-from actionspan.files.figures import BOX, QUIET, RULE, fonts_for, house_style, save_figure
+from actionspan.storage.figures import BOX, QUIET, RULE, fonts_for, house_style, save_figure
 
 _SHOWN_PROPOSALS = 15
 START, END, _ACTION, TRUTH = "#0072b2", "#d55e00", "#8d9299", "#009e73"

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from actionspan.errors import InputError, printable
-from actionspan.files.storage import read_tsv, write_text
-from actionspan.files.text import markdown_table
+from actionspan.storage.text import markdown_table
+from actionspan.storage.writing import read_tsv, write_text
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -47,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Write the table, and the chart if it is asked for."""
     from actionspan.dataset.formats.rows import csv_text
-    from actionspan.files.storage import write_text
+    from actionspan.storage.writing import write_text
 
     if arguments.bin is not None and not 0 < arguments.bin < math.inf:
         raise InputError(f"--bin {arguments.bin}: above 0 seconds")
@@ -108,7 +108,7 @@ def draw(rows: list[Row], path: Path) -> None:
     """Draw the share of time of each label: bars by video, or lines over the bins of each."""
     from matplotlib.figure import Figure
 
-    from actionspan.files.figures import COLOURS, house_style, save_figure
+    from actionspan.storage.figures import COLOURS, house_style, save_figure
 
     labels = sorted({row.label for row in rows})
     videos = sorted({row.video for row in rows})

@@ -93,7 +93,7 @@ def chosen(
     from actionspan.dataset.matching import Names
     from actionspan.dataset.sharding import find_videos
     from actionspan.events.cutting import Clip
-    from actionspan.files.text import file_name
+    from actionspan.storage.text import file_name
 
     files, taken, count = find_videos(folder), set[str](), Counter[str]()
     names = Names(files)
@@ -120,8 +120,8 @@ def _write_lists(clips: "list[Clip]", folder: Path) -> None:
     """Write a list of cuts for each video, in two forms."""
     from actionspan.dataset.formats.rows import csv_lines
     from actionspan.dataset.video_facts import read_timeline
-    from actionspan.files.storage import write_text
-    from actionspan.files.text import file_name
+    from actionspan.storage.text import file_name
+    from actionspan.storage.writing import write_text
 
     by_video: dict[Path, list[Clip]] = {}
     for clip in clips:

@@ -25,8 +25,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Write the tables."""
     from actionspan.dataset.formats.rows import csv_text
-    from actionspan.files.storage import write_text
-    from actionspan.files.text import file_name
+    from actionspan.storage.text import file_name
+    from actionspan.storage.writing import write_text
 
     if arguments.bin is not None and not 0 < arguments.bin < math.inf:
         raise InputError(f"--bin {arguments.bin}: above 0 seconds")

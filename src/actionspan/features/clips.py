@@ -21,10 +21,10 @@ from actionspan.features import encoders
 from actionspan.features.hub_encoders import hub_network
 from actionspan.features.settings import SAMPLES_A_VECTOR, EncoderSettings
 from actionspan.features.steps import interpolate
+from actionspan.jobs.apart import still_working
 from actionspan.networks.architecture import Inputs, architecture
 from actionspan.networks.names import is_hub
 from actionspan.networks.runtime import Eager, ToPixels
-from actionspan.running.apart import still_working
 
 
 class Clips(NamedTuple):

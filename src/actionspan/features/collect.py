@@ -26,8 +26,8 @@ from actionspan.features.transform import (
     fit_transform,
     transform_features,
 )
-from actionspan.files.storage import create_h5, digest, open_h5
-from actionspan.running.progress import progress
+from actionspan.jobs.progress import progress
+from actionspan.storage.writing import create_h5, digest, open_h5
 from actionspan.video.settings import CUTS
 from actionspan.video.stillness import STILL
 

@@ -4,7 +4,7 @@ import argparse
 
 from actionspan.dataset.settings import LimitSettings
 from actionspan.features.settings import add_video_settings, video_settings
-from actionspan.running.shards import add_shard_flags, add_video_flags, shard_work
+from actionspan.jobs.shards import add_shard_flags, add_video_flags, shard_work
 from actionspan.settings import from_arguments
 
 

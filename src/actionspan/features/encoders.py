@@ -16,11 +16,11 @@ from actionspan.arrays import Float32, Float64, UInt8
 from actionspan.errors import InputError
 from actionspan.features.hub_encoders import hub_network
 from actionspan.features.settings import EncoderSettings
+from actionspan.jobs.apart import still_working
 from actionspan.networks import runtime
 from actionspan.networks.architecture import Inputs, architecture
 from actionspan.networks.names import NO_MOTION, is_hub
 from actionspan.networks.weights import checked, fill, fold_batch_norms, load_state, widen
-from actionspan.running.apart import still_working
 from actionspan.video.optical_flow import CODES
 
 _GRID = 4  # cells a side of the histogram of flow

@@ -16,13 +16,13 @@ from actionspan.dataset.sharding import other_names
 from actionspan.dataset.tables import Video, read_videos
 from actionspan.errors import InputError, naming, printable
 from actionspan.features.settings import ExternalSettings
-from actionspan.files.hdf5 import open_h5
-from actionspan.files.storage import digest
-from actionspan.files.text import read_utf8
-from actionspan.running.apart import described
-from actionspan.running.parts import map_videos
-from actionspan.running.shards import ShardWork, add_shard_flags, shard_work
+from actionspan.jobs.apart import described
+from actionspan.jobs.parts import map_videos
+from actionspan.jobs.shards import ShardWork, add_shard_flags, shard_work
 from actionspan.settings import from_arguments
+from actionspan.storage.hdf5 import open_h5
+from actionspan.storage.text import read_utf8
+from actionspan.storage.writing import digest
 
 _HEADERS = {
     (1, 0): np.lib.format.read_array_header_1_0,

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from actionspan.errors import InputError
 from actionspan.features.settings import EncoderSettings
-from actionspan.running.shards import add_shard_flags, shard_work
+from actionspan.jobs.shards import add_shard_flags, shard_work
 from actionspan.settings import from_arguments
 
 

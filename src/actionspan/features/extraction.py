@@ -25,13 +25,13 @@ from actionspan.features.encoders import (
 )
 from actionspan.features.hub_encoders import pinned
 from actionspan.features.settings import EncoderSettings
-from actionspan.files.storage import digest, open_h5
+from actionspan.jobs.memory import keep_freed_memory
+from actionspan.jobs.parts import map_videos
+from actionspan.jobs.shards import ShardWork
 from actionspan.networks.runtime import openvino_version
 from actionspan.networks.weights import describe
-from actionspan.running.memory import keep_freed_memory
-from actionspan.running.parts import map_videos
-from actionspan.running.shards import ShardWork
 from actionspan.settings import to_json
+from actionspan.storage.writing import digest, open_h5
 from actionspan.video.earlier import FEATURES, Made, read_made
 from actionspan.video.jpegs import JpegPictures, read_pictures
 from actionspan.video.settings import BOUTS, CUTS

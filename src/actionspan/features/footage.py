@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from actionspan.arrays import Float32, Int64
 from actionspan.features.store import UNSHARED
-from actionspan.running.determinism import deterministic
+from actionspan.jobs.determinism import deterministic
 
 MOST_STEPS = 100_000  # compared with one another; that takes a minute on one core
 FEWEST_FEATURES = 32  # with fewer, such as class scores, a high cosine says what happens, not where

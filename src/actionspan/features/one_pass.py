@@ -26,13 +26,13 @@ from actionspan.features import extraction
 from actionspan.features.clips import ClipStream
 from actionspan.features.hub_encoders import pinned
 from actionspan.features.settings import VideoSettings
-from actionspan.files.storage import create_h5, digest
-from actionspan.running.apart import work_apart
-from actionspan.running.memory import keep_freed_memory
-from actionspan.running.parts import map_videos, take_over
-from actionspan.running.prefetch import prefetched
-from actionspan.running.shards import ShardWork
+from actionspan.jobs.apart import work_apart
+from actionspan.jobs.memory import keep_freed_memory
+from actionspan.jobs.parts import map_videos, take_over
+from actionspan.jobs.prefetch import prefetched
+from actionspan.jobs.shards import ShardWork
 from actionspan.settings import to_json
+from actionspan.storage.writing import create_h5, digest
 from actionspan.video.cuts import CutFinder
 from actionspan.video.decode import Frame, read_frames
 from actionspan.video.earlier import earlier_features, recipe_attribute, recipe_digest

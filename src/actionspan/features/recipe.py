@@ -29,8 +29,8 @@ def run(arguments: argparse.Namespace) -> None:
     from importlib.metadata import packages_distributions, version
 
     from actionspan.features.extraction import encoders_digest
-    from actionspan.files.storage import write_json
     from actionspan.settings import to_json
+    from actionspan.storage.writing import write_json
 
     packages = packages_distributions()
     versions = {

@@ -16,8 +16,8 @@ from actionspan.arrays import Float32, Float64, Int64
 from actionspan.errors import InputError
 from actionspan.features.steps import merge_windows
 from actionspan.features.transform import Transform
-from actionspan.files.checksums import CheckedFile, map_checked
-from actionspan.files.storage import open_h5
+from actionspan.storage.checksums import CheckedFile, map_checked
+from actionspan.storage.writing import open_h5
 from actionspan.video.settings import CUTS
 
 UNSHARED = -1

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from actionspan.dataset.settings import add_reading, how_read
 from actionspan.errors import InputError, counted
-from actionspan.running.shards import ShardWork, add_jobs, videos_at_once
+from actionspan.jobs.shards import ShardWork, add_jobs, videos_at_once
 from actionspan.settings import at_least_one
 
 if TYPE_CHECKING:
@@ -119,8 +119,8 @@ class _Query(NamedTuple):
 def _examples(videos: Mapping[str, Path], arguments: argparse.Namespace) -> _Query:
     from actionspan import __version__
     from actionspan.dataset.completing import Truth
-    from actionspan.files.storage import digest
     from actionspan.find.examples import Footage, find_like, marked
+    from actionspan.storage.writing import digest
 
     truth = Truth(arguments.like, videos, **how_read(arguments))
     known = {name: own for name, own in truth.instances.items() if name in videos}
@@ -146,9 +146,9 @@ def _examples(videos: Mapping[str, Path], arguments: argparse.Namespace) -> _Que
 
 def _words(words: str, videos: Mapping[str, Path], arguments: argparse.Namespace) -> _Query:
     from actionspan import __version__
-    from actionspan.files.storage import digest
     from actionspan.find.words import BACKGROUND, even_rows, find_words
     from actionspan.propose.word_model import WordModel, worded
+    from actionspan.storage.writing import digest
 
     model, every = WordModel(arguments.encoder), worded([words, *arguments.also])
     wanted = model.texts(every).vectors
@@ -174,8 +174,8 @@ def _encoded(
     model: "WordModel | None" = None,
 ) -> "list[Encoded]":
     """Return the videos that can be read with their features; say which cannot."""
+    from actionspan.jobs.progress import progress
     from actionspan.review.footage import encode_all
-    from actionspan.running.progress import progress
 
     encoded = []
     folder = arguments.features or arguments.out / "features"

@@ -15,12 +15,12 @@ from actionspan.finetune.precision import mean_average_precision
 from actionspan.finetune.preparation import Task, batches_of, encode
 from actionspan.finetune.snippets import SnippetFrames
 from actionspan.finetune.videos import HeldFrames, TunedVideo, frames_of, held
+from actionspan.jobs.determinism import seed_torch
+from actionspan.jobs.memory import DeviceMemory
+from actionspan.jobs.prefetch import prefetched
 from actionspan.memory.counting import saved_bytes
 from actionspan.memory.planning import MemoryPlan
 from actionspan.memory.sampling import kept_count
-from actionspan.running.determinism import seed_torch
-from actionspan.running.memory import DeviceMemory
-from actionspan.running.prefetch import prefetched
 from actionspan.training.fit import Row, Run, Stopwatch
 
 _MEGA = 1e6

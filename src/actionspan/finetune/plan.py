@@ -15,8 +15,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Probe the networks, print the plan and write it."""
     settings, encoders, rescaling, temporal = tuning_settings(arguments)
-    from actionspan.files.storage import write_text
     from actionspan.finetune.preparation import described, plan_tuning, read_task, untuned
+    from actionspan.storage.writing import write_text
 
     task = read_task(arguments.snippets, arguments.annotations, settings, rescaling, temporal)
     plan = plan_tuning(task, untuned(task, encoders))

@@ -26,9 +26,9 @@ from actionspan.finetune.objectives import Objective, OnlineObjective, ProposalO
 from actionspan.finetune.settings import FinetuneSettings, HeadName, Stream
 from actionspan.finetune.snippets import SnippetStore
 from actionspan.finetune.videos import BlankFrames, TunedVideo, VideoLists, divide_videos, frames_of
+from actionspan.jobs.determinism import seed_torch
 from actionspan.memory.planning import MEGABYTE, MemoryPlan, plan_memory
 from actionspan.parallel.communicator import Communicator
-from actionspan.running.determinism import seed_torch
 from actionspan.temporal.networks import build_model
 from actionspan.temporal.samples import epoch_order
 from actionspan.temporal.settings import TemporalSettings

@@ -20,8 +20,8 @@ from torch import Tensor
 
 from actionspan.arrays import Float64, UInt8
 from actionspan.errors import InputError
-from actionspan.files.storage import digest
 from actionspan.recognition.clip_store import read_stores
+from actionspan.storage.writing import digest
 from actionspan.video.jpegs import STREAMS, JpegPictures, Stream, check_alike, flipped, square
 
 _LEAST_SIDE = 0.8  # of each side of the picture

@@ -3,7 +3,7 @@
 import argparse
 
 from actionspan.finetune.settings import StoreSettings
-from actionspan.running.shards import VIDEOS, add_shard_flags, shard_work
+from actionspan.jobs.shards import VIDEOS, add_shard_flags, shard_work
 from actionspan.settings import from_arguments
 
 

@@ -13,11 +13,11 @@ import cv2
 import h5py
 
 from actionspan.errors import InputError
-from actionspan.files.storage import digest, open_h5
 from actionspan.finetune.settings import StoreSettings
-from actionspan.running.parts import map_videos
-from actionspan.running.shards import ShardWork
+from actionspan.jobs.parts import map_videos
+from actionspan.jobs.shards import ShardWork
 from actionspan.settings import to_json
+from actionspan.storage.writing import digest, open_h5
 from actionspan.video.earlier import read_made
 from actionspan.video.jpegs import Position, write_jpegs
 from actionspan.video.settings import CUTS

@@ -39,7 +39,7 @@ def run_tuning(arguments: argparse.Namespace, **how: Any) -> None:
     threads = at_least_one("--threads", arguments.threads)
     settings = tuning_settings(arguments)
     from actionspan.finetune.tuning import tune
-    from actionspan.running.memory import keep_freed_memory
+    from actionspan.jobs.memory import keep_freed_memory
 
     keep_freed_memory()
     asked = (arguments.snippets, arguments.annotations, *settings, arguments.out)

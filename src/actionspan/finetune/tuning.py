@@ -16,8 +16,6 @@ from torch import Tensor
 from actionspan.errors import InputError
 from actionspan.features.encoders import device_of
 from actionspan.features.settings import EncoderSettings, RescaleSettings
-from actionspan.files.storage import create_h5, digest, write_json, write_text
-from actionspan.files.torch_files import read_torch, unsealed, write_sealed, write_torch
 from actionspan.finetune import preparation
 from actionspan.finetune.encoders import encoder_content, part_of, weights_facts, write_encoder
 from actionspan.finetune.epochs import Epochs, Tuned
@@ -25,12 +23,14 @@ from actionspan.finetune.objectives import Objective, OnlineObjective, ProposalO
 from actionspan.finetune.precision import average_precision, mean_average_precision
 from actionspan.finetune.preparation import Task
 from actionspan.finetune.settings import FinetuneSettings, HeadName
+from actionspan.jobs.determinism import deterministic
+from actionspan.jobs.memory import DeviceMemory
 from actionspan.memory.ways import FeatureBank, make_way
 from actionspan.networks.names import TUNED, is_hub
 from actionspan.parallel.communicator import Communicator
 from actionspan.parallel.settings import ExchangeName, ParallelSettings
-from actionspan.running.determinism import deterministic
-from actionspan.running.memory import DeviceMemory
+from actionspan.storage.torch_files import read_torch, unsealed, write_sealed, write_torch
+from actionspan.storage.writing import create_h5, digest, write_json, write_text
 from actionspan.temporal.networks import model_content
 from actionspan.temporal.settings import TemporalSettings
 from actionspan.training.fit import CHECKPOINT, Run, begin, bits_of, end, fit, introduce, join_ranks

@@ -14,9 +14,9 @@ from torch import Tensor
 from actionspan.arrays import Float64
 from actionspan.dataset.tables import Instance, read_annotations
 from actionspan.errors import InputError
-from actionspan.files.text import hash_of
 from actionspan.finetune.settings import FinetuneSettings
 from actionspan.finetune.snippets import NONE, SnippetFrames, SnippetStore, draw
+from actionspan.storage.text import hash_of
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -62,8 +62,8 @@ def run(arguments: argparse.Namespace) -> int:
     import cv2
     import torch
 
+    from actionspan.jobs.memory import keep_freed_memory
     from actionspan.live.play import Player, play
-    from actionspan.running.memory import keep_freed_memory
     from actionspan.streaming import StageError
 
     instances = _instances(arguments.learn, source.name)

@@ -16,13 +16,13 @@ import numpy as np
 
 from actionspan.arrays import Float64, Int64
 from actionspan.errors import InputError
-from actionspan.files.checksums import Growing
-from actionspan.files.storage import write_text
 from actionspan.live.proposing import OnlineProposal
 from actionspan.live.reading import Gap
 from actionspan.proposals.chapters import choose_chapters, webvtt
 from actionspan.proposals.segments import Row, write_proposals
 from actionspan.proposals.settings import ChapterSettings
+from actionspan.storage.checksums import Growing
+from actionspan.storage.writing import write_text
 
 MOST = 100_000  # proposals in the tables: the best; a camera finds some thousands an hour
 _SPARE = 10_000  # beyond them, before the worst are dropped

@@ -16,9 +16,7 @@ from actionspan.arrays import Float64
 from actionspan.dataset.video_facts import file_sha256, probe_video
 from actionspan.errors import InputError, naming
 from actionspan.features.hub_encoders import located
-from actionspan.files.checksums import fingerprint
-from actionspan.files.storage import digest
-from actionspan.files.torch_files import restoring
+from actionspan.jobs.determinism import deterministic
 from actionspan.live.connection import connect
 from actionspan.live.encoding import Message, encoding_chain, message_of
 from actionspan.live.frames import FileFrames, Frames, LiveFrames
@@ -31,7 +29,9 @@ from actionspan.live.run import Stream
 from actionspan.live.settings import LearningSettings, Source, StreamSettings
 from actionspan.proposals.bundle_writing import write_learned
 from actionspan.proposals.model_bundle import load_bundle
-from actionspan.running.determinism import deterministic
+from actionspan.storage.checksums import fingerprint
+from actionspan.storage.torch_files import restoring
+from actionspan.storage.writing import digest
 from actionspan.streaming import Pipeline, balance_stages
 from actionspan.video.settings import FrameSettings
 from actionspan.video.snippets import Snippet

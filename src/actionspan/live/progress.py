@@ -13,7 +13,7 @@ import numpy as np
 import torch
 
 from actionspan.errors import InputError
-from actionspan.files.torch_files import SPOILT, read_torch, restoring, unsealed, write_sealed
+from actionspan.storage.torch_files import SPOILT, read_torch, restoring, unsealed, write_sealed
 
 STATE_FILE, STATUS_FILE = "state.pt", "status.tsv"
 _FORMAT = "actionspan stream 3"

@@ -10,9 +10,9 @@ from itertools import islice
 
 from actionspan.arrays import UInt8
 from actionspan.errors import InputError, lacks_memory
+from actionspan.jobs.apart import described
 from actionspan.live.frames import Frames
 from actionspan.live.settings import Policy, StreamSettings
-from actionspan.running.apart import described
 from actionspan.video.decode import Frame, resized
 from actionspan.video.settings import FrameSettings
 from actionspan.video.snippets import Snippet, cut_snippets

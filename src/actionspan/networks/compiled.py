@@ -12,8 +12,8 @@ from typing import Any
 import torch
 from torch import nn
 
-from actionspan.files.cache import read_cached, write_cached
 from actionspan.networks.architecture import Inputs
+from actionspan.storage.cache import read_cached, write_cached
 
 # Whose layers are known by a version, or by their text; torchvision asks for one version of torch.
 _KNOWN = ("actionspan", "torch", "torchvision")

@@ -17,9 +17,9 @@ from torch import Tensor, nn
 
 from actionspan.arrays import Float32, UInt8
 from actionspan.errors import InputError, counted
+from actionspan.jobs import launcher
 from actionspan.networks.architecture import Inputs
 from actionspan.networks.compiled import Kept, network_digest
-from actionspan.running import launcher
 
 Runtime = Literal["eager", "openvino"]
 INSTALL = "pip install 'actionspan[fast]'"

@@ -12,9 +12,9 @@ import torch
 from torch import Tensor, nn
 
 from actionspan.errors import InputError, printable
-from actionspan.files.torch_files import Part, read_torch
 from actionspan.lazy import needed
 from actionspan.networks.names import PACKAGED
+from actionspan.storage.torch_files import Part, read_torch
 
 State = dict[str, Tensor]
 

@@ -10,10 +10,10 @@ import torch
 from torch import Tensor
 
 from actionspan import __version__
-from actionspan.files.cache import read_cached, write_cached
-from actionspan.files.storage import digest
 from actionspan.parallel.buckets import Room
 from actionspan.parallel.communicator import Communicator
+from actionspan.storage.cache import read_cached, write_cached
+from actionspan.storage.writing import digest
 
 if TYPE_CHECKING:
     from actionspan.parallel.communicator import Exchange

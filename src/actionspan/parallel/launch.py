@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from actionspan.errors import InputError
+from actionspan.jobs import launcher
+from actionspan.jobs.progress import doing
 from actionspan.lazy import needed
 from actionspan.parallel.communicator import Communicator, Patience
 from actionspan.parallel.settings import ExchangeName, processes
-from actionspan.running import launcher
-from actionspan.running.progress import doing
 
 Result = TypeVar("Result")
 

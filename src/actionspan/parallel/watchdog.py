@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
+from actionspan.jobs.launcher import orphaned
 from actionspan.parallel.communicator import Communicator, tag_of, told_by
-from actionspan.running.launcher import orphaned
 
 STALLED = 75  # exit status: a failure that may be over when the job is started again
 _STOPPED_PERIODS = 5  # a watchdog that wakes up so late was not running

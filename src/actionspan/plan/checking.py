@@ -13,13 +13,13 @@ from typing import Any
 import yaml
 
 from actionspan.errors import InputError, brief, printable
-from actionspan.files.text import filled_in
 from actionspan.networks.names import is_hub
 from actionspan.parallel.settings import processes
 from actionspan.plan.features import encoders_of, kind_of, start_of, training_of, trains_classifiers
 from actionspan.plan.sections import SECTIONS
 from actionspan.recognition.settings import RecognitionSettings
 from actionspan.settings import Knob, from_mapping
+from actionspan.storage.text import filled_in
 from actionspan.video.settings import FrameSettings
 
 _LONGEST_NAME, _LONGEST_PATH = 255, 4095  # bytes, on Linux

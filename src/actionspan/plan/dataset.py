@@ -20,8 +20,8 @@ from actionspan.dataset.sharding import (
 )
 from actionspan.demo.scenario import demo_video_names
 from actionspan.errors import InputError
+from actionspan.jobs.memory import workers_within
 from actionspan.plan.runs import flags
-from actionspan.running.memory import workers_within
 
 _URI = re.compile(r"[a-z][a-z0-9+.-]*://")
 _PLUGIN = "snakemake_storage_plugin_s3"

@@ -6,8 +6,8 @@ from pathlib import Path
 import yaml
 
 from actionspan.errors import InputError
-from actionspan.files.storage import write_text
 from actionspan.plan.run import CONFIG
+from actionspan.storage.writing import write_text
 
 _DEMO = """\
 # What this project changes; `actionspan config --full` prints every setting with its unit.

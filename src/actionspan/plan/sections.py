@@ -12,6 +12,7 @@ from actionspan.evaluation.baseline import BaselineSettings
 from actionspan.evaluation.records import EvaluationSettings
 from actionspan.features import settings as features
 from actionspan.finetune.settings import FinetuneSettings, StoreSettings
+from actionspan.jobs.shards import FaultSettings
 from actionspan.parallel.settings import ParallelSettings
 from actionspan.plan import settings as own
 from actionspan.plugins import settings_of_steps
@@ -19,7 +20,6 @@ from actionspan.proposals import settings as ranked
 from actionspan.recognition.clip_lists import ClipSettings
 from actionspan.recognition.settings import RecognitionSettings
 from actionspan.report.index import PageSettings
-from actionspan.running.shards import FaultSettings
 from actionspan.settings import Knob, knobs_of
 from actionspan.temporal.settings import TemporalSettings
 from actionspan.video.settings import CopySettings, DecoderSettings, FlowSettings, FrameSettings

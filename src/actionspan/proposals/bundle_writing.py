@@ -12,7 +12,6 @@ from actionspan import __version__
 from actionspan.errors import InputError
 from actionspan.features.settings import EncoderSettings
 from actionspan.features.store import read_settings, read_transform
-from actionspan.files.torch_files import Part, read_model, read_torch, write_torch
 from actionspan.networks.architecture import architecture
 from actionspan.networks.weights import load_state
 from actionspan.proposals import evaluator as evaluators
@@ -22,6 +21,7 @@ from actionspan.proposals.intensity import density_state
 from actionspan.proposals.model_bundle import FORMAT, named_weights, settings_of
 from actionspan.proposals.selection import Calibration
 from actionspan.settings import Checked, from_mapping, to_json
+from actionspan.storage.torch_files import Part, read_model, read_torch, write_torch
 from actionspan.temporal.network import TemporalNetwork
 from actionspan.temporal.networks import load_model
 

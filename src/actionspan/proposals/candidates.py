@@ -11,12 +11,12 @@ import numpy as np
 
 from actionspan.arrays import Float32, Float64, Int64
 from actionspan.errors import InputError
-from actionspan.files.checksums import CheckedMap, map_checked
-from actionspan.files.storage import create_h5, digest, open_h5
+from actionspan.jobs.progress import progress
 from actionspan.proposals.pgm import FEATURES, Candidates, candidates_of, count_candidates
 from actionspan.proposals.settings import CandidateSettings
-from actionspan.running.progress import progress
 from actionspan.settings import add_settings, from_arguments
+from actionspan.storage.checksums import CheckedMap, map_checked
+from actionspan.storage.writing import create_h5, digest, open_h5
 from actionspan.temporal.probabilities import NAMES, read_probabilities
 
 

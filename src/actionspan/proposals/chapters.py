@@ -13,10 +13,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from actionspan.errors import InputError
-from actionspan.files.storage import atomic_path
 from actionspan.proposals.segments import Row
 from actionspan.proposals.settings import ChapterSettings
 from actionspan.settings import add_settings, from_arguments
+from actionspan.storage.writing import atomic_path
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

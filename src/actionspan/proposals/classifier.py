@@ -40,9 +40,9 @@ def train_on_features(
     """
     from actionspan.dataset.tables import iterate_annotations
     from actionspan.features.store import open_features
-    from actionspan.files.storage import digest, write_tsv
     from actionspan.proposals import classifier_training
     from actionspan.proposals.segment_classifier import save_classifier
+    from actionspan.storage.writing import digest, write_tsv
 
     features = open_features(features_path)
     videos = iterate_annotations(annotations)

@@ -9,10 +9,10 @@ import torch
 
 from actionspan.arrays import Float32, Float64, Int64
 from actionspan.dataset.tables import Instance
+from actionspan.jobs.determinism import deterministic
 from actionspan.proposals import segment_classifier as segments
 from actionspan.proposals.segment_classifier import BLOCKS, SegmentClassifier
 from actionspan.proposals.settings import ClassifierSettings
-from actionspan.running.determinism import deterministic
 
 _MOST_CHOOSING = 1000  # instances by which the penalty is chosen: more would only cost time
 LOG_COLUMNS = tuple("penalty folds videos instances log_loss accuracy accuracy_moved kept".split())

@@ -15,14 +15,14 @@ from actionspan import __version__
 from actionspan.arrays import Float32, Float64, Int64
 from actionspan.dataset.tables import read_annotations
 from actionspan.errors import InputError
-from actionspan.files.storage import digest, open_h5
-from actionspan.files.torch_files import read_model, write_torch
+from actionspan.jobs.determinism import deterministic
 from actionspan.proposals import intensity, selection
 from actionspan.proposals.intensity import DensityModel, Intensity, Lengths
 from actionspan.proposals.segments import temporal_iou
 from actionspan.proposals.settings import DensitySettings, EventSettings, LatticeSettings
 from actionspan.proposals.shots import share_on_cuts
-from actionspan.running.determinism import deterministic
+from actionspan.storage.torch_files import read_model, write_torch
+from actionspan.storage.writing import digest, open_h5
 from actionspan.temporal.probabilities import read_probabilities
 
 FORMAT = "actionspan density 2"

@@ -13,11 +13,11 @@ from torch import Tensor, nn
 from actionspan import __version__
 from actionspan.arrays import Float32, Float64
 from actionspan.errors import InputError
-from actionspan.files.torch_files import Part, read_model, write_torch
+from actionspan.jobs.determinism import deterministic
 from actionspan.proposals.pgm import FEATURES, Candidates, candidates_of
 from actionspan.proposals.settings import CandidateSettings, RankingSettings, SuppressionSettings
 from actionspan.proposals.suppression import soft_nms_of_many
-from actionspan.running.determinism import deterministic
+from actionspan.storage.torch_files import Part, read_model, write_torch
 
 BOUNDARY_INPUTS = 3  # p_start, p_end, length
 

@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from actionspan.arrays import Float32, Float64, Int64
-from actionspan.files.scratch import scratch
 from actionspan.proposals.candidates import CandidateTable
 from actionspan.proposals.evaluator import BOUNDARY_INPUTS, boundary_inputs, to_seconds
 from actionspan.proposals.segments import temporal_iou
 from actionspan.proposals.settings import EvaluatorSettings
+from actionspan.storage.scratch import scratch
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -23,12 +23,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Rank the candidates of all videos and write their proposals."""
+    from actionspan.jobs.progress import progress
     from actionspan.proposals.candidates import open_candidates
     from actionspan.proposals.evaluator import load_evaluator, rank_all
     from actionspan.proposals.segment_classifier import optional_labeller
     from actionspan.proposals.segments import Row, result_rows, write_proposals
     from actionspan.proposals.suppression import TOGETHER
-    from actionspan.running.progress import progress
 
     settings = from_arguments(SuppressionSettings, arguments)
     ranking = from_arguments(RankingSettings, arguments)

@@ -40,11 +40,11 @@ from torch import Tensor, nn
 
 from actionspan.arrays import Float32, Float64
 from actionspan.errors import InputError
-from actionspan.files.torch_files import Part
+from actionspan.jobs.determinism import deterministic
 from actionspan.proposals.selection import Calibration, Chosen, choose_cells
 from actionspan.proposals.settings import EventSettings, LatticeSettings, SelectionSettings
 from actionspan.proposals.shots import on_shots
-from actionspan.running.determinism import deterministic
+from actionspan.storage.torch_files import Part
 from actionspan.temporal.labels import ACTIONNESS, END, KINDS, START
 
 

@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 
 from actionspan.errors import InputError
-from actionspan.files.storage import read_tsv
+from actionspan.storage.writing import read_tsv
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -17,7 +17,7 @@ def run(arguments: argparse.Namespace) -> None:
     """Draw the figure; the log of a training without candidates is empty, and so is its figure."""
     from matplotlib.figure import Figure
 
-    from actionspan.files.figures import house_style, save_figure
+    from actionspan.storage.figures import house_style, save_figure
 
     rows = read_tsv(arguments.log)
     with house_style():

@@ -15,7 +15,6 @@ from actionspan.errors import InputError, brief
 from actionspan.features.extraction import flow_weights
 from actionspan.features.settings import EncoderSettings
 from actionspan.features.transform import Transform, transform_from
-from actionspan.files.torch_files import Part, read_model
 from actionspan.networks.names import PACKAGED, is_hub
 from actionspan.proposals import evaluator as evaluators
 from actionspan.proposals import segment_classifier as classifiers
@@ -25,6 +24,7 @@ from actionspan.proposals.intensity import DensityModel, density_from_state
 from actionspan.proposals.pgm import candidates_of
 from actionspan.proposals.selection import Chosen, choose_cells
 from actionspan.settings import Checked
+from actionspan.storage.torch_files import Part, read_model
 from actionspan.temporal.network import TemporalNetwork
 from actionspan.temporal.networks import load_model
 from actionspan.temporal.probabilities import Prediction

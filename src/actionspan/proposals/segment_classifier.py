@@ -13,8 +13,8 @@ from actionspan import __version__
 from actionspan.arrays import Float32, Float64
 from actionspan.errors import InputError
 from actionspan.features.store import open_features
-from actionspan.files.torch_files import Part, read_model, write_torch
 from actionspan.proposals.segments import Row, label_rows
+from actionspan.storage.torch_files import Part, read_model, write_torch
 
 BLOCKS = 4  # before, first half, second half, after
 _NOTHING = 1e-6  # steps: a region that is shorter has no features

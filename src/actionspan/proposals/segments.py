@@ -14,9 +14,9 @@ from numpy.typing import ArrayLike
 
 from actionspan.arrays import Float64
 from actionspan.errors import InputError
-from actionspan.files.json_stream import RepeatedMemberError, members
-from actionspan.files.storage import atomic_path, read_json
-from actionspan.files.text import safe_cell
+from actionspan.storage.json_stream import RepeatedMemberError, members
+from actionspan.storage.text import safe_cell
+from actionspan.storage.writing import atomic_path, read_json
 
 
 def temporal_iou(first: ArrayLike, second: ArrayLike) -> Float64:

@@ -28,12 +28,12 @@ def run(arguments: argparse.Namespace) -> None:
     """Choose the proposals and the events of all videos."""
     from actionspan.dataset.tables import read_videos
     from actionspan.dataset.video_facts import frames_in
-    from actionspan.files.storage import open_h5
+    from actionspan.jobs.progress import progress
     from actionspan.proposals.density_training import load_density
     from actionspan.proposals.intensity import choose
     from actionspan.proposals.segment_classifier import optional_labeller
     from actionspan.proposals.segments import proposal_files, result_rows
-    from actionspan.running.progress import progress
+    from actionspan.storage.writing import open_h5
     from actionspan.temporal.probabilities import read_probabilities
 
     selection = from_arguments(SelectionSettings, arguments)

@@ -10,15 +10,15 @@ from torch.nn.functional import smooth_l1_loss
 
 from actionspan.arrays import Int64
 from actionspan.dataset.tables import read_segments
-from actionspan.files.storage import digest, write_tsv
-from actionspan.files.torch_files import restoring
+from actionspan.jobs.determinism import deterministic
 from actionspan.parallel.member import Replica
 from actionspan.proposals import examples as sampling
 from actionspan.proposals.candidates import open_candidates
 from actionspan.proposals.evaluator import ProposalEvaluator, save_evaluator
 from actionspan.proposals.examples import Examples, Sample
 from actionspan.proposals.settings import EvaluatorSettings
-from actionspan.running.determinism import deterministic
+from actionspan.storage.torch_files import restoring
+from actionspan.storage.writing import digest, write_tsv
 from actionspan.training.fit import Row, Run, fit
 from actionspan.training.settings import rate_every
 

@@ -14,9 +14,9 @@ from actionspan import __version__
 from actionspan.dataset.settings import add_reading, how_read
 from actionspan.dataset.sharding import VIDEO_SUFFIXES, find_videos, left_out
 from actionspan.errors import InputError, counted
-from actionspan.files.inputs import keep
-from actionspan.running.shards import add_jobs, videos_at_once
+from actionspan.jobs.shards import add_jobs, videos_at_once
 from actionspan.settings import at_least_one
+from actionspan.storage.inputs import keep
 
 if TYPE_CHECKING:
     from actionspan.propose.labels import Labels
@@ -90,9 +90,9 @@ def run(arguments: argparse.Namespace) -> int:
         raise InputError(_nothing(len(passed)))
     if arguments.model is None and not arguments.quiet:
         _say(_DEMO_NOTE)
-    from actionspan.files.storage import digest
     from actionspan.propose.results import ResultFolder, Shown
     from actionspan.propose.working import each_video
+    from actionspan.storage.writing import digest
 
     jobs = videos_at_once(arguments.jobs, len(videos), arguments.threads)
     truth = None

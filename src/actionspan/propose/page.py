@@ -10,12 +10,12 @@ from typing import Any
 from actionspan import __version__
 from actionspan.dataset.tables import Instance
 from actionspan.evaluation.recall import TIOU_THRESHOLDS
-from actionspan.files.storage import read_json
 from actionspan.proposals.segments import Row, temporal_iou
 from actionspan.propose.results import Result, ResultFolder, Shown, copy_path
 from actionspan.report.content import Page, PageVideo, choose_videos, path_from
 from actionspan.report.page import write_page
 from actionspan.report.video import playable_file
+from actionspan.storage.writing import read_json
 
 _MOST = 1000  # videos: a page of more is slow to open and hundreds of megabytes large
 

@@ -19,11 +19,11 @@ import numpy as np
 
 from actionspan.dataset.formats.times import frames_of
 from actionspan.errors import InputError, counted
-from actionspan.files.checksums import fingerprint
-from actionspan.files.inputs import refuse_input
-from actionspan.files.storage import digest, read_json, write_json
 from actionspan.proposals.segments import Row, proposal_files
 from actionspan.proposals.settings import ChapterSettings
+from actionspan.storage.checksums import fingerprint
+from actionspan.storage.inputs import refuse_input
+from actionspan.storage.writing import digest, read_json, write_json
 
 if TYPE_CHECKING:
     from actionspan.dataset.tables import Instance

@@ -6,10 +6,10 @@ from typing import Any
 from actionspan.arrays import Float32
 from actionspan.features.hub_encoders import encoder_name, pinned
 from actionspan.features.settings import Device, EncoderSettings, VideoSettings
-from actionspan.files.storage import digest
 from actionspan.networks.hub import find_source
 from actionspan.networks.hub_clips import sees_clips
 from actionspan.networks.hub_words import Texts, text_vectors, words_digest
+from actionspan.storage.writing import digest
 from actionspan.video.settings import FrameSettings
 
 WORDINGS = ("{}", "a photo of {}", "a video of {}", "a scene in which {}")

@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from actionspan.errors import JobError, printable
-from actionspan.files.process import sweep
+from actionspan.jobs.apart import Outcome, still_working, unready, work_apart
+from actionspan.jobs.progress import video_progress
+from actionspan.jobs.shards import FaultSettings
 from actionspan.propose.results import (
     Result,
     ResultFolder,
@@ -20,9 +22,7 @@ from actionspan.propose.results import (
     result_of,
     source_of,
 )
-from actionspan.running.apart import Outcome, still_working, unready, work_apart
-from actionspan.running.progress import video_progress
-from actionspan.running.shards import FaultSettings
+from actionspan.storage.process import sweep
 
 if TYPE_CHECKING:
     from actionspan.dataset.completing import Truth
@@ -238,8 +238,8 @@ def _proposing(
         return MotionProposer()
     import torch
 
+    from actionspan.jobs.memory import keep_freed_memory
     from actionspan.propose.proposer import Proposer
-    from actionspan.running.memory import keep_freed_memory
 
     keep_freed_memory()
     torch.set_num_threads(threads)

@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 
 from actionspan.errors import InputError
-from actionspan.files.storage import write_text, write_tsv
-from actionspan.files.text import markdown_table
 from actionspan.recognition.scores import accuracy, fused, read_classifier_scores
+from actionspan.storage.text import markdown_table
+from actionspan.storage.writing import write_text, write_tsv
 
 _COLUMNS = ("class", "clips", "rgb", "flow", "two-stream")
 _CAPTION = (

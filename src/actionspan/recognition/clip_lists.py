@@ -23,8 +23,8 @@ from typing import NamedTuple
 
 from actionspan.dataset.sharding import find_videos, left_out
 from actionspan.errors import InputError, printable
-from actionspan.files.text import hash_of, read_utf8
 from actionspan.settings import Checked, option
+from actionspan.storage.text import hash_of, read_utf8
 from actionspan.video.settings import JPEG_BLOCK, JPEG_LONGEST
 
 _SUBSETS = {"training", "validation", "testing"}  # as in the canonical tables

@@ -13,8 +13,8 @@ import numpy as np
 
 from actionspan.arrays import Int64, UInt8
 from actionspan.errors import InputError
-from actionspan.files.storage import digest, open_h5
 from actionspan.recognition.clip_lists import ClipSettings
+from actionspan.storage.writing import digest, open_h5
 from actionspan.video import jpegs
 
 BACKGROUND = "background"  # the class of stretches without an action; always the last

@@ -4,9 +4,9 @@ import argparse
 
 from actionspan.dataset.settings import LimitSettings
 from actionspan.errors import InputError
+from actionspan.jobs.shards import add_shard_flags, shard_work
 from actionspan.recognition.clip_lists import ClipSettings
 from actionspan.recognition.list import add_folder, listed
-from actionspan.running.shards import add_shard_flags, shard_work
 from actionspan.settings import from_arguments
 from actionspan.video.settings import FlowSettings
 

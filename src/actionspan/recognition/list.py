@@ -4,9 +4,9 @@ import argparse
 import sys
 from pathlib import Path
 
-from actionspan.files.storage import write_tsv
 from actionspan.recognition.clip_lists import ClipSettings, TrimmedClip, files_left_out, list_clips
 from actionspan.settings import add_settings, at_least_one, from_arguments
+from actionspan.storage.writing import write_tsv
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

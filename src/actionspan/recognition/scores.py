@@ -8,7 +8,7 @@ import numpy as np
 
 from actionspan.arrays import Float64, Int64
 from actionspan.errors import InputError
-from actionspan.files.storage import read_json
+from actionspan.storage.writing import read_json
 
 
 def read_classifier_scores(path: Path) -> dict[str, Any]:

@@ -23,12 +23,12 @@ import numpy as np
 from actionspan.arrays import Float64
 from actionspan.dataset.tables import Annotation, read_annotations, read_name
 from actionspan.errors import InputError, naming
-from actionspan.files.storage import digest, open_h5
-from actionspan.files.text import hash_of
+from actionspan.jobs.parts import map_videos
+from actionspan.jobs.shards import ShardWork
 from actionspan.recognition.clip_lists import ClipSettings, held_out_names
 from actionspan.recognition.clip_store import BACKGROUND, write_clip
-from actionspan.running.parts import map_videos
-from actionspan.running.shards import ShardWork
+from actionspan.storage.text import hash_of
+from actionspan.storage.writing import digest, open_h5
 from actionspan.video.earlier import read_made
 from actionspan.video.jpegs import Position
 

@@ -2,8 +2,8 @@
 
 import argparse
 
+from actionspan.jobs.shards import add_shard_flags, shard_work
 from actionspan.recognition.clip_lists import ClipSettings
-from actionspan.running.shards import add_shard_flags, shard_work
 from actionspan.settings import from_arguments
 
 

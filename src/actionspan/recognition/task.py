@@ -14,7 +14,8 @@ from torch import Tensor, nn
 
 from actionspan.arrays import Float64, Int64
 from actionspan.errors import InputError, printable
-from actionspan.files.torch_files import read_model
+from actionspan.jobs.determinism import seed_torch
+from actionspan.jobs.prefetch import prefetched
 from actionspan.networks.architecture import Inputs, architecture
 from actionspan.networks.runtime import choose_device
 from actionspan.networks.weights import checked, fill, load_state, widen
@@ -22,8 +23,7 @@ from actionspan.parallel.member import Replica
 from actionspan.recognition.batches import clip_batches, evaluation_samples
 from actionspan.recognition.clip_store import ClipStore
 from actionspan.recognition.settings import RecognitionSettings
-from actionspan.running.determinism import seed_torch
-from actionspan.running.prefetch import prefetched
+from actionspan.storage.torch_files import read_model
 from actionspan.video.jpegs import Stream
 
 FORMAT = "actionspan recognition 1"  # of model.pt, whose state_dict the features stage reads

@@ -36,8 +36,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Train the learners of this process."""
+    from actionspan.jobs.memory import keep_freed_memory
     from actionspan.parallel.launch import join
-    from actionspan.running.memory import keep_freed_memory
 
     # MPI first, so that the first rank to find a mistake ends the job
     exchange, learners = arguments.exchange, arguments.learners

@@ -15,8 +15,8 @@ from torch.nn import functional
 
 from actionspan import __version__
 from actionspan.errors import InputError, counted
-from actionspan.files.storage import digest, write_json
-from actionspan.files.torch_files import write_torch
+from actionspan.jobs.determinism import deterministic, seed_torch
+from actionspan.jobs.prefetch import prefetched
 from actionspan.networks.weights import describe
 from actionspan.parallel.communicator import Communicator
 from actionspan.parallel.member import share
@@ -26,8 +26,8 @@ from actionspan.recognition.batches import epoch_steps, training_batches
 from actionspan.recognition.scores import accuracy
 from actionspan.recognition.settings import RecognitionSettings
 from actionspan.recognition.task import FORMAT, Task, autocast, class_probabilities, read_task
-from actionspan.running.determinism import deterministic, seed_torch
-from actionspan.running.prefetch import prefetched
+from actionspan.storage.torch_files import write_torch
+from actionspan.storage.writing import digest, write_json
 from actionspan.training.fit import CHECKPOINT, Row, Run, Stopwatch, begin, end, fit, join_ranks
 from actionspan.video.jpegs import Stream
 

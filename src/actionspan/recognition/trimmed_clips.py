@@ -12,11 +12,11 @@ import h5py
 
 from actionspan.dataset.settings import LimitSettings
 from actionspan.errors import naming
-from actionspan.files.storage import digest
+from actionspan.jobs.parts import map_videos
+from actionspan.jobs.shards import ShardWork
 from actionspan.recognition.clip_lists import ClipSettings, TrimmedClip
 from actionspan.recognition.clip_store import write_clip
-from actionspan.running.parts import map_videos
-from actionspan.running.shards import ShardWork
+from actionspan.storage.writing import digest
 from actionspan.video.jpegs import Position
 from actionspan.video.optical_flow import compute_flow, prepare_flow
 from actionspan.video.settings import FlowSettings, FrameSettings

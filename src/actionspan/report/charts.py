@@ -14,8 +14,8 @@ from actionspan.evaluation.drawn import (
     curves_of,
 )
 from actionspan.evaluation.summary import Record, percent, said_of, said_of_papers, table_of
-from actionspan.files.storage import read_json, read_tsv
 from actionspan.report.content import Chart, Series, Table
+from actionspan.storage.writing import read_json, read_tsv
 
 # in the order of the way of the data
 _STAGES = "dataset video recognition finetune features temporal proposals evaluation report".split()

@@ -65,7 +65,7 @@ def _draw(path: Path, title: str, rows: Sequence[Row], pictures: Sequence[UInt8 
     """Draw pictures (h, w, 3) in rows from the left, each with its caption below."""
     from matplotlib.figure import Figure
 
-    from actionspan.files.figures import INK, QUIET, RULE, fonts_for, house_style, save_figure
+    from actionspan.storage.figures import INK, QUIET, RULE, fonts_for, house_style, save_figure
 
     wide = max([_NARROWEST, *(each.shape[1] for each in pictures if each is not None)])
     columns = max(1, min(len(rows), _WIDTH // (wide + _GAP)))

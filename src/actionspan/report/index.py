@@ -17,13 +17,13 @@ from actionspan.dataset.tables import Annotation, Video, iterate_annotations, re
 from actionspan.evaluation.operating import Point, operating_points
 from actionspan.evaluation.summary import read_records
 from actionspan.evaluation.worst import read_videos as read_scores
-from actionspan.files.storage import open_h5
+from actionspan.jobs.apart import work_apart
 from actionspan.proposals.segments import Row, iterate_proposals
 from actionspan.report import charts as made
 from actionspan.report.content import Chart, Page, PageVideo, Table, choose_videos, path_from
 from actionspan.report.video import playable_file
-from actionspan.running.apart import work_apart
 from actionspan.settings import Checked, add_settings, from_arguments, option
+from actionspan.storage.writing import open_h5
 from actionspan.temporal.probabilities import read_probabilities
 
 CURVES = ("start", "actionness", "end")

@@ -17,8 +17,8 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from actionspan.files.storage import atomic_path
 from actionspan.report.content import Page, details_of, index_of, summary_of
+from actionspan.storage.writing import atomic_path
 
 _HERE = Path(__file__).parent
 _LIBRARY = "vendor/uPlot"

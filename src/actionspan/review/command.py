@@ -9,7 +9,7 @@ import webbrowser
 from pathlib import Path
 
 from actionspan.errors import InputError
-from actionspan.running.shards import ShardWork, add_jobs, videos_at_once
+from actionspan.jobs.shards import ShardWork, add_jobs, videos_at_once
 from actionspan.settings import at_least_one
 
 _HIGHEST = 65535  # port

@@ -13,8 +13,8 @@ from actionspan.dataset.formats.corrections import HEADER, KEPT, LEFT_OUT
 from actionspan.dataset.formats.records import UNLABELLED, RawInstance, quoted, text_problem
 from actionspan.dataset.formats.rows import csv_text
 from actionspan.errors import InputError, JobError
-from actionspan.files.storage import read_json, write_json, write_text
-from actionspan.files.text import file_name, read_cell, read_utf8
+from actionspan.storage.text import file_name, read_cell, read_utf8
+from actionspan.storage.writing import read_json, write_json, write_text
 
 _NEVER: Mapping[str, Any] = {"version": 0, "state": None, "rows": []}
 _FEW = 8  # names in a line

@@ -19,10 +19,10 @@ from actionspan.features.collect import MOTION, STREAMS
 from actionspan.features.one_pass import encode_each
 from actionspan.features.settings import RescaleSettings, VideoSettings
 from actionspan.features.steps import rescale
-from actionspan.files.storage import create_h5, digest, open_h5, read_json, write_json
-from actionspan.files.text import file_name
+from actionspan.jobs.shards import ShardWork
 from actionspan.propose.results import source_of
-from actionspan.running.shards import ShardWork
+from actionspan.storage.text import file_name
+from actionspan.storage.writing import create_h5, digest, open_h5, read_json, write_json
 from actionspan.video.settings import BOUTS, CUTS
 
 FACTS = (*MOTION, "time", CUTS, BOUTS)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from actionspan.dataset.settings import add_reading, how_read
 from actionspan.errors import InputError, counted
-from actionspan.running.shards import ShardWork, add_jobs, videos_at_once
+from actionspan.jobs.shards import ShardWork, add_jobs, videos_at_once
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -28,10 +28,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Encode the corrected videos, learn from them, and say what came of it."""
     from actionspan.dataset.completing import Truth
+    from actionspan.jobs.progress import progress
     from actionspan.propose.command import named_videos
     from actionspan.review.footage import encode_all
     from actionspan.review.learning import learn
-    from actionspan.running.progress import progress
 
     videos, passed = named_videos(arguments.videos)
     for path, reason in passed.items():

@@ -27,7 +27,8 @@ from actionspan.evaluation.operating import Point, operating_points
 from actionspan.evaluation.recall import average_recall_activitynet
 from actionspan.features.collect import collect
 from actionspan.features.settings import SequenceSettings
-from actionspan.files.storage import write_json
+from actionspan.jobs.apart import worker_pool
+from actionspan.jobs.launcher import cores
 from actionspan.proposals import selection
 from actionspan.proposals import settings as knobs
 from actionspan.proposals.bundle_files import SECTIONS, included_model
@@ -40,8 +41,7 @@ from actionspan.proposals.segments import Row, label_rows, result_rows
 from actionspan.proposals.selection import Calibration, calibrate, distinct_events, right_events
 from actionspan.propose.proposer import class_scores_of, predicted
 from actionspan.review.footage import Encoded, stretch
-from actionspan.running.apart import worker_pool
-from actionspan.running.launcher import cores
+from actionspan.storage.writing import write_json
 from actionspan.temporal.prediction import predict
 from actionspan.temporal.settings import TemporalSettings
 from actionspan.temporal.training import train

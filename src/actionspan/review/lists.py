@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from actionspan.errors import InputError
-from actionspan.files.storage import read_json, write_json
 from actionspan.proposals.segments import Row, temporal_iou
+from actionspan.storage.writing import read_json, write_json
 
 _SAME = 0.5  # least tIoU of an event with one of before
 

@@ -15,8 +15,8 @@ from typing import Any, Self
 
 from actionspan import __version__
 from actionspan.errors import InputError, JobError, counted
-from actionspan.files.process import hold_file
-from actionspan.files.storage import read_json, write_json
+from actionspan.jobs.progress import progress
+from actionspan.jobs.shards import ShardWork
 from actionspan.proposals.bundle_files import included_model
 from actionspan.proposals.model_bundle import Bundle, load_bundle
 from actionspan.propose.page import learned, page_video
@@ -35,8 +35,8 @@ from actionspan.report.page import write_page
 from actionspan.review.corrections import Corrections
 from actionspan.review.footage import Encoded, encode_all, source_if_there
 from actionspan.review.lists import Lists
-from actionspan.running.progress import progress
-from actionspan.running.shards import ShardWork
+from actionspan.storage.process import hold_file
+from actionspan.storage.writing import read_json, write_json
 
 _PATIENCE = 5.0  # seconds for the work to end
 _SAME_NS = 2 * 10**9  # between times of a video and its copy, which file systems may round

@@ -15,7 +15,10 @@ from matplotlib.patches import Patch
 
 from actionspan.arrays import Float64
 from actionspan.errors import InputError
-from actionspan.files.figures import (
+from actionspan.scaling.fit_timing import measured_parts
+from actionspan.scaling.times import SINGLE, Ratios, Run
+from actionspan.scaling.timing_model import PARAMETERS, Error, Estimate, model_columns
+from actionspan.storage.figures import (
     COLOURS,
     INK,
     QUIET,
@@ -24,10 +27,7 @@ from actionspan.files.figures import (
     save_figure,
     spread_labels,
 )
-from actionspan.files.storage import read_json
-from actionspan.scaling.fit_timing import measured_parts
-from actionspan.scaling.times import SINGLE, Ratios, Run
-from actionspan.scaling.timing_model import PARAMETERS, Error, Estimate, model_columns
+from actionspan.storage.writing import read_json
 
 # The first six have a colour of their own, the others share that of their nearest kin.
 _COLOUR_ORDER = "ring ps mpi ps_sharded gloo ps_async auto ps_worker nccl aavg periodic".split()

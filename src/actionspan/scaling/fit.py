@@ -3,8 +3,8 @@
 import argparse
 from pathlib import Path
 
-from actionspan.files.storage import write_json
 from actionspan.scaling.fit_timing import fit_file
+from actionspan.storage.writing import write_json
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from actionspan.errors import InputError, printable
-from actionspan.files.storage import read_json, write_tsv
-from actionspan.files.text import read_utf8
+from actionspan.storage.text import read_utf8
+from actionspan.storage.writing import read_json, write_tsv
 
 SINGLE = "none"
 # Communication that grows with the ranks, and communication that the ranks share.

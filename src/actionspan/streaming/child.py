@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from actionspan.running.apart import end_with_parent
-from actionspan.running.memory import keep_freed_memory
+from actionspan.jobs.apart import end_with_parent
+from actionspan.jobs.memory import keep_freed_memory
 from actionspan.streaming.errors import LinkClosedError
 from actionspan.streaming.messages import Ends, Message
 from actionspan.streaming.sockets import SharedBlock, Spot, module_tensors, spots_of

@@ -10,7 +10,7 @@ import math
 import torch
 from torch import Tensor
 
-from actionspan.running.determinism import seed_torch
+from actionspan.jobs.determinism import seed_torch
 from actionspan.temporal.labels import INSIDE, KINDS
 from actionspan.temporal.network import TemporalNetwork
 from actionspan.temporal.settings import TemporalSettings

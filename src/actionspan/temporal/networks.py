@@ -11,8 +11,8 @@ from torch import Tensor
 from actionspan import __version__
 from actionspan.arrays import Int64
 from actionspan.errors import InputError
-from actionspan.files.torch_files import Part, read_model
 from actionspan.plugins import load, plugins
+from actionspan.storage.torch_files import Part, read_model
 from actionspan.temporal.network import TemporalNetwork
 from actionspan.temporal.settings import MODELS, ModelName, TemporalSettings
 

@@ -14,10 +14,10 @@ from actionspan.errors import InputError
 from actionspan.features.steps import cut_windows, merge_windows
 from actionspan.features.store import open_features, read_transform
 from actionspan.features.transform import Transform
-from actionspan.files.storage import digest
-from actionspan.files.torch_files import read_model
-from actionspan.running.determinism import deterministic
-from actionspan.running.progress import progress
+from actionspan.jobs.determinism import deterministic
+from actionspan.jobs.progress import progress
+from actionspan.storage.torch_files import read_model
+from actionspan.storage.writing import digest
 from actionspan.temporal.labels import KINDS
 from actionspan.temporal.network import TemporalNetwork
 from actionspan.temporal.networks import load_model, model_digest

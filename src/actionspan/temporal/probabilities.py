@@ -21,8 +21,8 @@ import numpy as np
 
 from actionspan.arrays import Float32, Float64, Int64
 from actionspan.errors import InputError
-from actionspan.files.scratch import scratch
-from actionspan.files.storage import create_h5, open_h5
+from actionspan.storage.scratch import scratch
+from actionspan.storage.writing import create_h5, open_h5
 from actionspan.temporal.labels import KINDS, NO_PART
 
 NAMES = ("probabilities", "video_id", "duration_seconds", "subset")

@@ -18,7 +18,7 @@ from actionspan.dataset.tables import iterate_annotations
 from actionspan.errors import InputError
 from actionspan.features.steps import cut_windows
 from actionspan.features.store import Features, open_features
-from actionspan.files.scratch import scratch
+from actionspan.storage.scratch import scratch
 from actionspan.temporal.labels import (
     KINDS,
     NO_PART,

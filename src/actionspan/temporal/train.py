@@ -34,8 +34,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Train a network on this process, or as one of many ranks."""
+    from actionspan.jobs.memory import keep_freed_memory
     from actionspan.parallel.launch import join
-    from actionspan.running.memory import keep_freed_memory
     from actionspan.temporal.training import process_start, train
 
     # MPI first, so that the first rank to find a mistake ends the job

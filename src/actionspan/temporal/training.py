@@ -13,13 +13,13 @@ import torch
 from torch import Tensor
 
 from actionspan.arrays import Float64
-from actionspan.files.storage import digest, write_json
-from actionspan.files.torch_files import write_torch
+from actionspan.jobs.determinism import deterministic, seed_torch
+from actionspan.jobs.prefetch import prefetched
 from actionspan.parallel.communicator import Communicator
 from actionspan.parallel.member import Replica
 from actionspan.parallel.settings import ExchangeName, ParallelSettings
-from actionspan.running.determinism import deterministic, seed_torch
-from actionspan.running.prefetch import prefetched
+from actionspan.storage.torch_files import write_torch
+from actionspan.storage.writing import digest, write_json
 from actionspan.temporal import networks
 from actionspan.temporal.augmentation import add_noise, change_speed
 from actionspan.temporal.loss import BoundaryLoss

@@ -21,15 +21,15 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from actionspan.errors import InputError
-from actionspan.files.storage import write_tsv
-from actionspan.files.torch_files import SPOILT, read_torch, restoring, unsealed, write_sealed
+from actionspan.jobs.progress import doing, progress
 from actionspan.parallel.communicator import Communicator
 from actionspan.parallel.launch import root_first
 from actionspan.parallel.member import Replica
 from actionspan.parallel.replica import make_replica
 from actionspan.parallel.settings import ExchangeName, ParallelSettings
 from actionspan.parallel.watchdog import watched
-from actionspan.running.progress import doing, progress
+from actionspan.storage.torch_files import SPOILT, read_torch, restoring, unsealed, write_sealed
+from actionspan.storage.writing import write_tsv
 from actionspan.training.settings import Keep
 
 CHECKPOINT = ".checkpoint.pt"  # hidden, no output: Snakemake deletes the outputs of a failed job

@@ -16,7 +16,7 @@ from actionspan.dataset.containers import opened
 from actionspan.dataset.settings import LimitSettings
 from actionspan.dataset.video_facts import Timeline, read_timeline
 from actionspan.errors import InputError
-from actionspan.running.apart import still_working
+from actionspan.jobs.apart import still_working
 from actionspan.video.decord_reader import decord_pictures
 from actionspan.video.settings import Decoder
 

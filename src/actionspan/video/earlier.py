@@ -18,8 +18,8 @@ import h5py
 from actionspan.dataset.sharding import possible_shards
 from actionspan.dataset.tables import Video
 from actionspan.errors import InputError
-from actionspan.files.storage import digest, open_h5, read_json
-from actionspan.running.parts import DAMAGED, rejected_videos, take_over
+from actionspan.jobs.parts import DAMAGED, rejected_videos, take_over
+from actionspan.storage.writing import digest, open_h5, read_json
 
 RECIPE = "recipe"
 """The attribute of a file that holds the digest of the recipe its features are made by."""

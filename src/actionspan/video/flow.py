@@ -2,7 +2,7 @@
 
 import argparse
 
-from actionspan.running.shards import VIDEOS, add_shard_flags, shard_work
+from actionspan.jobs.shards import VIDEOS, add_shard_flags, shard_work
 from actionspan.settings import from_arguments
 from actionspan.video.settings import FlowSettings
 

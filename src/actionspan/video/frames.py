@@ -3,7 +3,7 @@
 import argparse
 
 from actionspan.dataset.settings import LimitSettings
-from actionspan.running.shards import VIDEOS, add_shard_flags, add_video_flags, shard_work
+from actionspan.jobs.shards import VIDEOS, add_shard_flags, add_video_flags, shard_work
 from actionspan.settings import from_arguments
 from actionspan.video.settings import DecoderSettings, FrameSettings
 

@@ -31,9 +31,9 @@ import numpy as np
 
 from actionspan.arrays import Float64, Int64, UInt8
 from actionspan.errors import InputError
-from actionspan.files.checksums import CheckedFile
-from actionspan.files.storage import open_h5
-from actionspan.running.apart import still_working
+from actionspan.jobs.apart import still_working
+from actionspan.storage.checksums import CheckedFile
+from actionspan.storage.writing import open_h5
 from actionspan.video.settings import JPEG_LONGEST
 
 

@@ -17,12 +17,12 @@ import numpy as np
 
 from actionspan.arrays import Float32, UInt8
 from actionspan.errors import InputError
-from actionspan.files.storage import digest, open_h5
+from actionspan.jobs.apart import still_working
+from actionspan.jobs.parts import map_videos
+from actionspan.jobs.shards import ShardWork
 from actionspan.networks.names import NO_MOTION
-from actionspan.running.apart import still_working
-from actionspan.running.parts import map_videos
-from actionspan.running.shards import ShardWork
 from actionspan.settings import to_json
+from actionspan.storage.writing import digest, open_h5
 from actionspan.video.earlier import FEATURES, read_made
 from actionspan.video.settings import BOUTS, CUTS, FlowSettings
 from actionspan.video.stillness import STILL, own_rows

@@ -24,10 +24,10 @@ from actionspan.arrays import Float32, Float64, Mask, UInt8
 from actionspan.dataset.settings import LimitSettings
 from actionspan.dataset.tables import Video
 from actionspan.errors import InputError
-from actionspan.files.storage import append_rows, digest
-from actionspan.running.parts import map_videos
-from actionspan.running.shards import ShardWork
+from actionspan.jobs.parts import map_videos
+from actionspan.jobs.shards import ShardWork
 from actionspan.settings import to_json
+from actionspan.storage.writing import append_rows, digest
 from actionspan.video import earlier
 from actionspan.video.cuts import CutFinder
 from actionspan.video.decode import Frame, fitted_size, read_frames, resized

@@ -21,7 +21,7 @@ from actionspan.arrays import UInt8
 from actionspan.dataset.containers import opened
 from actionspan.dataset.settings import LimitSettings
 from actionspan.errors import InputError
-from actionspan.running.apart import still_working
+from actionspan.jobs.apart import still_working
 from actionspan.video.jpegs import jpeg_of
 
 _QUALITY = 75  # of JPEG

@@ -77,7 +77,7 @@ def _table(_: object, read: tuple[_Sweep, str], settings: ExperimentSettings) ->
 
 def _draw(figure: "Figure", frame: "DataFrame", *_: object) -> None:
     """Draw a panel a stream: the mean over learning rates, bars from lowest to highest seed."""
-    from actionspan.files.figures import COLOURS
+    from actionspan.storage.figures import COLOURS
 
     streams = frame["stream"].unique()
     figure.set_size_inches(3.4 * len(streams) + 0.6, 3.2)

@@ -8,7 +8,7 @@ import numpy as np
 
 from actionspan.arrays import Float64, Int64
 from actionspan.errors import InputError
-from actionspan.files.storage import read_tsv
+from actionspan.storage.writing import read_tsv
 from actionspan_papers.mtn.published import ACTIVITYNET, THUMOS14
 from actionspan_papers.runs import named_files
 

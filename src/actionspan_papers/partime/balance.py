@@ -32,7 +32,7 @@ def _table(*_: object) -> Table:
 
 
 def _draw(figure: "Figure", rows: "DataFrame", *_: object) -> None:
-    from actionspan.files.figures import COLOURS, QUIET
+    from actionspan.storage.figures import COLOURS, QUIET
 
     axes = figure.subplots()
     depths = sorted(rows["stages"].unique())

@@ -7,8 +7,8 @@ import torch
 from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
+from actionspan.jobs.determinism import deterministic
 from actionspan.networks.division import division
-from actionspan.running.determinism import deterministic
 from actionspan.streaming.balance import Balanced, Costs, balance_stages, layers_of, partition
 from actionspan.streaming.messages import Value
 from actionspan_papers.experiments import Row

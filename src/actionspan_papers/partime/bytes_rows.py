@@ -6,8 +6,8 @@ from dataclasses import asdict, fields
 import torch
 from torch import Tensor, nn
 
+from actionspan.jobs.determinism import deterministic
 from actionspan.networks.division import Fork, Join, division
-from actionspan.running.determinism import deterministic
 from actionspan.streaming.balance import StageBytes, layers_of, stage_bytes
 from actionspan.streaming.learning import Gradients
 from actionspan.streaming.messages import Value, bytes_of, message_of

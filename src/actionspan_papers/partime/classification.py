@@ -85,7 +85,7 @@ def _draw(
     figure: "Figure", rows: "DataFrame", _: _Learned, own: PartimeSettings, __: object
 ) -> None:
     """Draw accuracy over the size of the window, a panel a stream, a line a way."""
-    from actionspan.files.figures import COLOURS, INK
+    from actionspan.storage.figures import COLOURS, INK
 
     orders, sizes = rows["stream"].unique(), rows["window"].unique()
     panels = figure.subplots(1, len(orders), sharey=True, squeeze=False)[0]

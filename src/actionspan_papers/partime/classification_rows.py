@@ -15,7 +15,7 @@ from actionspan.arrays import Float32, Int64
 from actionspan.dataset.tables import read_instances
 from actionspan.errors import InputError
 from actionspan.features.store import open_features
-from actionspan.running.determinism import deterministic, seed_torch
+from actionspan.jobs.determinism import deterministic, seed_torch
 from actionspan_papers.experiments import Row
 from actionspan_papers.partime.networks import learner, perceptron
 from actionspan_papers.partime.settings import (

@@ -111,7 +111,7 @@ def _draw(
     settings: FlowLearningSettings,
 ) -> None:
     """Draw the loss over time of the first seed, and the losses of all rates on the right."""
-    from actionspan.files.figures import COLOURS, INK
+    from actionspan.storage.figures import COLOURS, INK
 
     left, right = figure.subplots(1, 2, width_ratios=[1.4, 1])
     colours = dict(zip((1, *own.stages), (INK, *COLOURS), strict=False))

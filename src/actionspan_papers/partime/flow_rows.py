@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from actionspan.arrays import Float64
-from actionspan.running.determinism import deterministic, seed_torch
+from actionspan.jobs.determinism import deterministic, seed_torch
 from actionspan.video.optical_flow import estimator
 from actionspan.video.settings import FlowSettings
 from actionspan_papers.experiments import Row

@@ -160,7 +160,7 @@ def _draw(
 def _draw_lines(axes: "Axes", runs: "DataFrame", own: PartimeSettings, column: str) -> None:
     from matplotlib.ticker import FixedLocator, NullFormatter
 
-    from actionspan.files.figures import COLOURS
+    from actionspan.storage.figures import COLOURS
 
     settings = by_speed(runs)
     places = [max(speed, _SLOWEST) for _, speed in settings]
@@ -185,7 +185,7 @@ def _draw_lines(axes: "Axes", runs: "DataFrame", own: PartimeSettings, column: s
 
 def _draw_costs(axes: "Axes", runs: "DataFrame", own: PartimeSettings, *, named: bool) -> None:
     """Draw what `inputs` and `stash` cost more than `paper`, in percent."""
-    from actionspan.files.figures import COLOURS
+    from actionspan.storage.figures import COLOURS
 
     names, heights, colours = [], [], []
     for colour, stages in zip(COLOURS, own.stages, strict=False):

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from actionspan.running.determinism import deterministic
+from actionspan.jobs.determinism import deterministic
 from actionspan.streaming.pipeline import Pipeline
 from actionspan_papers.experiments import Row
 from actionspan_papers.partime import networks

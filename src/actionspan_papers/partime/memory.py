@@ -31,7 +31,7 @@ def _table(*_: object) -> Table:
 
 
 def _draw(figure: "Figure", rows: "DataFrame", *_: object) -> None:
-    from actionspan.files.figures import COLOURS
+    from actionspan.storage.figures import COLOURS
 
     networks, depths = rows["network"].unique(), rows["stages"].unique()
     panels = figure.subplots(1, len(networks), squeeze=False)[0]

@@ -10,8 +10,8 @@ from itertools import repeat
 import torch
 from torch import Tensor, nn
 
+from actionspan.jobs.determinism import deterministic
 from actionspan.networks.division import division
-from actionspan.running.determinism import deterministic
 from actionspan.streaming.balance import balance_stages
 from actionspan.streaming.pipeline import Pipeline
 from actionspan_papers.experiments import Row

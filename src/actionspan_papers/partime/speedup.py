@@ -62,7 +62,7 @@ def _shown(pairs: "DataFrame") -> Row:
 
 def _draw(figure: "Figure", rows: "DataFrame", *_: object) -> None:
     """Draw measured speed-ups at two stages over those possible, and bounds over D."""
-    from actionspan.files.figures import COLOURS, QUIET
+    from actionspan.storage.figures import COLOURS, QUIET
 
     left, right = figure.subplots(1, 2)
     networks = rows["network"].unique()

@@ -68,7 +68,7 @@ def _draw(figure: "Figure", rows: "DataFrame", *_: object) -> None:
 
 def draw_events(axes: "Axes", events: "DataFrame", last: float) -> None:
     """Draw what stages do and the samples they do it with, up to a `last` beginning."""
-    from actionspan.files.figures import COLOURS
+    from actionspan.storage.figures import COLOURS
 
     colours = dict(zip(("forward", "backward", "update"), COLOURS, strict=False))
     look: dict[str, Any] = {"ha": "center", "va": "center", "color": "w", "fontsize": 7}

@@ -21,11 +21,11 @@ from actionspan.arrays import Float32, Float64
 from actionspan.demo.rendering import frames
 from actionspan.demo.scenario import LABELS, Event, Shot, VideoPlan
 from actionspan.errors import InputError
-from actionspan.files.torch_files import read_torch, write_torch
+from actionspan.jobs.determinism import deterministic, seed_torch
 from actionspan.memory.counting import saved_bytes
 from actionspan.memory.sampling import kept_count, sample_rows
-from actionspan.running.determinism import deterministic, seed_torch
 from actionspan.settings import from_mapping
+from actionspan.storage.torch_files import read_torch, write_torch
 from actionspan_papers.sbp.published import ACCURACY, CHECKERBOARD, DROPOUT, END_TO_END
 from actionspan_papers.sbp.settings import SbpSettings, TransformerSettings
 from actionspan_papers.sbp.trainings import Measured, measure

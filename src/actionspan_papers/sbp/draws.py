@@ -25,12 +25,12 @@ from actionspan.finetune.preparation import Task, encode, prepare
 from actionspan.finetune.settings import FinetuneSettings
 from actionspan.finetune.snippets import SnippetStore
 from actionspan.finetune.videos import TunedVideo, divide_videos, frames_of, held
+from actionspan.jobs.determinism import deterministic
+from actionspan.jobs.progress import progress
 from actionspan.memory.sampling import Sampler, kept_count, sample_rows
 from actionspan.networks.architecture import Inputs, architecture
 from actionspan.networks.efficientnet_lite0 import EfficientNetLite0
 from actionspan.networks.names import ImageNetwork
-from actionspan.running.determinism import deterministic
-from actionspan.running.progress import progress
 from actionspan.temporal.settings import TemporalSettings
 from actionspan_papers.experiments import Cell, Row
 from actionspan_papers.sbp.settings import (

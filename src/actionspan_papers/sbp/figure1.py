@@ -61,7 +61,7 @@ def layers_experiment(
         return Table(caption=caption(trained), titles=titles, rows=shown)
 
     def draw(figure: "Figure", frame: "DataFrame", _: "Trained") -> None:
-        from actionspan.files.figures import COLOURS, INK
+        from actionspan.storage.figures import COLOURS, INK
 
         axes = figure.subplots()
         layers = frame["layer"].unique().tolist()

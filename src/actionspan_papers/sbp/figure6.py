@@ -88,7 +88,7 @@ def _table(
 
 def _draw(figure: "Figure", _: "DataFrame", found: _Found, own: SbpSettings, *__: object) -> None:
     """Draw a line a sampler, its intervals as bars."""
-    from actionspan.files.figures import COLOURS
+    from actionspan.storage.figures import COLOURS
 
     axes = figure.subplots()
     shares = sorted({share for _, share in found})

@@ -82,7 +82,7 @@ def _draw(figure: "Figure", frame: "DataFrame", *_: object) -> None:
 def _draw_samplers(axes: "Axes", sampling: "DataFrame") -> None:
     from matplotlib.ticker import FixedLocator, NullFormatter
 
-    from actionspan.files.figures import COLOURS
+    from actionspan.storage.figures import COLOURS
 
     ratios = sorted(sampling["keep_ratio"].unique())
     for colour, sampler in zip(COLOURS, sampling["sampler"].unique(), strict=False):
@@ -99,7 +99,7 @@ def _draw_samplers(axes: "Axes", sampling: "DataFrame") -> None:
 
 
 def _draw_depth(axes: "Axes", depth: "DataFrame") -> None:
-    from actionspan.files.figures import COLOURS
+    from actionspan.storage.figures import COLOURS
 
     blocks = depth["block"].unique()
     for colour, (quantity, name) in zip(COLOURS, QUANTITIES.items(), strict=False):

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from actionspan.running.determinism import deterministic
+from actionspan.jobs.determinism import deterministic
 from actionspan_papers.experiments import Row
 from actionspan_papers.sbp.clips import Clips, Trained, training_and_validation
 from actionspan_papers.sbp.published import COMPARED, END_TO_END

@@ -63,7 +63,7 @@ def _table(frame: "DataFrame", _: argparse.Namespace, settings: MeasureSettings)
 
 def _draw(figure: "Figure", frame: "DataFrame", *_: object) -> None:
     """Draw what ways need of full training over the ratio of kept rows."""
-    from actionspan.files.figures import COLOURS, QUIET
+    from actionspan.storage.figures import COLOURS, QUIET
 
     panels = figure.subplots(1, len(_PANELS))
     sampled = frame[frame["keep_ratio"].notna()].sort_values("keep_ratio")

@@ -11,6 +11,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.utils.flop_counter import FlopCounterMode
 
+from actionspan.jobs.apart import worker_pool
+from actionspan.jobs.memory import forget_peak, peak_bytes, resident_bytes
 from actionspan.memory.counting import saved_bytes
 from actionspan.memory.encoding import balanced
 from actionspan.memory.probe import Probe, probe
@@ -19,8 +21,6 @@ from actionspan.memory.sampling import kept_count
 from actionspan.memory.ways import Execution, Way, make_way
 from actionspan.networks.architecture import Architecture, Inputs, architecture
 from actionspan.networks.weights import fold_batch_norms
-from actionspan.running.apart import worker_pool
-from actionspan.running.memory import forget_peak, peak_bytes, resident_bytes
 from actionspan.temporal.mtn import MTN
 from actionspan_papers.experiments import Row
 from actionspan_papers.sbp.settings import MeasureSettings

@@ -184,8 +184,8 @@ def _encode(
 ) -> None:
     """Write the RGB features of all stored snippets as a shard of the features stage."""
     from actionspan.features.encoders import Encoder
-    from actionspan.files.storage import create_h5, digest
     from actionspan.finetune.snippets import SnippetStore
+    from actionspan.storage.writing import create_h5, digest
 
     store = SnippetStore(arguments.snippets)
     settings = EncoderSettings(rgb_weights=weights, input_size=tuning.input_size, device="cpu")

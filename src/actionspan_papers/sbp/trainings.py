@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 from actionspan.arrays import Float32, Float64, Int64
 from actionspan.errors import InputError
 from actionspan.features.settings import EncoderSettings, RescaleSettings
-from actionspan.files.storage import open_h5
 from actionspan.finetune.precision import mean_average_precision
 from actionspan.finetune.settings import FinetuneSettings, HeadName, SamplerName, WayName
-from actionspan.running.progress import progress
+from actionspan.jobs.progress import progress
+from actionspan.storage.writing import open_h5
 from actionspan.temporal.settings import TemporalSettings
 from actionspan_papers.estimates import Estimate, over_samples_and_seeds
 from actionspan_papers.experiments import Cell, files

@@ -9,7 +9,7 @@ from actionspan.dataset.formats.records import RawInstance, Reading
 from actionspan.dataset.formats.registry import read_annotation_file, stream_annotation_file
 from actionspan.dataset.formats.rows import iterate_video_info
 from actionspan.errors import InputError
-from actionspan.files import json_stream
+from actionspan.storage import json_stream
 
 
 def write(tmp_path, content, name="annotations"):

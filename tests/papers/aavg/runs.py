@@ -3,8 +3,8 @@
 import json
 from pathlib import Path
 
-from actionspan.files.storage import write_tsv
 from actionspan.recognition.training import LOG_COLUMNS
+from actionspan.storage.writing import write_tsv
 
 
 def write_log(folder: Path, run: str, stream: str, accuracies, **columns) -> Path:

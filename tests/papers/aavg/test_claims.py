@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from actionspan.errors import InputError
-from actionspan.files.storage import read_tsv
+from actionspan.storage.writing import read_tsv
 from actionspan_papers.aavg.claims import (
     FINAL,
     FIRST_HALF,

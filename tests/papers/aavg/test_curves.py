@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from actionspan.errors import InputError
-from actionspan.files.storage import read_tsv
+from actionspan.storage.writing import read_tsv
 from actionspan_papers.aavg.readers import by_way, read_run_logs
 from papers.aavg.runs import named, write_log, write_scores
 from papers.steps import cells, outputs, run_step

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from actionspan.files.storage import read_tsv
+from actionspan.storage.writing import read_tsv
 from actionspan_papers.aavg.claims import SAMPLES, SPEEDUP, printed_findings
 from actionspan_papers.aavg.readers import read_run_logs
 from actionspan_papers.aavg.times import gain

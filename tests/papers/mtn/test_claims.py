@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from actionspan.evaluation.records import EvaluationSettings
-from actionspan.files.storage import read_tsv, write_tsv
+from actionspan.storage.writing import read_tsv, write_tsv
 from actionspan_papers.claims import VERDICTS
 from actionspan_papers.mtn.claims import CLAIMS, LOSS, judge_claims, mtn_above_bsn
 from actionspan_papers.mtn.published import TABLES

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from actionspan.errors import InputError
-from actionspan.files.storage import read_tsv, write_tsv
+from actionspan.storage.writing import read_tsv, write_tsv
 from actionspan_papers.mtn.loss_curves import read_losses
 from papers.mtn.features import write_features
 from papers.steps import cells, outputs, run_step

@@ -9,7 +9,7 @@ import pytest
 
 from actionspan.errors import InputError
 from actionspan.evaluation.records import EvaluationSettings
-from actionspan.files.storage import read_tsv
+from actionspan.storage.writing import read_tsv
 from actionspan_papers.experiments import table_cells
 from actionspan_papers.mtn.published import TABLES
 from actionspan_papers.mtn.scores import read_video_scores

@@ -9,7 +9,7 @@ import pytest
 from actionspan.dataset.tables import VIDEO_COLUMNS, write_videos
 from actionspan.dataset.video_facts import probe_video
 from actionspan.errors import InputError
-from actionspan.files.storage import read_tsv
+from actionspan.storage.writing import read_tsv
 from actionspan_papers.experiments import read_frame, values
 from dataset.conftest import encode_video
 from papers.steps import cells, outputs, run_step

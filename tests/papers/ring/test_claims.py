@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from actionspan.files.storage import read_tsv
 from actionspan.scaling.times import Run
+from actionspan.storage.writing import read_tsv
 from actionspan_papers.claims import VERDICTS
 from actionspan_papers.ring.claims import judge_claims
 from papers.steps import cells, outputs, run_step

@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from actionspan.files.storage import read_tsv, write_tsv
 from actionspan.scaling.timing_model import model_columns
+from actionspan.storage.writing import read_tsv, write_tsv
 from actionspan_papers.ring.fits import PRINTED, RING_BY_EQUATION_1, fit_rows
 from papers.steps import cells, outputs, run_step
 from scaling.oracle import PAPER_PS, PAPER_RING, model_seconds, runs_of

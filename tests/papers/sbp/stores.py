@@ -12,9 +12,9 @@ from actionspan.dataset.tables import (
     write_annotations,
     write_videos,
 )
-from actionspan.files.storage import create_h5
 from actionspan.finetune.settings import StoreSettings
 from actionspan.finetune.storing import store_snippets
+from actionspan.storage.writing import create_h5
 
 SECONDS = 0.5  # of a snippet
 _SETTINGS = StoreSettings(height=40, width=48)

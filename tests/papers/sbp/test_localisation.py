@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from actionspan.evaluation.detection import pooled_precision
 from actionspan.evaluation.recall import average_recall_activitynet
-from actionspan.files.storage import write_json
+from actionspan.storage.writing import write_json
 from actionspan_papers.sbp.table5 import PRINTED, _scores, score_proposals
 from papers.sbp.stores import make_store
 

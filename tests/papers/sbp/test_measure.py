@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from actionspan.errors import InputError
-from actionspan.files.storage import read_tsv
+from actionspan.storage.writing import read_tsv
 from actionspan_papers.sbp import measure, measured
 from actionspan_papers.sbp.measured import (
     FULL,

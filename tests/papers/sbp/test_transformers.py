@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from actionspan.errors import InputError
-from actionspan.files.storage import read_tsv
+from actionspan.storage.writing import read_tsv
 from actionspan_papers.sbp import table2
 from actionspan_papers.sbp.clips import (
     CLASSES,

@@ -24,7 +24,7 @@ from actionspan.dataset.formats.records import (
 )
 from actionspan.dataset.formats.rejections import Rejection
 from actionspan.errors import InputError, printable
-from actionspan.files.json_stream import members
+from actionspan.storage.json_stream import members
 
 
 class _Repeated(dict[str, Any]):

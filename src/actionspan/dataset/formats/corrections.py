@@ -14,7 +14,7 @@ from actionspan.dataset.formats.proposals import labelled
 from actionspan.dataset.formats.records import Reading, quoted
 from actionspan.dataset.formats.rows import Line
 from actionspan.errors import InputError, counted
-from actionspan.files.storage import read_json
+from actionspan.storage.writing import read_json
 
 HEADER = ("video", "start", "end", "label", "status")
 KEPT = ("accepted", "moved", "added")

@@ -26,8 +26,8 @@ from actionspan.dataset.formats.rows import first_line
 from actionspan.dataset.formats.times import to_number
 from actionspan.dataset.sharding import ANNOTATION_SUFFIXES
 from actionspan.errors import InputError
-from actionspan.files.inputs import keep
 from actionspan.plugins import load, plugins
+from actionspan.storage.inputs import keep
 
 
 class Form(Protocol):

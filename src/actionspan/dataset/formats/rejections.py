@@ -9,7 +9,7 @@ from typing import Literal
 
 from actionspan.dataset.formats.times import POINT
 from actionspan.errors import InputError, counted, printable
-from actionspan.files.storage import read_tsv, write_tsv
+from actionspan.storage.writing import read_tsv, write_tsv
 
 OnBadInput = Literal["skip", "fail"]
 _SHOWN = 5  # lines on standard error where bad input is skipped; the table has all

@@ -27,7 +27,7 @@ from actionspan.dataset.formats.records import (
 )
 from actionspan.dataset.formats.times import to_number, to_seconds, with_decimal_point
 from actionspan.errors import InputError, counted, printable
-from actionspan.files.text import read_cell, safe_cell
+from actionspan.storage.text import read_cell, safe_cell
 
 COLUMNS: Mapping[str, tuple[str, ...]] = {
     "video": (

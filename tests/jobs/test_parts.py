@@ -1,0 +1,523 @@
+"""Shards: parts survive a kill, count by digest, and give the same file whatever the processes."""
+
+import contextlib
+import errno
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+
+from actionspan.errors import InputError, JobError
+from actionspan.jobs import apart
+from actionspan.jobs.apart import still_working
+from actionspan.jobs.parts import map_videos, rejected_videos, take_over
+from actionspan.jobs.shards import FaultSettings, ShardWork
+from actionspan.storage.writing import create_h5
+from tiers import first_tier
+
+JOB = """
+import os, sys, time
+from pathlib import Path
+from actionspan.jobs.parts import map_videos
+from actionspan.jobs.shards import ShardWork
+
+def work(source, group):
+    name, folder = source
+    with open(Path(folder) / "calls.txt", "a") as file:
+        file.write(f"{name} {os.getpid()}\\n")
+    group["half"] = [1, 2]
+    if name in sys.argv[2].split(",") and Path(folder, "slow").exists():
+        Path(folder, f"waiting {name}").touch()
+        time.sleep(60)
+    group["value"] = [ord(name)]
+
+if __name__ == "__main__":
+    names = list("abcd")
+    folder = Path(sys.argv[1])
+    map_videos(folder / "out.h5", names, [(n, str(folder)) for n in names], names, work,
+               title="test", how=ShardWork(processes=int(sys.argv[3])), settings_digest="s")
+"""
+
+
+def double(source, group) -> None:
+    if source < 0:
+        raise InputError(f"{source}: a negative source")
+    group["value"] = np.arange(source) * 2.0
+    group.attrs["source"] = source
+
+
+def run(out: Path, names, sources, digests=None, work=double, **more) -> dict[str, str]:
+    digests = digests or [f"digest of {source}" for source in sources]
+    how = ShardWork(**{key: more.pop(key) for key in ("processes", "faults") if key in more})
+    return map_videos(out, names, sources, digests, work, title="doubling", how=how, **more)
+
+
+def content(path: Path) -> dict:
+    """Return all that a file holds: attributes and the bytes of every dataset."""
+    held = {}
+    with h5py.File(path) as file:
+        held["/"] = dict(file.attrs)
+
+        def note(name, item):
+            held[name] = dict(item.attrs)
+            if isinstance(item, h5py.Dataset):
+                held[name] |= {"bytes": item[()].tobytes(), "type": item.dtype, "shape": item.shape}
+
+        file.visititems(note)
+    return held
+
+
+def alive(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return state != "Z"
+
+
+def test_each_video_gets_its_group(tmp_path):
+    out = tmp_path / "deep" / "shard.h5"
+    assert run(out, ["b", "a"], [1, 3], settings_digest="all") == {}
+    with h5py.File(out) as file:
+        assert list(file) == ["a", "b"]
+        assert file["a/value"][:].tolist() == [0, 2, 4]
+        assert file["b"].attrs["source"] == 1
+        assert file.attrs["digest"] == "all"
+        assert json.loads(file.attrs["rejected"]) == {}
+    assert list(out.parent.iterdir()) == [out]
+
+
+def test_a_shard_of_no_videos_is_an_empty_file(tmp_path):
+    assert run(tmp_path / "shard.h5", [], [], processes=4) == {}
+    with h5py.File(tmp_path / "shard.h5") as file:
+        assert list(file) == []
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks for processes in /proc")
+@pytest.mark.parametrize(
+    ("processes", "slow", "done"), first_tier([(1, "c", "ab"), (2, "c,d", "ab")], (2, "c,d", "ab"))
+)
+def test_a_killed_job_goes_on_where_it_was(tmp_path, processes, slow, done):
+    script = tmp_path / "job.py"
+    script.write_text(JOB)
+    command = [sys.executable, str(script), str(tmp_path), slow, str(processes)]
+    waiting = [tmp_path / f"waiting {name}" for name in slow.split(",")]
+    (tmp_path / "slow").touch()
+    job = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+    workers = set()
+    try:
+        deadline = time.monotonic() + 30
+        while not all(path.exists() for path in waiting) and time.monotonic() < deadline:
+            time.sleep(0.02)
+        assert all(path.exists() for path in waiting)
+        job.send_signal(signal.SIGKILL)
+        assert job.wait() == -signal.SIGKILL
+        calls = [line.split() for line in (tmp_path / "calls.txt").read_text().splitlines()]
+        workers = {int(pid) for _, pid in calls}
+        while any(map(alive, workers)) and time.monotonic() < deadline:
+            time.sleep(0.02)
+        assert not [pid for pid in workers if alive(pid)], "workers outlive a killed job"
+    finally:
+        job.kill()
+        for pid in workers:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+    assert not (tmp_path / "out.h5").exists()
+    parts = {path.name for path in (tmp_path / "out.h5.parts").glob("[!.]*")}
+    assert parts == {f"{name}.h5" for name in done}
+
+    (tmp_path / "slow").unlink()
+    (tmp_path / "calls.txt").unlink()
+    subprocess.run(command, check=True, stderr=subprocess.DEVNULL, timeout=60)
+    again = {line.split()[0] for line in (tmp_path / "calls.txt").read_text().splitlines()}
+    assert again == set("abcd") - set(done)
+    with h5py.File(tmp_path / "out.h5") as file:
+        assert {name: file[name]["value"][0] for name in file} == {n: ord(n) for n in "abcd"}
+    assert not list(tmp_path.glob("**/*partial*"))
+    assert not (tmp_path / "out.h5.parts").exists()
+
+
+@pytest.fixture
+def called(tmp_path, monkeypatch):
+    """Return a function that says which sources were worked on since it was last asked."""
+    monkeypatch.setenv("CALLS", str(tmp_path / "calls.txt"))
+
+    def take() -> list[int]:
+        calls = tmp_path / "calls.txt"
+        text = calls.read_text() if calls.exists() else ""
+        calls.unlink(missing_ok=True)
+        return [int(line) for line in text.splitlines()]
+
+    return take
+
+
+def noted(source, group) -> None:
+    with Path(os.environ["CALLS"]).open("a") as file:
+        file.write(f"{source}\n")
+    if source == 99:  # as a scheduler ends a job
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(60)
+    double(source, group)
+
+
+def break_off(out: Path, names, sources) -> None:
+    """Be ended at the last video."""
+    with pytest.raises(JobError, match="killed by SIGTERM; run it again to go on"):
+        run(out, [*names, "last"], [*sources, 99], work=noted)
+    assert not out.exists()
+
+
+def test_a_changed_digest_makes_a_part_anew(tmp_path, called):
+    break_off(tmp_path / "shard.h5", ["a", "b"], [1, 2])
+    assert called() == [1, 2, 99]
+    digests = ["digest of 1", "another", "digest of 3"]
+    run(tmp_path / "shard.h5", ["a", "b", "last"], [1, 4, 3], digests, noted)
+    assert called() == [4, 3]
+    with h5py.File(tmp_path / "shard.h5") as file:
+        assert len(file["b/value"]) == 4
+
+
+def test_parts_of_videos_that_left_the_shard_are_dropped(tmp_path, called):
+    out = tmp_path / "out" / "shard.h5"
+    break_off(out, ["a", "b"], [1, 2])
+    called()
+    run(out, ["b"], [2], work=noted)
+    assert called() == []
+    with h5py.File(out) as file:
+        assert list(file) == ["b"]
+    assert list(out.parent.iterdir()) == [out]
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        pytest.param(lambda whole: b"", marks=pytest.mark.full),
+        pytest.param(lambda whole: b"not HDF5", marks=pytest.mark.full),
+        lambda whole: whole[: len(whole) // 2],
+        pytest.param(lambda whole: whole[:-100], marks=pytest.mark.full),
+        pytest.param(lambda whole: whole.replace(b"digest", b"tsegid"), marks=pytest.mark.full),
+        lambda whole: whole.replace(b"value", b"eulav"),
+    ],
+    ids=["empty", "garbage", "half", "end", "no digest", "no group"],
+)
+def test_a_damaged_part_is_not_there(tmp_path, called, damage):
+    out = tmp_path / "out" / "shard.h5"
+    break_off(out, ["a", "value"], [1, 2])
+    part = tmp_path / "out/shard.h5.parts/value.h5"
+    part.write_bytes(damage(part.read_bytes()))
+    called()
+    assert run(out, ["a", "value", "last"], [1, 2, 3], work=noted) == {}
+    assert called() == [2, 3]
+    run(tmp_path / "other.h5", ["a", "value", "last"], [1, 2, 3])
+    assert content(out) == content(tmp_path / "other.h5")
+    assert list(out.parent.iterdir()) == [out]
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_a_bad_video_is_recorded_and_the_rest_go_on(tmp_path, capsys, processes):
+    out = tmp_path / "shard.h5"
+    errors = run(out, ["a", "bad", "c"], [1, -1, 2], processes=processes)
+    assert errors == {"bad": "-1: a negative source"}
+    assert "rejected bad: -1: a negative source\n" in capsys.readouterr().err
+    with h5py.File(out) as file:
+        assert list(file) == ["a", "c"]
+        assert json.loads(file.attrs["rejected"]) == errors
+
+
+def test_a_rejection_is_remembered_until_its_digest_changes(tmp_path, called):
+    out, names = tmp_path / "shard.h5", ["a", "bad", "last"]
+    break_off(out, ["a", "bad"], [1, -1])
+    called()
+    assert run(out, names, [1, -1, 3], work=noted) == {"bad": "-1: a negative source"}
+    assert called() == [3]
+    out = tmp_path / "again.h5"
+    break_off(out, ["a", "bad"], [1, -1])
+    called()
+    assert run(out, names, [1, 2, 3], work=noted) == {}
+    assert called() == [2, 3]
+
+
+def test_all_videos_bad_is_still_a_file(tmp_path):
+    errors = run(tmp_path / "shard.h5", ["a", "b"], [-1, -2])
+    assert list(errors) == ["a", "b"]
+    with h5py.File(tmp_path / "shard.h5") as file:
+        assert list(file) == []
+        assert json.loads(file.attrs["rejected"]) == errors
+
+
+def test_two_processes_give_the_content_of_one(tmp_path):
+    names, sources = ["v3", "v1", "v2", "v0"], [5, 2, -1, 900]
+    for processes in (1, 2):
+        out = tmp_path / f"{processes}.h5"
+        run(out, names, sources, processes=processes, settings_digest="s")
+    assert content(tmp_path / "1.h5") == content(tmp_path / "2.h5")
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["rejected", "a.b", "with space", "ünï視", "%d", "[x]", "-x", "..", "v" * 251, "視" * 83],
+)
+def test_any_file_name_is_a_video_name(tmp_path, name):
+    run(tmp_path / "shard.h5", [name, "bad"], [2, -1])
+    with h5py.File(tmp_path / "shard.h5") as file:
+        assert list(file) == [name]
+        assert file[name]["value"][:].tolist() == [0, 2]
+        assert rejected_videos(file) == {"bad": "-1: a negative source"}
+
+
+def fail(source, group) -> None:
+    """Fail in the way that the source names, in the middle of writing."""
+    group["half"] = [1, 2]
+    match source:
+        case "exception":
+            raise ZeroDivisionError("float division by zero\nand more")
+        case "memory":
+            raise MemoryError
+        case "torch":
+            raise RuntimeError("CUDA out of memory. Tried to allocate 2.00 MiB")
+        case "crash":
+            os.kill(os.getpid(), signal.SIGSEGV)
+        case "abort":
+            os.abort()
+        case "killed":
+            os.kill(os.getpid(), signal.SIGKILL)
+        case "exit":
+            sys.exit(3)
+        case "quit":
+            os._exit(4)
+        case "stall":
+            time.sleep(600)
+        case "slow":
+            for _ in range(6):
+                time.sleep(1)
+                still_working()
+        case "full disk":
+            raise OSError(errno.ENOSPC, "No space left on device")
+        case "full disk in HDF5":
+            raise OSError("Can't synchronously write data (file write failed: errno = 28, error)")
+    group["value"] = [3]
+
+
+FAILURES = {
+    "exception": "ZeroDivisionError: float division by zero",
+    "memory": "too little memory to work on it",
+    "torch": "too little memory to work on it",
+    "crash": "the work on it crashed: killed by SIGSEGV",
+    "abort": "the work on it crashed: killed by SIGABRT",
+    "killed": "the work on it crashed: killed by SIGKILL, perhaps as memory ran out",
+    "exit": "SystemExit: 3",
+    "quit": "the work on it crashed: ended with status 4",
+    "stall": "no progress in 4 s",
+}
+
+
+@pytest.mark.parametrize("processes", first_tier([1, 2], 2))
+def test_no_failure_reaches_another_video(tmp_path, capfd, processes):
+    """All failures in one shard, each between two good videos."""
+    names = [name for pair in ((f"before {way}", way) for way in FAILURES) for name in pair]
+    names += ["slow", "last"]
+    out = tmp_path / "shard.h5"
+    found = run(
+        out, names, names, work=fail, processes=processes, faults=FaultSettings(stall_seconds=4)
+    )
+    assert found == FAILURES
+    said = capfd.readouterr().err
+    assert "Traceback" not in said
+    for name, reason in FAILURES.items():
+        assert f"rejected {name}: {reason}\n" in said
+    with h5py.File(out) as file:
+        assert set(file) == set(names) - set(FAILURES)
+        assert rejected_videos(file) == FAILURES
+        assert all(list(group) == ["half", "value"] for group in file.values())
+    assert list(tmp_path.iterdir()) == [out]
+
+
+def crash_once(source, group) -> None:
+    """Crash where other work went before in this process, as after a leak."""
+    state = Path(os.environ["CALLS"])
+    with state.open("a") as file:
+        file.write(f"{source} {os.getpid()}\n")
+    pids = [line.split()[1] for line in state.read_text().splitlines()]
+    if source == 2 and pids.count(str(os.getpid())) > 1:
+        os.abort()
+    double(source, group)
+
+
+def test_no_video_pays_for_what_an_earlier_one_left_behind(tmp_path, monkeypatch):
+    monkeypatch.setenv("CALLS", str(tmp_path / "calls.txt"))
+    assert run(tmp_path / "shard.h5", ["a", "b", "c"], [1, 2, 3], work=crash_once) == {}
+    calls = [line.split()[0] for line in (tmp_path / "calls.txt").read_text().splitlines()]
+    assert calls == ["1", "2", "2", "3"]
+
+
+def killed_once(source, group) -> None:
+    noted(source, group)
+    if Path(os.environ["CALLS"]).read_text().split().count(str(source)) == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_a_video_does_not_pay_for_a_kill_from_outside(tmp_path, called, processes):
+    """A process that is killed at its first video is not that video's fault."""
+    names, sources = ["a", "b", "c"], [1, 2, 3]
+    out = tmp_path / "shard.h5"
+    assert run(out, names, sources, work=killed_once, processes=processes) == {}
+    assert sorted(called()) == [1, 1, 2, 2, 3, 3]
+
+
+@pytest.mark.parametrize("way", ["full disk", "full disk in HDF5"])
+def test_a_full_disk_is_no_videos_fault(tmp_path, way):
+    with pytest.raises(JobError, match="disk is full|errno = 28"):
+        run(tmp_path / "shard.h5", ["a", way, "c"], ["a", way, "c"], work=fail)
+    assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == ["a.h5"]
+
+
+def refuse() -> None:
+    raise InputError("weights.pt: no such file")
+
+
+def crash_at_start() -> None:
+    os.abort()
+
+
+@pytest.mark.parametrize(
+    ("prepare", "line"),
+    [
+        (refuse, "weights.pt: no such file"),
+        (crash_at_start, "cannot start: it was killed by SIGABRT"),
+    ],
+)
+def test_what_all_videos_need_is_no_videos_fault(tmp_path, prepare, line):
+    with pytest.raises(JobError, match=line):
+        run(tmp_path / "shard.h5", ["a", "b"], [1, 2], prepare=prepare)
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
+
+
+def test_with_fail_the_others_are_kept_and_the_machines_faults_tried_again(tmp_path, called):
+    out, names = tmp_path / "shard.h5", ["a", "bad", "crash", "c"]
+    fails = FaultSettings(on_bad_input="fail")
+    for source in (98, 98, 3):  # a crash, the same again, and none
+        with pytest.raises(InputError, match=r"shard.h5: [12] rejected \(above\)"):
+            run(out, names, [1, -1, source, 4], names, crashing, faults=fails)
+        assert not out.exists()
+    assert called() == [1, -1, 98, 98, 4, 98, 98, 3]
+    assert list(run(out, names, [1, -1, 98, 4], names, crashing)) == ["bad"]
+    assert called() == []
+
+
+def crashing(source, group) -> None:
+    with Path(os.environ["CALLS"]).open("a") as file:
+        file.write(f"{source}\n")
+    if source == 98:
+        os.abort()
+    double(source, group)
+
+
+def test_a_crash_is_not_met_again_at_the_next_start(tmp_path, called):
+    out, names = tmp_path / "shard.h5", ["crash", "a"]
+    with pytest.raises(JobError):
+        run(out, [*names, "last"], [98, 1, 99], names + ["last"], crashing_or_ended)
+    assert called() == [98, 1, 99]
+    found = run(out, [*names, "last"], [98, 1, 3], names + ["last"], crashing_or_ended)
+    assert found == {"crash": "the work on it crashed: killed by SIGABRT"}
+    assert called() == [3]
+
+
+def crashing_or_ended(source, group) -> None:
+    if source == 98:
+        crashing(source, group)
+    noted(source, group)
+
+
+def test_any_number_of_reasons_has_room(tmp_path):
+    names = [f"video {number:04d} " + "é" * 60 for number in range(300)]
+    found = run(tmp_path / "shard.h5", names, [-1] * 300, before={"first": "x" * 1000})
+    with h5py.File(tmp_path / "shard.h5") as file:
+        assert rejected_videos(file) == {"first": "x" * 1000, **found}
+    assert len(found) == 300
+
+
+@pytest.fixture
+def other(tmp_path) -> Path:
+    run(tmp_path / "other.h5", ["a", "bad", "c"], [20_000, -1, 3])
+    return tmp_path / "other.h5"
+
+
+def test_a_group_is_taken_over_in_place_of_what_is_there(other, tmp_path):
+    with create_h5(tmp_path / "out.h5", "digest") as file:
+        file.create_group("c")["half"] = [1]
+        for name in ("a", "c"):
+            assert take_over(other, name, file, name)
+    found, expected = content(tmp_path / "out.h5"), content(other)
+    assert {key: held for key, held in found.items() if key != "/"} == {
+        key: held for key, held in expected.items() if key != "/"
+    }
+
+
+def flipped(whole: bytes) -> bytes:
+    """Flip a bit in the middle of the numbers of the video a."""
+    place = whole.index((np.arange(10_000, 10_010) * 2.0).tobytes())
+    return whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :]
+
+
+def changed(whole: bytes) -> bytes:
+    """Write another number, as somebody may who opens the file."""
+    path = Path(os.environ["CHANGED"])
+    path.write_bytes(whole)
+    with h5py.File(path, "r+") as file:
+        file["a/value"][0] = 7.0
+    return path.read_bytes()
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [lambda whole: b"", lambda whole: whole[: len(whole) // 2], flipped, changed],
+    ids=["empty", "half", "a bit", "changed by somebody"],
+)
+def test_what_is_not_whole_is_not_taken_over(other, tmp_path, monkeypatch, damage):
+    monkeypatch.setenv("CHANGED", str(tmp_path / "changed.h5"))
+    other.write_bytes(damage(other.read_bytes()))
+    with create_h5(tmp_path / "out.h5", "digest") as file:
+        file.create_group("a")["half"] = [1]
+        assert not take_over(other, "a", file, "a")
+        assert not take_over(tmp_path / "none.h5", "a", file, "a")
+        assert list(file["a"]) == ["half"]
+
+
+def test_a_video_that_was_rejected_is_not_taken_over(other, tmp_path):
+    with create_h5(tmp_path / "out.h5", "digest") as file:
+        assert not take_over(other, "bad", file, "bad")
+        assert list(file) == []
+
+
+def test_two_threads_of_a_worker_do_not_speak_at_once(monkeypatch):
+    """A pipe would mix their messages."""
+    speaking, mixed = threading.Event(), []
+
+    class Pipe:
+        def send(self, _):
+            mixed.append(speaking.is_set())
+            speaking.set()
+            time.sleep(0.01)
+            speaking.clear()
+
+    monkeypatch.setattr(apart, "_pipe", Pipe())
+
+    def speak():
+        for far in range(5):
+            still_working(far)
+
+    threads = [threading.Thread(target=speak) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert mixed == 15 * [False]

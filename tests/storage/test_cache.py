@@ -1,0 +1,193 @@
+"""The user's cache gives back what was kept, or nothing."""
+
+import errno
+import os
+import resource
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from actionspan.storage import cache
+from actionspan.storage.cache import read_cached, write_cached
+
+CONTENT = bytes(range(256)) * 4
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch) -> Path:
+    monkeypatch.setenv("ACTIONSPAN_CACHE", str(tmp_path / "kept"))
+    return tmp_path / "kept"
+
+
+@given(content=st.binary(), other=st.binary())
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_what_was_kept_last_under_a_name_is_given_back(folder, content, other):
+    write_cached("a", other)
+    write_cached("a", content)
+    write_cached("b", other)
+    assert read_cached("a") == content
+    assert read_cached("b") == other
+    assert read_cached("c") is None
+
+
+def test_it_is_in_the_users_folder_of_caches(tmp_path, monkeypatch):
+    monkeypatch.delenv("ACTIONSPAN_CACHE", raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
+    write_cached("a", CONTENT)
+    folder = tmp_path / "xdg/actionspan"
+    assert [path.name for path in folder.iterdir()] == ["a.kept"]
+    assert [folder.stat().st_mode & 0o777, (folder / "a.kept").stat().st_mode & 0o777] == [
+        0o700,
+        0o600,
+    ]
+    for ignored in ("", "relative"):
+        monkeypatch.setenv("XDG_CACHE_HOME", ignored)
+        write_cached("a", CONTENT)
+        (tmp_path / "home/.cache/actionspan/a.kept").unlink()
+    monkeypatch.setenv("ACTIONSPAN_CACHE", "")  # none
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
+    write_cached("b", CONTENT)
+    assert read_cached("a") is None
+    assert [path.name for path in folder.iterdir()] == ["a.kept"]
+
+
+@given(data=st.data())
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_a_damaged_file_is_not_read_and_is_replaced(folder, data):
+    write_cached("a", CONTENT)
+    kept = (folder / "a.kept").read_bytes()
+    place = data.draw(st.integers(0, len(kept) - 1))
+    if data.draw(st.booleans()):
+        changed = bytearray(kept)
+        changed[place] ^= data.draw(st.integers(1, 255))
+    else:
+        changed = kept[:place]
+    (folder / "a.kept").write_bytes(changed)
+    assert read_cached("a") is None
+    write_cached("a", CONTENT)
+    assert read_cached("a") == CONTENT
+
+
+def test_a_file_under_another_name_is_not_read(folder):
+    write_cached("a", CONTENT)
+    (folder / "a.kept").rename(folder / "b.kept")
+    assert read_cached("b") is None
+
+
+@pytest.mark.parametrize("mode", [0o620, 0o602])
+def test_what_others_may_write_is_not_read(folder, mode):
+    write_cached("a", CONTENT)
+    (folder / "a.kept").chmod(mode)
+    assert read_cached("a") is None
+    (folder / "a.kept").chmod(0o644)
+    assert read_cached("a") == CONTENT
+    folder.chmod(0o700 | mode)
+    assert read_cached("a") is None
+    write_cached("b", CONTENT)
+    assert [path.name for path in folder.iterdir()] == ["a.kept"]
+
+
+def test_another_users_folder_and_file_are_left_alone(folder, monkeypatch):
+    write_cached("a", CONTENT)
+    monkeypatch.setattr(os, "getuid", lambda: folder.stat().st_uid + 1)
+    assert read_cached("a") is None
+    write_cached("b", CONTENT)
+    assert [path.name for path in folder.iterdir()] == ["a.kept"]
+
+
+def test_another_users_file_in_the_users_folder_is_not_read(folder):
+    if os.getuid() != 0:
+        pytest.skip("only root can give files away")
+    write_cached("a", CONTENT)
+    os.chown(folder / "a.kept", 65534, -1)
+    assert read_cached("a") is None
+
+
+@pytest.mark.parametrize("place", ["/proc/self", "/dev/null", "/dev/null/kept"])
+def test_where_nothing_can_be_written_nothing_is_kept(place, monkeypatch):
+    monkeypatch.setenv("ACTIONSPAN_CACHE", place)
+    write_cached("a", CONTENT)
+    assert read_cached("a") is None
+
+
+def test_what_is_there_is_read_where_nothing_can_be_written(folder, monkeypatch):
+    def refuse(path):
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS), path)
+
+    write_cached("a", CONTENT)
+    monkeypatch.setattr(os, "utime", refuse)
+    assert read_cached("a") == CONTENT
+
+
+def test_a_user_without_a_home_has_none(monkeypatch):
+    def missing():
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.delenv("ACTIONSPAN_CACHE", raising=False)
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setattr(Path, "home", missing)
+    write_cached("a", CONTENT)
+    assert read_cached("a") is None
+
+
+def test_without_room_the_old_file_stays_and_nothing_else(folder):
+    write_cached("a", CONTENT)
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (len(CONTENT), before[1]))
+    try:
+        write_cached("a", 2 * CONTENT)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert read_cached("a") == CONTENT
+    assert [path.name for path in folder.iterdir()] == ["a.kept"]
+
+
+def test_what_was_not_used_for_the_longest_time_makes_room(folder, monkeypatch):
+    monkeypatch.setattr(cache, "_MOST", 3 * (len(CONTENT) + 32))
+    for age, name in enumerate("cba"):
+        write_cached(name, CONTENT)
+        os.utime(folder / f"{name}.kept", (1000 + age, 1000 + age))
+    (folder / "of another").write_bytes(CONTENT)
+    os.utime(folder / "of another", (1000, 1000))
+    assert read_cached("c") == CONTENT
+    write_cached("d", CONTENT)
+    assert sorted(path.name for path in folder.iterdir()) == [
+        "a.kept",
+        "c.kept",
+        "d.kept",
+        "of another",
+    ]
+
+
+WRITER = """
+import sys
+from actionspan.storage.cache import read_cached, write_cached
+content = sys.argv[1].encode() * 300_000
+for _ in range(100):
+    write_cached("a", content)
+    assert read_cached("a")[:1] in b"xy"
+"""
+
+
+@pytest.mark.full
+def test_processes_that_write_at_once_leave_a_whole_file(folder):
+    write_cached("a", b"x")
+    commands = [[sys.executable, "-c", WRITER, word] for word in "xy"]
+    writers = [subprocess.Popen(command) for command in commands]
+    while any(writer.poll() is None for writer in writers):
+        assert read_cached("a") is not None
+    assert [writer.returncode for writer in writers] == [0, 0]
+    assert [path.name for path in folder.iterdir()] == ["a.kept"]
+
+
+def test_what_is_larger_than_half_of_all_is_not_kept_and_moves_nothing_out(folder, monkeypatch):
+    monkeypatch.setattr(cache, "_MOST", 4 * (len(CONTENT) + 32))
+    write_cached("a", CONTENT)
+    write_cached("b", 5 * CONTENT)
+    assert read_cached("b") is None
+    assert read_cached("a") == CONTENT
