@@ -12,14 +12,8 @@ from actionspan.evaluation import recall
 from actionspan.evaluation.summary import Record
 
 AR_AGAINST_AN = "AR vs AN"
-
-
 RECALL_AGAINST_TIOU = "recall vs tIoU at AN=100"
-
-
 AREA = "AUC"
-
-
 PANELS = (
     (AR_AGAINST_AN, "Average recall", "average number of proposals (AN)"),
     (RECALL_AGAINST_TIOU, "Recall at AN = 100", "tIoU threshold"),

@@ -9,8 +9,6 @@ from actionspan.errors import InputError, lacks_memory, printable
 
 LOCAL: Any = {"local_files_only": True, "trust_remote_code": False}
 """How transformers loads a model: from this machine, and no code of its own."""
-
-
 _OWN_WORDS = {  # of the libraries some advise to run the code
     "trust_remote_code": "needs code of its own, which is never run; give a model of the library's",
     "npickling": "its weights are a pickle of more than tensors; give model.safetensors",

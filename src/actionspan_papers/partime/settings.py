@@ -171,6 +171,4 @@ def ways(stages: Sequence[int]) -> list[Variant]:
 
 
 EXECUTORS = ("thread", "process")
-
-
 MEASURED, EMULATED = "measured", "emulated"

@@ -132,21 +132,15 @@ SECTIONS: dict[str, tuple[type[Any], str]] = {
 
 
 SAMPLING, DEPTH = "sampling", "depth"
-
-
 QUANTITIES: Mapping[str, str] = {
     "activations": "activations",
     "activation_gradients": "gradients of activations",
     "parameter_gradients": "gradients of parameters",
 }
 """What snippets have in a block of the encoder, and what it is called."""
-
-
 GRADIENT_COLUMNS = (
     *("part", "video", "snippets", "sampler", "keep_ratio", "kept", "cosine", "error"),
     *("block", "quantity", "neighbours", "distant"),
 )
 """Of the table; a row of the part `sampling` has no block, one of the part `depth` no sampler."""
-
-
 LAYER_KINDS = ("activations", "activations without their mean", "gradients")
