@@ -1,7 +1,12 @@
-"""A step of a paper, called as the command line calls it."""
+"""Steps of the papers, called as the command line calls them, and the verdicts they give."""
 
 import argparse
 import importlib
+
+from actionspan.files.storage import read_tsv
+from actionspan_papers.claims import VERDICTS
+
+REPRODUCED, NOT, UNKNOWN = VERDICTS
 
 
 def run_step(paper, step, *words):
@@ -19,7 +24,25 @@ def outputs(folder, name, *, figure=False):
     return files + (figures if figure else [])
 
 
+def step_rows(folder, paper, step, *words, figure=False):
+    """Run a step, whose files are named after it; return its rows."""
+    run_step(paper, step, *words, *outputs(folder, step, figure=figure))
+    return read_tsv(folder / f"{step}.tsv")
+
+
 def cells(path):
     """Return the cells of the table of a page, its titles first."""
     lines = [line for line in path.read_text().splitlines() if line.startswith("|")]
     return [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines]
+
+
+def row_of(columns, *values):
+    """Return a row as it is read from TSV; the columns in one text."""
+    return dict(zip(columns.split(), map(str, values), strict=True))
+
+
+def verdicts(findings, text=""):
+    """Return the verdicts of the claims that hold a text."""
+    found = {finding.verdict for finding in findings if text in finding.claim.text}
+    assert found, text
+    return found
