@@ -3,6 +3,7 @@
 import argparse
 import importlib
 
+from actionspan.cli import main
 from actionspan.files.storage import read_tsv
 from actionspan_papers.claims import VERDICTS
 
@@ -17,6 +18,11 @@ def run_step(paper, step, *words):
     module.run(parser.parse_args(list(map(str, words))))
 
 
+def run_command(paper, step, *words):
+    """Run the step by the command line itself."""
+    assert main(["papers", paper, step, *map(str, words)]) == 0
+
+
 def outputs(folder, name, *, figure=False):
     """Return the flags of all files that a step writes."""
     files = ["--out-tsv", folder / f"{name}.tsv", "--out-markdown", folder / f"{name}.md"]
@@ -24,9 +30,9 @@ def outputs(folder, name, *, figure=False):
     return files + (figures if figure else [])
 
 
-def step_rows(folder, paper, step, *words, figure=False):
+def step_rows(folder, paper, step, *words, figure=False, run=run_step):
     """Run a step, whose files are named after it; return its rows."""
-    run_step(paper, step, *words, *outputs(folder, step, figure=figure))
+    run(paper, step, *words, *outputs(folder, step, figure=figure))
     return read_tsv(folder / f"{step}.tsv")
 
 

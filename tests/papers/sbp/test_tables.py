@@ -1,11 +1,9 @@
 """Tables 4 and 5 and figure 6 on a tiny store: whole tunings, of one epoch each."""
 
-import csv
-
 import pytest
 
-from actionspan.cli import main
 from papers.sbp.stores import make_store
+from papers.steps import run_command, step_rows
 
 SMALL = ["--seeds", "1", "--resamples", "20", "--input-size", "32", "--components", "4"]
 SMALL += ["--epochs", "1"]
@@ -16,13 +14,9 @@ def store(tmp_path_factory):
     return make_store(tmp_path_factory.mktemp("store"), training=2, validation=2)
 
 
-def made(folder, step, store, *words):
-    snippets, annotations, _ = store
-    own = ["--snippets", snippets, "--annotations", annotations, *SMALL, *words]
-    own += ["--out-tsv", folder / "t.tsv", "--out-markdown", folder / "t.md"]
-    assert main(["papers", "sbp", step, *map(str, own)]) == 0
-    with (folder / "t.tsv").open() as file:
-        return list(csv.DictReader(file, delimiter="\t"))
+def made(folder, step, store, *words, figure=False):
+    own = ["--snippets", store[0], "--annotations", store[1], *SMALL, *words]
+    return step_rows(folder, "sbp", step, *own, figure=figure, run=run_command)
 
 
 def check_interval(row, column):
@@ -50,30 +44,27 @@ def test_table4_has_both_heads_with_every_training(tmp_path, store):
 
 def test_table5_runs_the_pipeline_on_tuned_encoders(tmp_path, store):
     rows = made(tmp_path, "table5", store, "--videos", store[2], "--ratios", "0.5")
-    assert [(row["way"], row["keep_ratio"], row["sampler"]) for row in rows] == [
-        ("frozen", "", ""),
-        ("full", "", ""),
-        ("sbp", "0.5", "uniform_random"),
-        ("sbp", "0.25", "importance"),
+    columns = ("way", "keep_ratio", "sampler", "published")
+    assert [tuple(row[name] for name in columns) for row in rows] == [
+        ("frozen", "", "", "27.84"),
+        ("full", "", "", "31.17"),
+        ("sbp", "0.5", "uniform_random", "30.46"),
+        ("sbp", "0.25", "importance", ""),
     ]
     for row in rows:
         for measure in ("auc", "map"):
             assert 0 <= float(row[measure]) <= 100
             check_interval(row, measure)
-    assert [row["published"] for row in rows] == ["27.84", "31.17", "30.46", ""]
     assert rows[0]["auc_above_frozen"] == rows[1]["auc_above_full"] == ""
-    assert "| sbp | 0.25 | importance |" in (tmp_path / "t.md").read_text()
+    assert "| sbp | 0.25 | importance |" in (tmp_path / "table5.md").read_text()
 
 
 def test_figure6_has_every_sampler_and_step_size(tmp_path, store):
-    figure = tmp_path / "f.svg"
-    rows = made(tmp_path, "figure6", store, "--shares", "1.0", "0.1", "--out-figures", figure)
-    assert {(row["sampler"], row["encoder_share"]) for row in rows} == {
-        (sampler, share)
-        for sampler in ("uniform_random", "diverse_feature", "diverse_gradient")
-        for share in ("1", "0.1")
-    }
+    rows = made(tmp_path, "figure6", store, "--shares", "1.0", "0.1", figure=True)
+    samplers = ("uniform_random", "diverse_feature", "diverse_gradient")
+    found = {(row["sampler"], row["encoder_share"]) for row in rows}
+    assert found == {(sampler, share) for sampler in samplers for share in ("1", "0.1")}
     for row in rows:
         assert (row["above_uniform"] == "") == (row["sampler"] == "uniform_random")
         assert (row["above_first"] == "") == (row["encoder_share"] == "1")
-    assert "<svg" in figure.read_text()
+    assert "<svg" in (tmp_path / "figure6.svg").read_text()
