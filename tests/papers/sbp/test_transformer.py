@@ -219,13 +219,6 @@ def test_counted_ratios_at_the_papers_window(fused, expected):
     assert found == pytest.approx(expected, abs=0.002)
 
 
-def test_equation_four_counts_another_matrix():
-    # (4d/n + r(11d/n + 2)) / (15d/n + 2) at n = 392, d = 32: below what is counted at every r
-    share = 32 / 392
-    printed = [(4 * share + r * (11 * share + 2)) / (15 * share + 2) for r in (0.5, 0.25, 0.125)]
-    assert printed == pytest.approx([0.551, 0.326, 0.214], abs=0.0006)
-
-
 @pytest.mark.parametrize(
     ("wrong", "line"),
     [
