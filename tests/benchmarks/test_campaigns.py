@@ -10,8 +10,9 @@ from random import Random
 
 import pytest
 
+from campaigns import cases, children
 from campaigns.cases import Result, chance, fault, run_campaign, summary
-from campaigns.children import Ended, call, command
+from campaigns.children import call, command
 from campaigns.damage import WAYS, damaged
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="forks and orphans as on Linux")
@@ -29,14 +30,14 @@ SMALL = {
 SECONDS = 900.0  # of a process, on a busy machine
 
 
-@pytest.mark.parametrize(("names", "cases"), SMALL.items(), ids=lambda value: str(value[0]))
-def test_a_small_seed_finds_nothing_wrong(names, cases, tmp_path):
+@pytest.mark.parametrize(("names", "some"), SMALL.items(), ids=lambda value: str(value[0]))
+def test_a_small_seed_finds_nothing_wrong(names, some, tmp_path):
     words = [sys.executable, BENCHMARKS / "campaign.py", *names]
-    words += ["--first", str(cases[0]), "--count", str(cases[1]), "--out", tmp_path]
+    words += ["--first", str(some[0]), "--count", str(some[1]), "--out", tmp_path]
     done = subprocess.run(words, capture_output=True, text=True, timeout=SECONDS)
     assert done.returncode == 0, done.stdout + done.stderr
     for name in names:
-        assert f"{name}: {cases[1]} cases of seed 1" in done.stdout
+        assert f"{name}: {some[1]} cases of seed 1" in done.stdout
     assert done.stdout.count("; wrong 0 (") == len(names)
     assert not list(tmp_path.iterdir())
 
@@ -66,10 +67,8 @@ def test_wrong_cases_are_kept_and_said_and_can_be_repeated_alone(tmp_path, capfd
     assert f"loaded: seed 3 case {first}: broken: b" in said
     place = tmp_path / f"kept/loaded-3-{first}"
     assert (place / "dice").read_text() == str(chance("loaded", 3, first).random())
-    assert (
-        f"campaign.py loaded --seed 3 --only {first}\nbroken\na\nb"
-        in (place / "case.txt").read_text()
-    )
+    told = (place / "case.txt").read_text()
+    assert f"campaign.py loaded --seed 3 --only {first}\nbroken\na\nb" in told
     (alone,) = run_campaign(Loaded(), 3, range(first, first + 1), tmp_path / "again")
     assert alone.wrong
     line = f"loaded: 20 cases of seed 3, {bad + 2 * (20 - bad)} faults: whole {20 - bad}; "
@@ -134,21 +133,19 @@ def test_a_command_runs_in_a_folder_and_without_room_for_a_file(tmp_path):
     assert call(command(["dataset", "convert", "none.csv", "c.json"]), tmp_path).status == 2
 
 
-def test_a_fork_is_killed_in_time_and_its_children_are_seen(tmp_path, monkeypatch):
-    from campaigns import cases, children
+def orphan():
+    subprocess.Popen(["sleep", "600"])
+    return 0
 
+
+def test_a_fork_is_killed_in_time_and_its_children_are_seen(tmp_path, monkeypatch):
     ended = call(lambda: time.sleep(60), tmp_path, kill_after=0.1)
     assert (ended.status, ended.late) == (-signal.SIGKILL, False)
     assert ended.seconds < 30
-
-    def orphan():
-        subprocess.Popen(["sleep", "600"])
-        return 0
-
     monkeypatch.setattr(children, "GRACE", 0.2)
     cases.adopt_orphans()
     ended = call(orphan, tmp_path)
-    assert isinstance(ended, Ended)
+    assert isinstance(ended, children.Ended)
     assert ended.left == 1
 
 

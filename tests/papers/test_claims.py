@@ -8,28 +8,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actionspan.storage.writing import read_tsv
-from actionspan_papers.claims import VERDICTS, Claim, Finding, claims_experiment, judge
+from actionspan_papers.claims import Claim, Finding, claims_experiment, judge
 from actionspan_papers.estimates import Estimate
 from actionspan_papers.experiments import table_cells
+from papers.steps import NOT, REPRODUCED, UNKNOWN
 
-REPRODUCED, NOT, UNKNOWN = VERDICTS
 NAN = float("nan")
-CLAIM = Claim(
-    text="a helps",
-    source="paper, table 1",
-    measure="AUC",
-    key="AUC",
-    better="with",
-    worse="without",
-)
-FOUND = Finding(
-    claim=CLAIM,
-    difference=1.234,
-    low=0.5,
-    high=2.0,
-    verdict=REPRODUCED,
-    why="The interval lies above 0.",
-)
+SIDES = {"better": "with", "worse": "without"}
+CLAIM = Claim(text="a helps", source="paper, table 1", measure="AUC", key="AUC", **SIDES)
+ESTIMATE = {"low": 0.5, "high": 2.0}
+WHY = "The interval lies above 0."
+FOUND = Finding(claim=CLAIM, difference=1.234, verdict=REPRODUCED, why=WHY, **ESTIMATE)
 
 
 @pytest.mark.parametrize(
@@ -66,7 +55,7 @@ def test_the_size_decides_no_verdict(low, width, published):
 
 
 def test_a_claim_is_judged_by_its_rule():
-    estimate = Estimate(value=1.234, low=0.5, high=2.0)
+    estimate = Estimate(value=1.234, **ESTIMATE)
     assert CLAIM.judged(estimate) == FOUND
     assert CLAIM.judged("Nobody looked.").why == "Nobody looked."
     assert CLAIM.judged("Nobody looked.").verdict == UNKNOWN
@@ -82,27 +71,22 @@ def cells(finding):
 
 
 def test_what_is_not_known_is_empty():
-    row = cells(FOUND)
-    assert row["difference"] == "+1.23"
-    assert (row["difference_low"], row["difference_high"]) == ("+0.50", "+2.00")
-    assert row["published_difference"] == ""
     published = replace(CLAIM, published=-0.5)
-    row = cells(replace(FOUND, difference=NAN, low=NAN, high=NAN, claim=published))
-    assert list(row.values())[5:9] == ["", "", "", "-0.50"]
+    unknown = replace(FOUND, difference=NAN, low=NAN, high=NAN, claim=published)
+    assert list(cells(FOUND).values())[5:9] == ["+1.23", "+0.50", "+2.00", ""]
+    assert list(cells(unknown).values())[5:9] == ["", "", "", "-0.50"]
+    names = ["difference", "difference_low", "difference_high", "published_difference"]
+    assert list(cells(FOUND))[5:9] == names
     assert cells(replace(FOUND, claim=replace(CLAIM, form="+.4f")))["difference"] == "+1.2340"
 
 
 def test_the_report_counts_and_lists(tmp_path):
     others = [replace(FOUND, low=NAN, high=NAN, verdict=UNKNOWN), replace(FOUND, verdict=UNKNOWN)]
     files = argparse.Namespace(out_tsv=tmp_path / "c.tsv", out_markdown=tmp_path / "c.md")
-    judged = [FOUND, *others], ["Some words."]
-    claims_experiment("003", lambda _: judged).run(files)
+    claims_experiment("003", lambda _: ([FOUND, *others], ["Some words."])).run(files)
     lines = files.out_markdown.read_text().splitlines()
     assert len(read_tsv(files.out_tsv)) == 3
-    assert lines[0] == (
-        "Claims of paper 003 on our data: 1 reproduced, 0 not reproduced, "
-        "2 not testable on this data."
-    )
-    assert lines[1] == "Some words."
+    counts = "1 reproduced, 0 not reproduced, 2 not testable on this data."
+    assert lines[:2] == [f"Claims of paper 003 on our data: {counts}", "Some words."]
     assert "| with, without | +1.23 [+0.50, +2.00] |  | **reproduced** |" in lines[5]
     assert "| +1.23 |  | **not testable" in lines[6]

@@ -36,17 +36,13 @@ def literal_mean(values, instances, videos):
     return total / of if of else NAN
 
 
-def listed(counts):
-    return [place for place, count in enumerate(counts) for _ in range(count)]
-
-
 def test_each_resample_is_the_mean_of_what_was_drawn():
     values, instances = problem()
     values[1, 2, 0] = values[0, 5, 1] = NAN
     drawn = draw_videos(7, 40, seed=3)
     scores = resampled_scores(values, instances, drawn)
-    for resample in range(40):
-        videos = listed(drawn[resample])
+    for resample, counts in enumerate(drawn):
+        videos = [place for place, count in enumerate(counts) for _ in range(count)]
         assert len(videos) == 7
         for measure in range(2):
             means = [literal_mean(seed[:, measure], instances, videos) for seed in values]
@@ -56,12 +52,8 @@ def test_each_resample_is_the_mean_of_what_was_drawn():
 def test_the_scores_of_seeds_are_those_over_all_videos():
     values, instances = problem()
     values[1, 2, 0] = NAN
-    scores = seed_scores(values, instances)
-    assert scores.shape == (3, 2)
-    for seed in range(3):
-        for measure in range(2):
-            expected = literal_mean(values[seed, :, measure], instances, range(7))
-            assert scores[seed, measure] == pytest.approx(expected, abs=1e-10)
+    expected = [[literal_mean(one, instances, range(7)) for one in seed.T] for seed in values]
+    np.testing.assert_allclose(seed_scores(values, instances), expected, rtol=0, atol=1e-10)
 
 
 def test_a_seed_without_any_value_leaves_the_mean_open():
@@ -84,19 +76,12 @@ def test_one_video_and_one_seed_have_no_interval(value, instances, seed):
 
 
 @given(seed=st.integers(0, 999))
-def test_equal_methods_differ_by_exactly_nothing(seed):
+def test_equal_methods_differ_by_exactly_nothing_and_one_that_is_better_by_one_by_one(seed):
     values, instances = problem(seeds=1, seed=seed)
     videos = draw_videos(7, 30, seed)
-    one, other = (resampled_scores(values, instances, videos) for _ in range(2))
+    one, other, better = (resampled_scores(values + more, instances, videos) for more in (0, 0, 1))
     assert interval(0.0, (one - other)[:, 0], 7, 0.0, 0.95) == (0, 0)
-
-
-def test_a_method_that_is_better_by_one_everywhere_is_so_in_each_resample():
-    values, instances = problem(seeds=1)
-    videos = draw_videos(7, 50, 1)
-    better = resampled_scores(values + 1, instances, videos)
-    worse = resampled_scores(values, instances, videos)
-    np.testing.assert_allclose(better - worse, 1, atol=1e-10)
+    np.testing.assert_allclose(better - one, 1, atol=1e-10)
 
 
 def test_draws_repeat_with_their_seed():
@@ -119,26 +104,28 @@ def test_the_percentiles_leave_out_what_is_not_known():
     assert np.isnan(percentile_interval(np.array([NAN]), 0.9)).all()
 
 
-def test_the_half_width_of_one_group_is_that_of_the_t_interval():
-    """Printed quantiles of Student's t with 1, 2 and 4 degrees of freedom."""
-    for values, quantile in (((1, 3), 12.7062047), ((1, 2, 6), 4.3026527), (range(5), 2.7764451)):
-        group = np.array(values, dtype=float)
-        expected = quantile * group.std(ddof=1) / math.sqrt(len(group))
-        assert seeds_half_width([group], 0.95) == pytest.approx(expected)
+@pytest.mark.parametrize(
+    ("groups", "half"),
+    [
+        # printed quantiles of Student's t with 1, 2 and 4 degrees of freedom
+        ([[1, 3]], 12.7062047 * math.sqrt(2 / 2)),
+        ([[1, 2, 6]], 4.3026527 * math.sqrt(7 / 3)),
+        ([range(5)], 2.7764451 * math.sqrt(2.5 / 5)),
+        # two of equal spread and size have the pooled degrees of freedom, here 4
+        ([[1, 2, 6], [9, 8, 4]], 2.7764451 * math.sqrt(2 * 7 / 3)),
+        # one seed and equal seeds add nothing
+        *(([], 0), ([[3]], 0), ([[3], [4]], 0), ([[2, 2], [1, 1, 1]], 0)),
+    ],
+)
+def test_the_half_width_of_seeds(groups, half):
+    found = seeds_half_width([np.array(of, dtype=float) for of in groups], 0.95)
+    assert found == pytest.approx(half) if half else found == 0
 
 
-def test_two_groups_of_equal_spread_and_size_have_the_pooled_degrees_of_freedom():
+def test_of_a_group_that_does_not_vary_nothing_remains():
     one = np.array([1.0, 2.0, 6.0])
-    expected = 2.7764451 * math.sqrt(2 * one.var(ddof=1) / 3)  # 4 degrees of freedom
-    assert seeds_half_width([one, 10 - one], 0.95) == pytest.approx(expected)
-    # of a group that does not vary nothing remains but the other one
-    assert seeds_half_width([one, np.ones(5)], 0.95) == seeds_half_width([one], 0.95)
-    assert seeds_half_width([one, np.ones(1)], 0.95) == seeds_half_width([one], 0.95)
-
-
-@pytest.mark.parametrize("groups", [[], [[3.0]], [[3.0], [4.0]], [[2.0, 2.0], [1.0, 1.0, 1.0]]])
-def test_one_seed_and_equal_seeds_add_nothing(groups):
-    assert seeds_half_width([np.array(of) for of in groups], 0.95) == 0
+    both = [seeds_half_width([one, np.ones(size)], 0.95) for size in (5, 1)]
+    assert both == [seeds_half_width([one], 0.95)] * 2
 
 
 @given(scale=st.floats(1e-150, 1e100))
@@ -157,13 +144,10 @@ def test_an_interval_joins_its_parts_by_their_squares():
     assert found[1] == pytest.approx(10 + math.hypot((high - 10) * stretch, 2))
 
 
-def test_many_videos_and_one_seed_have_the_plain_bootstrap_interval():
+def test_many_videos_have_the_plain_bootstrap_interval_and_equal_resamples_that_of_seeds():
     drawn = np.random.default_rng(1).normal(5, 1, 2000)
     found = interval(5.0, drawn, 10**7, 0.0, 0.95)
     assert found == pytest.approx(percentile_interval(drawn, 0.95), abs=1e-5)
-
-
-def test_resamples_that_are_all_equal_leave_the_seeds_interval():
     assert interval(1.0, np.ones(50), 8, 0.25, 0.95) == (0.75, 1.25)
 
 
@@ -176,11 +160,8 @@ def test_resamples_that_are_all_equal_leave_the_seeds_interval():
 def test_equal_methods_are_told_apart_in_five_of_a_hundred_cases(seeds, training, method, chance):
     """Two methods of equal expectation; 20 videos, some hard for both.
 
-    Args:
-        seeds: Trainings of each method.
-        training: Deviation of a training, in all videos alike.
-        method: Deviation of a method, in each video, in all trainings alike.
-        chance: Deviation of a training in a video.
+    Trainings deviate in all videos alike, a method in each video in all trainings alike, and
+    each training in each video by chance.
     """
     generator = np.random.default_rng(7)
     trials, videos = 250, 20
@@ -194,13 +175,8 @@ def test_equal_methods_are_told_apart_in_five_of_a_hundred_cases(seeds, training
     for one, other in values:
         groups = [seed_scores(of, instances)[:, 0] for of in (one, other)]
         resampled = [resampled_scores(of, instances, drawn)[:, 0] for of in (one, other)]
-        low, high = interval(
-            groups[0].mean() - groups[1].mean(),
-            resampled[0] - resampled[1],
-            videos,
-            seeds_half_width(groups, 0.95),
-            0.95,
-        )
+        difference, half = groups[0].mean() - groups[1].mean(), seeds_half_width(groups, 0.95)
+        low, high = interval(difference, resampled[0] - resampled[1], videos, half, 0.95)
         outside += not low <= 0 <= high
     assert outside <= 0.07 * trials
 

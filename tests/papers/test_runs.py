@@ -10,36 +10,23 @@ from actionspan_papers.runs import by_seed, named_files
 
 
 @pytest.mark.parametrize(
-    ("name", "expected"),
+    ("name", "of_seed", "of_fold"),
     [
-        ("mtn", ("mtn", 1)),
-        ("mtn-seed2", ("mtn", 2)),
-        ("my-seedless", ("my-seedless", 1)),
-        ("mtn-seed1", ("mtn-seed1", 1)),
-        ("a-seed2-seed30", ("a-seed2", 30)),
-        ("mtn-fold2", ("mtn", 1)),
-        ("mtn-seed2-fold13", ("mtn", 2)),
-        ("mtn-seed2-folds", ("mtn", 2)),
+        ("mtn", ("mtn", 1), ("mtn", "")),
+        ("mtn-seed2", ("mtn", 2), ("mtn-seed2", "")),
+        ("my-seedless", ("my-seedless", 1), ("my-seedless", "")),
+        ("mtn-seed1", ("mtn-seed1", 1), ("mtn-seed1", "")),
+        ("a-seed2-seed30", ("a-seed2", 30), ("a-seed2-seed30", "")),
+        ("mtn-fold1", ("mtn", 1), ("mtn", "1")),
+        ("mtn-seed2-fold13", ("mtn", 2), ("mtn-seed2", "13")),
+        ("mtn-folds", ("mtn", 1), ("mtn", POOLED)),
+        ("mtn-seed2-folds", ("mtn", 2), ("mtn-seed2", POOLED)),
+        ("my-fold", ("my-fold", 1), ("my-fold", "")),
+        ("mtn-fold0", ("mtn-fold0", 1), ("mtn-fold0", "")),
     ],
 )
-def test_names(name, expected):
-    assert split_seed(name) == expected
-
-
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [
-        ("mtn", ("mtn", "")),
-        ("mtn-seed2", ("mtn-seed2", "")),
-        ("mtn-fold1", ("mtn", "1")),
-        ("mtn-seed2-fold13", ("mtn-seed2", "13")),
-        ("mtn-folds", ("mtn", POOLED)),
-        ("my-fold", ("my-fold", "")),
-        ("mtn-fold0", ("mtn-fold0", "")),
-    ],
-)
-def test_folds(name, expected):
-    assert split_fold(name) == expected
+def test_names_of_seeds_and_folds(name, of_seed, of_fold):
+    assert (split_seed(name), split_fold(name)) == (of_seed, of_fold)
 
 
 def test_an_empty_name_is_refused():
@@ -54,17 +41,20 @@ def test_a_seed_is_named_and_read_back(seed):
     assert split_seed(with_seed("mtn", seed)) == ("mtn", seed)
 
 
-def test_patterns_match_the_names_and_their_seeds_alone():
-    pattern = seeded(["mtn", "a.b"])
-    for name in ("mtn", "mtn-seed2", "mtn-seed10", "a.b"):
-        assert re.fullmatch(pattern, name)
-    for name in ("mtn-seed1", "mtn-seed02", "mtn-seed", "axb", "origin", ""):
-        assert not re.fullmatch(pattern, name)
-    assert not re.fullmatch(seeded([]), "")
-    for name in ("none-1", "ring-4", "ps-16"):
-        assert re.fullmatch(run_pattern(), name)
-    for name in ("none-2", "ring-0", "ring", "star-2"):
-        assert not re.fullmatch(run_pattern(), name)
+@pytest.mark.parametrize(
+    ("pattern", "matched", "others"),
+    [
+        (
+            seeded(["mtn", "a.b"]),
+            ["mtn", "mtn-seed2", "mtn-seed10", "a.b"],
+            ["mtn-seed1", "mtn-seed02", "mtn-seed", "axb", "origin", ""],
+        ),
+        (seeded([]), [], [""]),
+        (run_pattern(), ["none-1", "ring-4", "ps-16"], ["none-2", "ring-0", "ring", "star-2"]),
+    ],
+)
+def test_patterns_match_the_names_and_their_seeds_alone(pattern, matched, others):
+    assert [name for name in [*matched, *others] if re.fullmatch(pattern, name)] == matched
 
 
 def test_seeds_rise_and_runs_keep_their_order():

@@ -6,25 +6,23 @@ from pathlib import Path
 from actionspan.recognition.training import LOG_COLUMNS
 from actionspan.storage.writing import write_tsv
 
+WORDS = "a network, on some clips"
+T95 = 12.706204736  # of one degree of freedom
+
 
 def write_log(folder: Path, run: str, stream: str, accuracies, **columns) -> Path:
     """Write the log of a run; other columns are given as one value an epoch."""
-    path = folder / "runs" / run / stream / "log.tsv"
+    path, epochs = folder / "runs" / run / stream / "log.tsv", range(1, len(accuracies) + 1)
     values = {
-        "epoch": [number + 1 for number in range(len(accuracies))],
-        "validation_accuracy": accuracies,
-        "samples": [12 * (number + 1) for number in range(len(accuracies))],
-        "learning_rate": [0.0001] * len(accuracies),
-        "averages": [number + 1 for number in range(len(accuracies))],
-        "sent_bytes": [1_000_000 * (number + 1) for number in range(len(accuracies))],
-        "seconds": [10.0] * len(accuracies),
+        **{"epoch": epochs, "averages": epochs, "validation_accuracy": accuracies},
+        "samples": [12 * number for number in epochs],
+        "learning_rate": [0.0001] * len(epochs),
+        "sent_bytes": [1_000_000 * number for number in epochs],
+        "seconds": [10.0] * len(epochs),
         **columns,
     }
-    rows = [
-        [values.get(column, [0] * len(accuracies))[epoch] for column in LOG_COLUMNS]
-        for epoch in range(len(accuracies))
-    ]
-    write_tsv(path, LOG_COLUMNS, rows)
+    given = [values.get(column, [0] * len(epochs)) for column in LOG_COLUMNS]
+    write_tsv(path, LOG_COLUMNS, zip(*given, strict=True))
     return path
 
 
@@ -37,14 +35,9 @@ def write_scores(folder: Path, run: str, stream: str, right, **changed) -> Path:
         [p, 1 - p] if label == 0 else [1 - p, p] for p, label in zip(right, labels, strict=True)
     ]
     content = {
-        "stream": stream,
-        "trained": "a network, on some clips",
-        "classes": ["calm", "fight"],
-        "samples": 25,
-        "accuracy": None,
-        "clips": [f"clip{number}" for number in range(len(right))],
-        "labels": labels,
-        "probabilities": probabilities,
+        **{"stream": stream, "trained": WORDS, "classes": ["calm", "fight"], "samples": 25},
+        **{"accuracy": None, "clips": [f"clip{number}" for number in range(len(right))]},
+        **{"labels": labels, "probabilities": probabilities},
         **changed,
     }
     path.write_text(json.dumps(content))
@@ -53,4 +46,4 @@ def write_scores(folder: Path, run: str, stream: str, right, **changed) -> Path:
 
 def named(run: str, seeds: int) -> list[str]:
     """Return the names of so many seeds of a run."""
-    return [run, *(f"{run}-seed{seed}" for seed in range(2, seeds + 1))]
+    return [run, *(f"{run}-seed{seed}" for seed in range(2, seeds + 1))][:seeds]

@@ -8,30 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actionspan_papers.aavg.averaging_bound import (
-    Training,
-    descent_part,
-    estimate_constants,
-    first_bound,
-    first_holds,
-    noise_minimum,
-    noise_part,
-    second_bound,
-    second_holds,
-    suggest_interval,
-)
+from actionspan_papers.aavg import averaging_bound as theorems
+from actionspan_papers.aavg.averaging_bound import first_bound, noise_minimum, second_bound
 
-TRAINING = Training(
-    gap=2.0,
-    smoothness=8.0,
-    variance=3.0,
-    variance_growth=0.5,
-    learners=16,
-    step_size=0.01,
-    batch=32,
-)
-INTERVALS = st.floats(1, 100)
-PRODUCTS = st.floats(0.05, 20)
+CONSTANTS = {"gap": 2.0, "smoothness": 8.0, "variance": 3.0, "variance_growth": 0.5}
+TRAINING = theorems.Training(**CONSTANTS, learners=16, step_size=0.01, batch=32)
 
 
 def slope(function, k):
@@ -45,38 +26,39 @@ def test_the_first_bound_is_the_printed_one():
     noise = 0.08 * 3 / 32 * (1 / 16 + 8 * 4 * 0.01 / 2)
     ratio = (16 * 0.08 * 4 + 1) / (16 * 0.08 * 3 + 1)
     assert first_bound(TRAINING, 4, 25) == pytest.approx((descent + noise) * ratio, rel=1e-12)
-    assert first_holds(TRAINING, 1) == (32 >= 0.08 * 1.5 * (0.08 + 1 / 16))
+    assert theorems.first_holds(TRAINING, 1) == (32 >= 0.08 * 1.5 * (0.08 + 1 / 16))
 
 
-@given(PRODUCTS, INTERVALS)
+@given(st.floats(0.05, 20), st.floats(1, 100))
 def test_the_printed_derivatives_are_right(a, k):
     f = 3 * (2 * a * k + 1) * (1 - a) / ((k + 1) ** 2 * (a * (k - 1) + 1) ** 2)
     g = 3 * (a**2 * k**2 + 2 * a * (1 - a) * k + 1 - a) / (a * (k - 1) + 1) ** 2
-    assert slope(lambda x: descent_part(3.0, a, x), k) == pytest.approx(f, rel=1e-8, abs=1e-12)
-    assert slope(lambda x: noise_part(3.0, a, x), k) == pytest.approx(g, rel=1e-8, abs=1e-9)
+    descent = slope(lambda x: theorems.descent_part(3.0, a, x), k)
+    assert descent == pytest.approx(f, rel=1e-8, abs=1e-12)
+    assert slope(lambda x: theorems.noise_part(3.0, a, x), k) == pytest.approx(
+        g, rel=1e-8, abs=1e-9
+    )
 
 
 @given(st.floats(1.01, 50))
 def test_the_printed_minimum_of_g_is_right_and_below_2(a):
+    def noise(x):
+        return theorems.noise_part(1.0, a, x)
+
     best = noise_minimum(a)
     assert 0 < best < 2
     assert (best < 1) == (a < (1 + math.sqrt(5)) / 2)
-    assert slope(lambda x: noise_part(1.0, a, x), best) == pytest.approx(0, abs=1e-6)
+    assert slope(noise, best) == pytest.approx(0, abs=1e-6)
     for other in (best * 0.9, best * 1.1):
         if a * (other - 1) + 1 > 0:
-            assert noise_part(1.0, a, other) > noise_part(1.0, a, best)
-
-
-def test_g_has_no_minimum_where_a_is_1_or_less():
-    with pytest.raises(ValueError, match=r"a = 1\.0"):
-        noise_minimum(1.0)
+            assert noise(other) > noise(best)
 
 
 @given(st.floats(0, 10), st.floats(0.01, 10), st.integers(1, 64), st.integers(1, 500))
 def test_the_second_bound_is_no_less_than_the_first_under_its_conditions(gap, rate, p, k):
     training = replace(TRAINING, gap=gap, step_size=rate, learners=p, batch=10**9)
-    if second_holds(training, k):
-        assert first_holds(training, k)
+    if theorems.second_holds(training, k):
+        assert theorems.first_holds(training, k)
         first, second = first_bound(training, k, 1000 / k), second_bound(training, k, 1000)
         assert first <= second * (1 + 1e-9)
     at_equality = 2 / training.product  # K where 1/P = LKγ/2: both are one
@@ -88,9 +70,8 @@ def test_the_second_bound_is_no_less_than_the_first_under_its_conditions(gap, ra
 def test_where_theorem_2_names_k_1_its_own_condition_excludes_it():
     training = replace(TRAINING, learners=4)
     assert training.product == pytest.approx(0.32)
-    assert not second_holds(training, 1)
-    assert not second_holds(training, 6)
-    assert second_holds(training, 7), "2 / a = 6.25"
+    holds = [theorems.second_holds(training, k) for k in (1, 6, 7)]
+    assert holds == [False, False, True], "2 / a = 6.25"
 
 
 @given(
@@ -98,11 +79,11 @@ def test_where_theorem_2_names_k_1_its_own_condition_excludes_it():
     st.integers(1, 300),
 )  # fmt: skip
 def test_k_1_has_the_least_bound_where_a_is_1_or_less(a, gap, variance, learners, steps):
-    training = Training(
+    training = theorems.Training(
         gap=gap, smoothness=a / learners, variance=variance, learners=learners, step_size=1.0,
         batch=10,
     )  # fmt: skip
-    found = suggest_interval(training, steps)
+    found = theorems.suggest_interval(training, steps)
     if training.product <= 1:
         assert found.theorem_says_one
         one = first_bound(training, 1, steps)
@@ -111,17 +92,16 @@ def test_k_1_has_the_least_bound_where_a_is_1_or_less(a, gap, variance, learners
 
 def test_above_1_the_promise_of_a_best_k_above_1_does_not_always_hold():
     """As printed, theorem 2 says K_opt > 1 whenever 1 < PLγ; the proof itself ends with ≥ 1."""
-    training = Training(
+    training = theorems.Training(
         gap=1e-6, smoothness=1.2, variance=1.0, learners=1, step_size=1.0, batch=1000
     )
     assert training.product == pytest.approx(1.2)
     assert noise_minimum(1.2) < 1
-    assert second_bound(training, 1, 1000) < min(
-        second_bound(training, k, 1000) for k in range(2, 1001)
-    )
-    wide = replace(training, gap=1e9)
-    assert suggest_interval(wide, 1000).interval > 1
-    assert not suggest_interval(wide, 1000).theorem_says_one
+    one, *more = (second_bound(training, k, 1000) for k in range(1, 1001))
+    assert one < min(more)
+    wide = theorems.suggest_interval(replace(training, gap=1e9), 1000)
+    assert wide.interval > 1
+    assert not wide.theorem_says_one
 
 
 @pytest.mark.parametrize("gap", [0.01, 1.0, 100.0])
@@ -129,32 +109,19 @@ def test_above_1_the_promise_of_a_best_k_above_1_does_not_always_hold():
 @pytest.mark.parametrize("steps", [1, 40, 3000])
 def test_the_suggestion_is_the_best_of_all_it_may_choose(gap, rate, steps):
     training = replace(TRAINING, gap=gap, step_size=rate)
-    found = suggest_interval(training, steps)
-    allowed = [k for k in range(1, steps + 1) if first_holds(training, k)]
+    found = theorems.suggest_interval(training, steps)
+    allowed = [k for k in range(1, steps + 1) if theorems.first_holds(training, k)]
     bounds = {k: first_bound(training, k, steps / k) for k in allowed}
     assert found.interval == min(bounds, key=bounds.__getitem__)
-    assert found.bound == bounds[found.interval]
-    assert found.product == 16 * 8 * rate
+    assert (found.bound, found.product) == (bounds[found.interval], 16 * 8 * rate)
+
+
+LARGE = replace(TRAINING, gap=1e9, step_size=1.0, batch=1000)
 
 
 def test_the_interval_is_no_longer_than_the_batch_allows():
-    training = replace(TRAINING, gap=1e9, step_size=1.0, batch=1000)
-    found = suggest_interval(training, 100)
+    found = theorems.suggest_interval(LARGE, 100)
     assert found.interval == math.floor((1000 / (8 * 1.5) - 1 / 16) / 8)
-    with pytest.raises(
-        ValueError, match=r"batch 10 is too small for theorem 1 with step size 1\.0"
-    ):
-        suggest_interval(replace(training, batch=10), 100)
-    with pytest.raises(ValueError, match="steps 0"):
-        suggest_interval(training, 0)
-
-
-@pytest.mark.parametrize(
-    "change", [{"gap": -1}, {"smoothness": 0}, {"learners": 0}, {"variance": math.nan}]
-)
-def test_constants_out_of_range_are_refused(change):
-    with pytest.raises(ValueError, match=next(iter(change))):
-        replace(TRAINING, **change)
 
 
 def test_constants_are_found_on_a_quadratic():
@@ -165,21 +132,42 @@ def test_constants_are_found_on_a_quadratic():
     noise = random.normal(size=(batches, batch, 3)).mean(axis=1) * deviation
     points = np.array([[1.0, 1, 1], [0.5, 1, 1], [0.5, 0.2, 0.0]])
     gradients = points[:, None] @ curvature + noise
-    smoothness, variance = estimate_constants(points, gradients, batch)
+    smoothness, variance = theorems.estimate_constants(points, gradients, batch)
     assert smoothness == pytest.approx(5.0, rel=1e-9), "the first move is along the steepest axis"
     assert variance == pytest.approx(float((deviation**2).sum()), rel=0.05)
-    assert estimate_constants(points[1:], gradients[1:], batch)[0] < 1.0, "a lower bound only"
+    lower, _ = theorems.estimate_constants(points[1:], gradients[1:], batch)
+    assert lower < 1.0, "a lower bound only"
+
+
+def estimate(points, gradients):
+    """Estimate from points that differ, (N, d), and gradients of one shape."""
+    points = np.arange(np.prod(points)).reshape(points)
+    return theorems.estimate_constants(points, np.zeros(gradients), 4)
 
 
 @pytest.mark.parametrize(
-    ("points", "gradients"),
-    [((1, 3), (1, 4, 3)), ((3, 3), (3, 1, 3)), ((3, 3), (2, 4, 3)), ((3, 3), (3, 4, 2))],
+    ("refused", "message"),
+    [
+        (lambda: noise_minimum(1.0), r"a = 1\.0"),
+        (
+            lambda: theorems.suggest_interval(replace(LARGE, batch=10), 100),
+            r"batch 10 is too small for theorem 1 with step size 1\.0",
+        ),
+        (lambda: theorems.suggest_interval(LARGE, 0), "steps 0"),
+        (lambda: replace(TRAINING, gap=-1), "gap"),
+        (lambda: replace(TRAINING, smoothness=0), "smoothness"),
+        (lambda: replace(TRAINING, learners=0), "learners"),
+        (lambda: replace(TRAINING, variance=math.nan), "variance"),
+        (lambda: estimate((1, 3), (1, 4, 3)), "points"),
+        (lambda: estimate((3, 3), (3, 1, 3)), "points"),
+        (lambda: estimate((3, 3), (2, 4, 3)), "points"),
+        (lambda: estimate((3, 3), (3, 4, 2)), "points"),
+        (
+            lambda: theorems.estimate_constants(np.ones((2, 3)), np.zeros((2, 4, 3)), 4),
+            "points 0 and the next are alike",
+        ),
+    ],
 )
-def test_gradients_that_tell_nothing_are_refused(points, gradients):
-    with pytest.raises(ValueError, match="points"):
-        estimate_constants(np.arange(np.prod(points)).reshape(points), np.zeros(gradients), 4)
-
-
-def test_points_must_differ():
-    with pytest.raises(ValueError, match="points 0 and the next are alike"):
-        estimate_constants(np.ones((2, 3)), np.zeros((2, 4, 3)), 4)
+def test_what_tells_nothing_or_is_out_of_range_is_refused(refused, message):
+    with pytest.raises(ValueError, match=message):
+        refused()

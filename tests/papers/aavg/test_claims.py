@@ -1,4 +1,4 @@
-"""Table I and the verdicts of paper 003: exact means, intervals by hand, every verdict."""
+"""Tables and verdicts of paper 003: exact means, intervals by hand, every verdict."""
 
 import math
 from pathlib import Path
@@ -7,47 +7,72 @@ import numpy as np
 import pytest
 
 from actionspan.errors import InputError
-from actionspan.storage.writing import read_tsv
-from actionspan_papers.aavg.claims import (
-    FINAL,
-    FIRST_HALF,
-    FIRST_QUARTER,
-    SHARE,
-    judge_claims,
-    not_lower,
-)
+from actionspan_papers.aavg import claims
 from actionspan_papers.aavg.comparisons import STREAM_NAMES, published_difference
 from actionspan_papers.aavg.readers import read_run_logs, read_run_scores
 from actionspan_papers.aavg.settings import ExperimentSettings
 from actionspan_papers.aavg.table import TWO_STREAM, accuracies, estimate
-from actionspan_papers.claims import VERDICTS
-from papers.aavg.runs import named, write_log, write_scores
-from papers.steps import outputs, run_step
+from actionspan_papers.aavg.times import gain
+from papers.aavg.runs import T95, WORDS, named, write_log, write_scores
+from papers.steps import NOT, REPRODUCED, UNKNOWN, cells, step_rows
 
 SETTINGS = ExperimentSettings(resamples=200)
-REPRODUCED, NOT, UNKNOWN = VERDICTS
-T95 = 12.706204736  # of one degree of freedom
-WORDS = "a network, on some clips"
+ADAPTIVE = ("the adaptive batch helps", f"{claims.FINAL}, RGB")
+BEST = ("K = -1 ends above every other K", f"{claims.FINAL}, RGB")
+HARMLESS = ("no K ends below K = 1", f"{claims.FINAL}, RGB")
+NEGLIGIBLE = ("communication at K = -1 is negligible", f"{claims.SHARE}, RGB")
+FEWER = ("AAVG needs fewer samples to equal accuracy than one learner", f"{claims.SAMPLES}, RGB")
+SOONER = ("AAVG is super-linearly faster to equal accuracy", f"{claims.SPEEDUP}, RGB")
+
+
+def seeds_of(runs):
+    """Return the name of each seed of each way of training, with what is given for it."""
+    return [
+        (name, given)
+        for run, seeds in runs.items()
+        for name, given in zip(named(run.replace("_", "-"), len(seeds)), seeds, strict=True)
+    ]
 
 
 def scores_of(folder, stream="rgb", **runs):
     """Write the scores of ways of training, each seed given by the clips it has right."""
     return [
         write_scores(folder, name, stream, [0.75 if right else 0.25 for right in clips])
-        for run, seeds in runs.items()
-        for name, clips in zip(named(run.replace("_", "-"), len(seeds)), seeds, strict=True)
+        for name, clips in seeds_of(runs)
     ]
+
+
+def curves(folder, stream, **runs):
+    return [write_log(folder, name, stream, values) for name, values in seeds_of(runs)]
+
+
+def findings(logs=(), scores=()):
+    judged = claims.judge_claims(read_run_logs(logs), read_run_scores(scores), SETTINGS)
+    return {(one.claim.text, one.claim.measure): one for one in judged}
+
+
+def level(right, clips=40):
+    """Return clips of which so many are right."""
+    return [number < right for number in range(clips)]
+
+
+def levels(*seeds):
+    return [level(right) for right in seeds]
+
+
+def k_runs(folder, **rights):
+    """Return logs and scores of AAVG1, so many of 40 clips right for each K."""
+    runs = {f"aavg1_{run}_2": levels(right, right) for run, right in rights.items()}
+    logs = curves(folder, "rgb", **dict.fromkeys(runs, [[0.5] * 2] * 2))
+    return {"logs": logs, "scores": scores_of(folder, **runs)}
 
 
 def test_both_streams_together_are_the_mean_of_their_probabilities(tmp_path):
-    paths = [
-        write_scores(tmp_path, "aavg1-epoch-2", "rgb", [0.9, 0.4, 0.4, 0.6]),
-        write_scores(tmp_path, "aavg1-epoch-2", "flow", [0.2, 0.3, 0.8, 0.45]),
-    ]
+    streams = {"rgb": [0.9, 0.4, 0.4, 0.6], "flow": [0.2, 0.3, 0.8, 0.45]}
+    paths = [write_scores(tmp_path, "aavg1-epoch-2", *each) for each in streams.items()]
     found = accuracies(read_run_scores(paths))
-    assert found["aavg1-epoch", "rgb"].values.tolist() == [[100, 0, 0, 100]]
-    assert found["aavg1-epoch", "flow"].values.tolist() == [[0, 0, 100, 0]]
-    assert found["aavg1-epoch", TWO_STREAM].values.tolist() == [[100, 0, 100, 100]]
+    values = [found["aavg1-epoch", name].values.tolist() for name in (*streams, TWO_STREAM)]
+    assert values == [[[100, 0, 0, 100]], [[0, 0, 100, 0]], [[100, 0, 100, 100]]]
 
 
 def test_both_streams_are_paired_by_seed(tmp_path):
@@ -58,8 +83,7 @@ def test_both_streams_are_paired_by_seed(tmp_path):
         write_scores(tmp_path, "aavg1-epoch-2-seed3", "flow", [0.8, 0.2]),
     ]
     both = accuracies(read_run_scores(paths))["aavg1-epoch", TWO_STREAM]
-    assert both.seeds == [3]
-    assert both.values.tolist() == [[0, 100]]
+    assert (both.seeds, both.values.tolist()) == ([3], [[0, 100]])
     assert ("aavg1-epoch", TWO_STREAM) not in accuracies(read_run_scores([paths[0], paths[2]]))
 
 
@@ -80,12 +104,10 @@ def test_the_interval_joins_seeds_and_clips():
     found = estimate(np.array([[10.0] * 4, [20.0] * 4]), SETTINGS)
     assert (found.value, found.high - found.low) == pytest.approx((15, 2 * T95 * 5))
     values = np.array([[0.0, 100.0, 100.0, 100.0]] * 3)
-    found = estimate(values, SETTINGS)
-    assert found.value == 75
-    one = estimate(values[:1], SETTINGS)
-    assert (found.low, found.high) == (one.low, one.high)
+    found, one, again = (estimate(values[:seeds], SETTINGS) for seeds in (3, 1, 1))
+    assert (found.value, found.low, found.high) == (75, one.low, one.high)
     assert found.low < 75 < found.high
-    assert one == estimate(values[:1], SETTINGS)
+    assert one == again
 
 
 def test_the_table(tmp_path):
@@ -94,10 +116,9 @@ def test_the_table(tmp_path):
         *scores_of(tmp_path, aavg1_epoch_2=[right, right], aavg3_epoch_2=[(1, 1, 1, 1)] * 2),
         *scores_of(tmp_path, "flow", aavg1_epoch_2=[(0, 0, 0, 0)] * 2, none_k1_1=[right]),
     ]
-    words = [*outputs(tmp_path, "t"), "--resamples", 100]
-    run_step("aavg", "table", *words, "--scores", *paths)
-    one, two, three, four = read_tsv(tmp_path / "t.tsv")
-    assert [row["method"] for row in (one, two, three, four)] == [f"aavg{n}" for n in range(1, 5)]
+    rows = step_rows(tmp_path, "aavg", "table", "--resamples", 100, "--scores", *paths)
+    assert [row["method"] for row in rows] == ["aavg1", "aavg2", "aavg3", "aavg4"]
+    one, two, three, four = rows
     assert (one["seeds"], one["rgb"], one["flow"]) == ("2", "75.00", "0.00")
     assert 0 <= float(one["rgb_low"]) < 75 < float(one["rgb_high"]) <= 100
     assert one["two-stream_published_UCF101"] == "88.3"
@@ -106,19 +127,17 @@ def test_the_table(tmp_path):
     assert (three["rgb"], three["rgb_low"], three["rgb_high"]) == ("100.00",) * 3
     assert (four["seeds"], four["rgb"], four["flow"]) == ("", "", "")
     assert four["two-stream_published_HMDB51"] == "67.9"
-    text = (tmp_path / "t.md").read_text()
+    text = (tmp_path / "table.md").read_text()
     assert WORDS in text
     assert "4 validation clips of 2 classes, 25 positions of each" in text
-    rows = [line for line in text.splitlines() if line.startswith("| aavg")]
-    assert "| 100.00 [100.00, 100.00] |" in rows[2]
-    assert rows[3].endswith("| 85.6 | 84.7 | 93.04 | 61.4 | 56.0 | 67.9 |")
+    lines = [line for line in text.splitlines() if line.startswith("| aavg")]
+    assert "| 100.00 [100.00, 100.00] |" in lines[2]
+    assert lines[3].endswith("| 85.6 | 84.7 | 93.04 | 61.4 | 56.0 | 67.9 |")
 
 
 def test_without_validation_clips_the_table_has_the_published_numbers_alone(tmp_path):
     path = write_scores(tmp_path, "aavg1-epoch-2", "rgb", [])
-    words = [*outputs(tmp_path, "t"), "--scores", path]
-    run_step("aavg", "table", *words)
-    assert read_tsv(tmp_path / "t.tsv")[0]["rgb"] == ""
+    assert step_rows(tmp_path, "aavg", "table", "--scores", path)[0]["rgb"] == ""
 
 
 @pytest.mark.parametrize(
@@ -162,136 +181,85 @@ def test_published_differences():
     ],
 )
 def test_not_lower(low, high, verdict):
-    assert not_lower(low, high)[0] == verdict
-
-
-def findings(logs=(), scores=()):
-    return {
-        (one.claim.text, one.claim.measure): one
-        for one in judge_claims(read_run_logs(logs), read_run_scores(scores), SETTINGS)
-    }
+    assert claims.not_lower(low, high)[0] == verdict
 
 
 def test_the_docs_count_the_verdicts():
     page = Path(__file__).parents[3] / "docs" / "benchmarks.md"
-    rows = judge_claims({}, {}, SETTINGS)
+    rows = claims.judge_claims({}, {}, SETTINGS)
     assert f"`papers/aavg/claims.md` has {len(rows)} verdicts" in page.read_text()
 
 
-def level(right, clips=40):
-    """Return clips of which so many are right."""
-    return [number < right for number in range(clips)]
-
-
 def test_a_claim_holds_where_the_same_clips_and_seeds_speak_for_it(tmp_path):
-    scores = scores_of(
-        tmp_path,
-        aavg1_epoch_2=[level(10), level(20), level(30)],
-        aavg2_epoch_2=[level(18), level(28), level(38)],  # 8 clips, whatever the seed
-        aavg3_epoch_2=[level(10), level(20), level(30)],
-    )
-    found = findings(scores=scores)
-    one = found["the adaptive batch helps", f"{FINAL}, RGB"]
+    runs = {f"aavg{number}_epoch_2": levels(10, 20, 30) for number in (1, 3)}
+    runs["aavg2_epoch_2"] = levels(18, 28, 38)  # 8 clips, whatever the seed
+    found = findings(scores=scores_of(tmp_path, **runs))
+    one = found[ADAPTIVE]
     assert (one.difference, one.verdict) == (20, REPRODUCED)
     assert (one.claim.better, one.claim.worse) == ("aavg2-epoch", "aavg1-epoch")
     assert one.claim.published == pytest.approx(2.1)
     # the seeds differ by exactly 20 each, so that only clips are in the interval
     by_clip = np.array([[100.0 * (b - a) for a, b in zip(level(20), level(28), strict=True)]] * 3)
     assert one.low == pytest.approx(estimate(by_clip, SETTINGS).low, abs=10)
-    other = found["the customised optimiser helps", f"{FINAL}, RGB"]
+    other = found["the customised optimiser helps", f"{claims.FINAL}, RGB"]
     assert (other.difference, other.verdict) == (-20, NOT)
-    assert found["the adaptive batch helps", f"{FINAL}, flow"].why == (
-        "There are no runs of aavg2-epoch and aavg1-epoch."
-    )
+    missing = found[ADAPTIVE[0], f"{claims.FINAL}, flow"]
+    assert missing.why == "There are no runs of aavg2-epoch and aavg1-epoch."
 
 
 def test_differences_are_of_the_seeds_that_both_have(tmp_path):
-    scores = scores_of(
-        tmp_path,
-        aavg1_epoch_2=[level(10), level(20), level(0), level(40)],
-        aavg2_epoch_2=[level(14), level(24)],
-    )
-    found = findings(scores=scores)["the adaptive batch helps", f"{FINAL}, RGB"]
-    assert found.difference == pytest.approx(10)
-    one_each = findings(scores=[scores[0], scores[-1]])["the adaptive batch helps", f"{FINAL}, RGB"]
+    seeds = {"aavg1_epoch_2": levels(10, 20, 0, 40), "aavg2_epoch_2": levels(14, 24)}
+    scores = scores_of(tmp_path, **seeds)
+    assert findings(scores=scores)[ADAPTIVE].difference == pytest.approx(10)
+    one_each = findings(scores=[scores[0], scores[-1]])[ADAPTIVE]
     assert one_each.why == "Fewer than two seeds of both say nothing about the next."
     assert math.isnan(one_each.low)
 
 
-def test_seeds_that_disagree_leave_a_claim_open(tmp_path):
-    scores = scores_of(
-        tmp_path,
-        aavg1_epoch_2=[level(10), level(10)],
-        aavg2_epoch_2=[level(12), level(30)],
-    )
-    found = findings(scores=scores)["the adaptive batch helps", f"{FINAL}, RGB"]
-    assert found.difference == pytest.approx(27.5)
+def test_seeds_that_disagree_and_a_single_clip_leave_a_claim_open(tmp_path):
+    scores = scores_of(tmp_path, aavg1_epoch_2=levels(10, 10), aavg2_epoch_2=levels(12, 30))
+    found = findings(scores=scores)[ADAPTIVE]
+    assert (found.difference, found.verdict) == (pytest.approx(27.5), UNKNOWN)
     assert found.high - found.difference >= T95 * 22.5 - 1e-6
-    assert found.verdict == UNKNOWN
-
-
-def test_one_clip_says_nothing(tmp_path):
-    scores = scores_of(tmp_path, aavg1_epoch_2=[[0]] * 2, aavg2_epoch_2=[[1]] * 2)
-    found = findings(scores=scores)["the adaptive batch helps", f"{FINAL}, RGB"]
+    scores = scores_of(tmp_path / "one", aavg1_epoch_2=[[0]] * 2, aavg2_epoch_2=[[1]] * 2)
+    found = findings(scores=scores)[ADAPTIVE]
     assert found.why == "Fewer than two validation clips have no interval over clips."
 
 
-BEST = ("K = -1 ends above every other K", f"{FINAL}, RGB")
-HARMLESS = ("no K ends below K = 1", f"{FINAL}, RGB")
-
-
-def k_runs(folder, **levels):
-    """Return logs and scores of AAVG1, so many of 40 clips right for each K."""
-    logs = [
-        write_log(folder, name, "rgb", [0.5] * 2)
-        for run in levels
-        for name in named(f"aavg1-{run}-2", 2)
-    ]
-    runs = {f"aavg1_{run}_2": [level(right)] * 2 for run, right in levels.items()}
-    return {"logs": logs, "scores": scores_of(folder, **runs)}
-
-
-def test_k_is_judged_by_the_other_that_speaks_most_against_it(tmp_path):
-    found = findings(**k_runs(tmp_path, k1=10, k2=25, k8=20, epoch=38))
-    assert (found[BEST].verdict, found[BEST].claim.worse) == (REPRODUCED, "aavg1-k2")
-    assert found[BEST].difference == pytest.approx(32.5)
-    assert found[BEST].claim.published is None
-    assert (found[HARMLESS].verdict, found[HARMLESS].claim.better) == (REPRODUCED, "aavg1-k8")
-
-
-def test_one_k_that_is_better_is_enough(tmp_path):
-    found = findings(**k_runs(tmp_path, k1=30, k2=10, k8=39, epoch=20))
-    assert (found[BEST].verdict, found[BEST].claim.worse) == (NOT, "aavg1-k8")
-    assert (found[HARMLESS].verdict, found[HARMLESS].claim.better) == (NOT, "aavg1-k2")
+@pytest.mark.parametrize(
+    ("rights", "verdict", "worse", "difference", "harmless"),
+    [
+        ({"k1": 10, "k2": 25, "k8": 20, "epoch": 38}, REPRODUCED, "k2", 32.5, "k8"),
+        ({"k1": 30, "k2": 10, "k8": 39, "epoch": 20}, NOT, "k8", -47.5, "k2"),
+    ],
+)
+def test_k_is_judged_by_the_other_that_speaks_most_against_it(
+    tmp_path, rights, verdict, worse, difference, harmless
+):
+    found = findings(**k_runs(tmp_path, **rights))
+    best = found[BEST]
+    assert (best.verdict, best.claim.worse) == (verdict, f"aavg1-{worse}")
+    assert (best.difference, best.claim.published) == (pytest.approx(difference), None)
+    assert (found[HARMLESS].verdict, found[HARMLESS].claim.better) == (verdict, f"aavg1-{harmless}")
 
 
 def test_one_k_that_is_as_good_leaves_it_open(tmp_path):
-    found = findings(**k_runs(tmp_path, k1=10, k4=38, epoch=38))
-    assert (found[BEST].verdict, found[BEST].claim.worse) == (UNKNOWN, "aavg1-k4")
-    assert found[BEST].why.startswith("Both are equal in every resample")
+    best = findings(**k_runs(tmp_path, k1=10, k4=38, epoch=38))[BEST]
+    assert (best.verdict, best.claim.worse) == (UNKNOWN, "aavg1-k4")
+    assert best.why.startswith("Both are equal in every resample")
     missing = findings(**k_runs(tmp_path / "other", k2=10, k4=38))
     assert missing[BEST].why == "There are no runs of aavg1-epoch."
     assert missing[HARMLESS].why == "There are no runs of aavg1-k1."
 
 
-def curves(folder, stream, **runs):
-    return [
-        write_log(folder, name, stream, accuracies)
-        for run, seeds in runs.items()
-        for name, accuracies in zip(named(run.replace("_", "-"), len(seeds)), seeds, strict=True)
-    ]
-
-
 def test_the_first_half_of_the_epochs(tmp_path):
     """Of 5 epochs the first 3."""
-    logs = curves(
-        tmp_path,
-        "flow",
-        aavg3_epoch_2=[[0.1, 0.2, 0.3, 0.9, 0.9], [0.2, 0.2, 0.2, 0.9, 0.9]],
-        aavg4_epoch_2=[[0.3, 0.4, 0.5, 0.1, 0.1], [0.4, 0.5, 0.6, 0.1, 0.1]],
-    )
-    found = findings(logs=logs)
-    one = found["with transfer, flow is accurate earlier", f"{FIRST_HALF}, flow"]
+    runs = {
+        "aavg3_epoch_2": [[0.1, 0.2, 0.3, 0.9, 0.9], [0.2, 0.2, 0.2, 0.9, 0.9]],
+        "aavg4_epoch_2": [[0.3, 0.4, 0.5, 0.1, 0.1], [0.4, 0.5, 0.6, 0.1, 0.1]],
+    }
+    found = findings(logs=curves(tmp_path, "flow", **runs))
+    one = found["with transfer, flow is accurate earlier", f"{claims.FIRST_HALF}, flow"]
     half = T95 * 5  # differences of 20 and 30 points
     assert (one.difference, one.low, one.high) == pytest.approx((25, 25 - half, 25 + half))
     assert (one.verdict, one.claim.published) == (UNKNOWN, None)
@@ -300,39 +268,25 @@ def test_the_first_half_of_the_epochs(tmp_path):
 def test_the_first_quarter_of_the_epochs(tmp_path):
     """Of 8 epochs the first 2; alike in both seeds, so that the interval is a point."""
     late = [0.9] * 6
-    logs = curves(
-        tmp_path,
-        "rgb",
-        aavg3_epoch_2=[[0.1, 0.2, *late], [0.2, 0.3, *late]],
-        none_k1_1=[[0.3, 0.2, *late], [0.4, 0.3, *late]],
-    )
+    joined, alone = ([0.1, 0.2, *late], [0.2, 0.3, *late]), ([0.3, 0.2, *late], [0.4, 0.3, *late])
+    logs = curves(tmp_path, "rgb", aavg3_epoch_2=joined, none_k1_1=alone)
+    blind = {"aavg3_epoch_2": [[0.5] * 8] * 2, "none_k1_1": [[float("nan")] * 8] * 2}
+    found = findings(logs=[*logs, *curves(tmp_path, "flow", **blind)])
     claim = "one learner alone is ahead in the first epochs"
-    one = findings(logs=logs)[claim, f"{FIRST_QUARTER}, RGB"]
+    one = found[claim, f"{claims.FIRST_QUARTER}, RGB"]
     assert (one.difference, one.low, one.verdict) == (pytest.approx(10), one.high, REPRODUCED)
-    blind = curves(
-        tmp_path, "flow", aavg3_epoch_2=[[0.5] * 8] * 2, none_k1_1=[[float("nan")] * 8] * 2
-    )
-    assert findings(logs=blind)[claim, f"{FIRST_QUARTER}, flow"].why == (
-        "There is no validation clip."
-    )
+    assert found[claim, f"{claims.FIRST_QUARTER}, flow"].why == "There is no validation clip."
 
 
 @pytest.mark.parametrize(
     ("shares", "verdict"), [((0.1, 0.1), REPRODUCED), ((0.1, 0.9), UNKNOWN), ((3.0, 3.0), NOT)]
 )
 def test_negligible_is_less_than_a_percent(tmp_path, shares, verdict):
-    logs = [
-        write_log(
-            tmp_path,
-            name,
-            "rgb",
-            [0.5, 0.5],
-            seconds=[50.0, 50.0],
-            communication_seconds=[share, 0.0],
-        )
-        for name, share in zip(named("aavg3-epoch-2", 2), shares, strict=True)
-    ]
-    one = findings(logs=logs)["communication at K = -1 is negligible", f"{SHARE}, RGB"]
+    logs = []
+    for name, share in zip(named("aavg3-epoch-2", 2), shares, strict=True):
+        columns = {"seconds": [50.0, 50.0], "communication_seconds": [share, 0.0]}
+        logs.append(write_log(tmp_path, name, "rgb", [0.5, 0.5], **columns))
+    one = findings(logs=logs)[NEGLIGIBLE]
     assert one.difference == pytest.approx(1 - np.mean(shares))
     assert one.high - one.difference == pytest.approx(T95 * np.ptp(shares) / 2, abs=1e-6)
     assert one.verdict == verdict
@@ -348,23 +302,95 @@ def test_negligible_is_less_than_a_percent(tmp_path, shares, verdict):
     ],
 )
 def test_what_says_nothing_on_communication(tmp_path, run, sent, why):
-    logs = [write_log(tmp_path, run, "rgb", [0.5], sent_bytes=[sent])]
-    one = findings(logs=logs)["communication at K = -1 is negligible", f"{SHARE}, RGB"]
+    one = findings(logs=[write_log(tmp_path, run, "rgb", [0.5], sent_bytes=[sent])])[NEGLIGIBLE]
     assert (one.verdict, one.why) == (UNKNOWN, why)
 
 
 def test_the_command_writes_a_row_for_each_claim_and_stream(tmp_path):
     files = k_runs(tmp_path, k1=10, k2=25, epoch=38)
-    words = outputs(tmp_path, "c")
-    run_step("aavg", "claims", *words, "--logs", *files["logs"], "--scores", *files["scores"])
-    rows = read_tsv(tmp_path / "c.tsv")
+    words = ["--logs", *files["logs"], "--scores", *files["scores"]]
+    rows = step_rows(tmp_path, "aavg", "claims", *words)
     assert len(rows) == len({(row["claim"], row["measure"], row["worse"]) for row in rows})
     assert len(rows) == 19 + 2 * 3 + 3 + 1  # of each stream, of printed times, of EAMSGD
     assert [row["verdict"] for row in rows].count(REPRODUCED) == 3
-    text = (tmp_path / "c.md").read_text()
+    text = (tmp_path / "claims.md").read_text()
     assert text.startswith("Claims of paper 003 on our data: 3 reproduced, 1 not reproduced, 25")
-    assert WORDS in text
-    assert all(name in text for name in STREAM_NAMES.values())
+    assert all(words in text for words in (WORDS, *STREAM_NAMES.values()))
     twice = [write_log(tmp_path, f"ring-k1-{learners}", "rgb", [1]) for learners in (2, 3)]
     with pytest.raises(InputError, match="are of one way"):
-        judge_claims(read_run_logs(twice), read_run_scores(files["scores"]), SETTINGS)
+        claims.judge_claims(read_run_logs(twice), read_run_scores(files["scores"]), SETTINGS)
+
+
+# highest accuracy of both: 0.7 after 4 and 3 epochs; 0.9 after 2 and 4
+JOINED = [[0.2, 0.5, 0.6, 0.8], [0.2, 0.9, 0.9, 0.9]]
+ALONE = [[0.3, 0.6, 0.7, 0.7], [0.1, 0.2, 0.3, 0.9]]
+SILENT = {"communication_seconds": [0] * 4, "sent_bytes": [0] * 4}
+
+
+def timed(folder, joined=JOINED, alone=ALONE, stream="rgb", **columns):
+    """Epochs of 4 seconds for two learners and of 10 for one, 12 samples each."""
+    columns = {"seconds": [4.0] * 4, "communication_seconds": [0.1] * 4, **columns}
+    both = seeds_of({"aavg3_epoch_2": joined})
+    logs = [write_log(folder, name, stream, own, **columns) for name, own in both]
+    return logs + curves(folder, stream, none_k1_1=alone)
+
+
+def test_equal_accuracy_is_the_highest_that_both_reach_and_seeds_are_paired(tmp_path):
+    files = timed(tmp_path)
+    joined, alone = read_run_logs(files).values()
+    found = gain(alone, joined)
+    assert found.accuracy == pytest.approx([70, 90])
+    assert found.samples == pytest.approx([3 / 4, 4 / 2])
+    assert found.speedup == pytest.approx([30 / 16, 40 / 8])
+    joined, alone = read_run_logs(files[1:]).values()
+    assert gain(alone, joined).accuracy == pytest.approx([90])
+
+
+def test_the_table_of_times_has_ours_and_the_printed(tmp_path):
+    scores = write_scores(tmp_path, "aavg3-epoch-2", "rgb", [0.9])
+    files = [*timed(tmp_path), *timed(tmp_path, stream="flow", **SILENT)]
+    rows = step_rows(tmp_path, "aavg", "times", "--logs", *files, "--scores", scores)
+    rgb, flow, *printed = rows
+    assert (rgb["way"], rgb["learners"], rgb["seeds"]) == ("aavg3-epoch", "2", "2")
+    assert (rgb["accuracy"], rgb["samples"], rgb["speedup"]) == ("80.00", "1.38", "3.44")
+    assert rgb["per_learner"] == "1.72"
+    assert float(rgb["samples_high"]) == pytest.approx(1.375 + T95 * 0.625, abs=0.01)
+    assert (flow["samples"], flow["speedup"]) == ("1.38", "")  # in one process: no time
+    # 2067 / 61, 720 / 61 and 2880 / 439
+    assert [row["speedup"] for row in printed] == ["33.89", "11.80", "6.56"]
+    assert [row["per_learner"] for row in printed] == ["2.12", "0.74", "0.41"]
+    assert cells(tmp_path / "times.md")[2][:4] == ["aavg3-epoch", "RGB", "2", "2"]
+
+
+def test_half_the_epochs_of_half_the_time_are_super_linear(tmp_path):
+    found = findings(logs=timed(tmp_path, joined=[JOINED[1]] * 2, alone=[ALONE[1]] * 2))
+    assert (found[FEWER].difference, found[FEWER].verdict) == (pytest.approx(1), REPRODUCED)
+    assert (found[SOONER].difference, found[SOONER].verdict) == (pytest.approx(1.5), REPRODUCED)
+    slow = findings(logs=timed(tmp_path / "slow", joined=[JOINED[0]] * 2, alone=[ALONE[0]] * 2))
+    assert slow[FEWER].difference == pytest.approx(-0.25)
+    assert slow[SOONER].verdict == NOT  # 30 / 16 by two learners
+
+
+@pytest.mark.parametrize(
+    ("changed", "why"),
+    [
+        ({"joined": JOINED[:1]}, "One seed of aavg3-epoch and none-k1 says nothing"),
+        ({"joined": []}, "There are no runs of aavg3-epoch."),
+        ({"alone": np.full((2, 4), np.nan)}, "There is no validation clip."),
+        (SILENT, "Its learners are in one proc"),
+    ],
+)
+def test_what_leaves_time_open(tmp_path, changed, why):
+    found = findings(logs=timed(tmp_path, **changed))[SOONER]
+    assert found.verdict == UNKNOWN
+    assert found.why.startswith(why)
+
+
+def test_the_printed_times_contradict_each_other():
+    *printed, eamsgd = claims.printed_findings()
+    assert [one.verdict for one in printed] == [REPRODUCED, NOT, UNKNOWN]
+    assert printed[0].difference == pytest.approx(2067 / 61 / 16 - 1)
+    assert printed[1].difference == pytest.approx(720 / 61 / 16 - 1)
+    assert "At least 6.6 times" in printed[2].why
+    assert "4.9 days" in printed[2].why  # 439 minutes · 16
+    assert (eamsgd.verdict, eamsgd.claim.worse) == (UNKNOWN, "EAMSGD")

@@ -17,24 +17,17 @@ from actionspan_papers.aavg.settings import ExperimentSettings
 SETTINGS = ExperimentSettings(intervals=(1, 4), learning_rates=(0.00003, 0.0001, 3e-4))
 
 
-def names(runs):
-    return [run.name for run in runs]
-
-
-def test_the_runs_of_each_figure():
-    assert names(COMPARISONS["interval"].runs(SETTINGS, 2)) == [
-        "aavg1-k1-2",
-        "aavg1-k4-2",
-        "aavg1-epoch-2",
-    ]
-    assert names(COMPARISONS["batch"].runs(SETTINGS, 3)) == ["aavg1-epoch-3", "aavg2-epoch-3"]
-    assert names(COMPARISONS["adam"].runs(SETTINGS, 2)) == ["aavg3-epoch-2", "none-k1-1"]
-    assert names(COMPARISONS["peers"].runs(SETTINGS, 2)) == [
-        "aavg3-epoch-2",
-        "ring-k1-2",
-        "periodic-epoch-2",
-        "ps_async-k1-2",
-    ]
+@pytest.mark.parametrize(
+    ("comparison", "learners", "expected"),
+    [
+        ("interval", 2, ["aavg1-k1-2", "aavg1-k4-2", "aavg1-epoch-2"]),
+        ("batch", 3, ["aavg1-epoch-3", "aavg2-epoch-3"]),
+        ("adam", 2, ["aavg3-epoch-2", "none-k1-1"]),
+        ("peers", 2, ["aavg3-epoch-2", "ring-k1-2", "periodic-epoch-2", "ps_async-k1-2"]),
+    ],
+)
+def test_the_runs_of_each_figure(comparison, learners, expected):
+    assert [run.name for run in COMPARISONS[comparison].runs(SETTINGS, learners)] == expected
 
 
 def test_the_figures_are_those_of_the_paper_and_of_peers():
@@ -56,25 +49,22 @@ def test_labels_tell_the_curves_of_a_figure_apart():
 
 
 def test_the_sweep_takes_the_configured_rate_from_the_runs_that_there_are():
-    assert names(rate_runs(SETTINGS, 2, 0.0001)) == [
-        *("aavg1-epoch-2-lr0.00003", "aavg1-epoch-2", "aavg1-epoch-2-lr0.0003"),
-        *("aavg3-epoch-2-lr0.00003", "aavg3-epoch-2", "aavg3-epoch-2-lr0.0003"),
-        *("none-k1-1-lr0.00003", "none-k1-1", "none-k1-1-lr0.0003"),
+    assert [run.name for run in rate_runs(SETTINGS, 2, 0.0001)] == [
+        f"{run}{rate}"
+        for run in ("aavg1-epoch-2", "aavg3-epoch-2", "none-k1-1")
+        for rate in ("-lr0.00003", "", "-lr0.0003")
     ]
 
 
 def test_rgb_of_aavg4_is_not_trained_for_itself():
     runs = [run_of("aavg3", 2), run_of("aavg4", 2)]
     assert run_paths(runs, ("rgb", "flow"), 2, "log.tsv") == [
-        f"results/recognition/runs/{run}/{stream}/log.tsv"
+        f"results/recognition/runs/{run}{seed}/{stream}/log.tsv"
         for run, stream in (
-            ("aavg3-epoch-2", "rgb"),
-            ("aavg3-epoch-2-seed2", "rgb"),
-            ("aavg3-epoch-2", "flow"),
-            ("aavg3-epoch-2-seed2", "flow"),
+            *(("aavg3-epoch-2", "rgb"), ("aavg3-epoch-2", "flow")),
             ("aavg4-epoch-2", "flow"),
-            ("aavg4-epoch-2-seed2", "flow"),
         )
+        for seed in ("", "-seed2")
     ]
     seeded = Learning.of_name("aavg4-k2-3-lr0.1-seed4")
     assert seeded.trained_as("rgb").name == "aavg3-k2-3-lr0.1-seed4"
@@ -82,12 +72,9 @@ def test_rgb_of_aavg4_is_not_trained_for_itself():
 
 
 @given(
-    st.sampled_from(METHODS),
-    st.sampled_from([-1, 1, 16]),
-    st.integers(1, 64),
-    st.sampled_from([None, "0.0003", "3e-4"]),
-    st.integers(1, 12),
-)
+    st.sampled_from(METHODS), st.sampled_from([-1, 1, 16]), st.integers(1, 64),
+    st.sampled_from([None, "0.0003", "3e-4"]), st.integers(1, 12),
+)  # fmt: skip
 def test_a_run_is_known_by_its_name(method, interval, learners, rate, seed):
     run = run_of(method, learners, interval)
     run = Learning(run.exchange, interval, learners, run.variant, rate, seed)
@@ -102,10 +89,7 @@ def test_a_run_is_known_by_its_name(method, interval, learners, rate, seed):
         ({"intervals": (1, 8, 4)}, r"intervals \[1, 8, 4\]: rising"),
         ({"intervals": (0, 1)}, r"intervals \[0, 1\]: rising numbers, each at least 1"),
         ({"intervals": ()}, r"intervals \[\]: .* one or more"),
-        (
-            {"learning_rates": (0.1, 0.1)},
-            r"learning_rates \[0.1, 0.1\]: rising numbers, each above 0",
-        ),
+        ({"learning_rates": (0.1, 0.1)}, r"rates \[0.1, 0.1\]: rising numbers, each above 0"),
         ({"learning_rates": (0, 0.1)}, r"learning_rates \[0, 0.1\]"),
         ({"learning_rates": (float("nan"),)}, r"learning_rates \[nan\]"),
         ({"seeds": 0}, "seeds 0: from 1 to 1000"),

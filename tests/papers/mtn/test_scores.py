@@ -14,24 +14,16 @@ from actionspan_papers.mtn.published import ACTIVITYNET, THUMOS14
 from actionspan_papers.mtn.scores import METRICS, read_video_scores
 from actionspan_papers.resampling import seed_scores
 from evaluation.scores import COLUMNS, write_scores
+from papers.mtn.runs import scores_of
 
 
 def test_seeds_are_put_in_order_and_videos_too(tmp_path):
-    paths = [
-        write_scores(tmp_path / f"{name}.tsv", levels)
-        for name, levels in (
-            ("mtn-seed10", (0.3, 0.4)),
-            ("random", (0.9, 0.9)),
-            ("mtn", (0.1, 0.2)),
-            ("mtn-seed2", (0.5, 0.6)),
-        )
-    ]
-    scores = read_video_scores(paths)
+    levels = {"mtn-seed10": (0.3, 0.4), "random": (0.9, 0.9), "mtn": (0.1, 0.2)}
+    scores = scores_of(tmp_path, {**levels, "mtn-seed2": (0.5, 0.6)})
     assert list(scores) == ["mtn", "random"]
     mtn = scores["mtn"]
-    assert mtn.video_ids == ("a", "b")
+    assert (mtn.video_ids, mtn.seeds) == (("a", "b"), (1, 2, 10))
     assert mtn.instances.tolist() == [1, 2]
-    assert mtn.seeds == (1, 2, 10)
     assert mtn.proposals.tolist() == [[100, 100]] * 3
     assert mtn.values.shape == (3, 2, len(METRICS))
     np.testing.assert_allclose(mtn.of(["AR@100"])[:, :, 0], [[10, 20], [50, 60], [30, 40]])
@@ -43,32 +35,22 @@ def test_the_mean_over_videos_is_the_value_of_the_record(tmp_path):
     generator = np.random.default_rng(3)
     database, results, videos = {}, {}, []
     for number in range(8):
-        starts = generator.uniform(0, 40, 1 + number % 3)
-        database[f"v{number}"] = {
-            "subset": "validation",
-            "duration": 60.0,
-            "annotations": [
-                {"segment": [start, start + 15.0], "label": "a"} for start in starts.tolist()
-            ],
-        }
+        name, starts = f"v{number}", generator.uniform(0, 40, 1 + number % 3).tolist()
+        instances = [{"segment": [start, start + 15.0], "label": "a"} for start in starts]
+        database[name] = {"subset": "validation", "duration": 60.0, "annotations": instances}
         rows = np.sort(generator.uniform(0, 60, (120 + 20 * number, 2)), axis=1).tolist()
         scores = generator.uniform(size=len(rows)).tolist()
-        results[f"v{number}"] = [
+        results[name] = [
             {"segment": row, "score": score} for row, score in zip(rows, scores, strict=True)
         ]
-        videos.append((f"v{number}", "25.0"))
+        videos.append((name, "25.0"))
     del results["v3"]  # a miss by one protocol, left out by the other
-    (tmp_path / "annotations.json").write_text(json.dumps({"database": database}))
-    (tmp_path / "proposals.json").write_text(json.dumps({"results": results}))
+    annotations, proposals = tmp_path / "annotations.json", tmp_path / "proposals.json"
+    annotations.write_text(json.dumps({"database": database}))
+    proposals.write_text(json.dumps({"results": results}))
     write_tsv(tmp_path / "videos.tsv", ("video_id", "fps"), videos)
-    record, rows = evaluate_files(
-        tmp_path / "annotations.json",
-        tmp_path / "proposals.json",
-        subset="validation",
-        method="mtn",
-        settings=EvaluationSettings(resamples=2),
-        videos=tmp_path / "videos.tsv",
-    )
+    how = {"settings": EvaluationSettings(resamples=2), "videos": tmp_path / "videos.tsv"}
+    record, rows = evaluate_files(annotations, proposals, subset="validation", method="mtn", **how)
     write_tsv(tmp_path / "mtn.tsv", VIDEO_COLUMNS, rows)
     scores = read_video_scores([tmp_path / "mtn.tsv"])["mtn"]
     means = dict(zip(METRICS, seed_scores(scores.values, scores.instances)[0], strict=True))
@@ -81,11 +63,6 @@ def test_the_mean_over_videos_is_the_value_of_the_record(tmp_path):
         expected = record["thumos14"][metric.removeprefix("thumos14_")]
         assert means[metric] == pytest.approx(100 * expected, abs=1e-9)
     assert record["thumos14"]["AR@200"] is None
-
-
-def test_a_path_without_a_name_is_refused():
-    with pytest.raises(InputError, match=r"^\.: its path names no method; the form is results/"):
-        read_video_scores([Path()])
 
 
 def table(**changes):
@@ -116,17 +93,23 @@ def test_a_broken_table_is_named(tmp_path, text, message):
         read_video_scores([path])
 
 
-def test_tables_of_other_ground_truth_are_refused(tmp_path):
-    one = write_scores(tmp_path / "mtn.tsv", (0.1, 0.2))
-    for path in (
-        write_scores(tmp_path / "origin.tsv", (0.1, 0.2), instances=(1, 3)),
-        write_scores(tmp_path / "mtn-seed2.tsv", (0.1,)),
-    ):
-        with pytest.raises(InputError, match="video 'b' is not as in .*mtn.tsv"):
-            read_video_scores([one, path])
+@pytest.mark.parametrize(
+    ("name", "levels", "instances", "message"),
+    [
+        ("origin", (0.1, 0.2), (1, 3), "video 'b' is not as in .*mtn.tsv"),
+        ("mtn-seed2", (0.1,), None, "video 'b' is not as in .*mtn.tsv"),
+        ("y/mtn", (0.1, 0.2), None, r"y/mtn.tsv: mtn is in .*x/mtn.tsv already"),
+    ],
+)
+def test_other_ground_truth_and_a_seed_given_twice_are_refused(
+    tmp_path, name, levels, instances, message
+):
+    one = write_scores(tmp_path / "x/mtn.tsv", (0.1, 0.2))
+    other = write_scores(tmp_path / f"{name}.tsv", levels, instances=instances)
+    with pytest.raises(InputError, match=message):
+        read_video_scores([one, other])
 
 
-def test_a_seed_given_twice_is_refused(tmp_path):
-    paths = [write_scores(tmp_path / folder / "mtn.tsv", (0.1,)) for folder in ("x", "y")]
-    with pytest.raises(InputError, match=r"y/mtn.tsv: mtn is in .*x/mtn.tsv already"):
-        read_video_scores(paths)
+def test_a_path_without_a_name_is_refused():
+    with pytest.raises(InputError, match=r"^\.: its path names no method; the form is results/"):
+        read_video_scores([Path()])

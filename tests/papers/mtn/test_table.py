@@ -9,30 +9,28 @@ import pytest
 
 from actionspan.errors import InputError
 from actionspan.evaluation.records import EvaluationSettings
-from actionspan.storage.writing import read_tsv
 from actionspan_papers.experiments import table_cells
 from actionspan_papers.mtn.published import TABLES
 from actionspan_papers.mtn.scores import read_video_scores
 from actionspan_papers.mtn.table import EXPERIMENT, Measured, measured_words, table_rows, why_not
 from evaluation.scores import write_scores
-from papers.mtn.features import write_features
-from papers.steps import outputs, run_step
+from papers.mtn.runs import scores_of, write_features
+from papers.steps import step_rows
 
 SETTINGS = EvaluationSettings(resamples=200)
 MEASURED = "features of X, on the set Y, subset validation"
 PAPER = Path(__file__).parents[3].parent / "shared" / "papers" / "001_16e44f1a53758f77.txt"
+LEVELS = {
+    "mtn": (0.6, 0.7, 0.9),
+    "mtn-seed2": (0.8, 0.7, 0.7),
+    "origin": (0.5, 0.6, 0.7),
+    "random": (0.1, 0.2, 0.3),
+}
 
 
-@pytest.fixture
-def scores(tmp_path):
-    levels = {
-        "mtn": (0.6, 0.7, 0.9),
-        "mtn-seed2": (0.8, 0.7, 0.7),
-        "origin": (0.5, 0.6, 0.7),
-        "random": (0.1, 0.2, 0.3),
-    }
-    paths = [write_scores(tmp_path / f"{name}.tsv", values) for name, values in levels.items()]
-    return read_video_scores(paths)
+@pytest.fixture(scope="module")
+def scores(tmp_path_factory):
+    return scores_of(tmp_path_factory.mktemp("scores"), LEVELS)
 
 
 def cells(name, scores):
@@ -45,19 +43,25 @@ def caption_of(name, scores):
     return EXPERIMENT.table(None, (name, Measured(scores, MEASURED), rows), SETTINGS).caption
 
 
+def run(folder, levels, table="table3"):
+    """Return the rows of a table, and the lines of its page."""
+    paths = [write_scores(folder / f"{name}.tsv", own) for name, own in levels.items()]
+    words = ["--table", table, "--features", write_features(folder, "features", "videos")]
+    rows = step_rows(folder, "mtn", "table", *words, "--videos", *paths)
+    return rows, (folder / "table.md").read_text().splitlines()
+
+
 def test_ours_are_instance_weighted_means_over_seeds_and_the_rest_is_empty(scores):
     table = cells("table1", scores)
+    mtn = table["mtn"]
     # instances 1, 2, 3
     mean = 100 * np.mean([(0.6 + 2 * 0.7 + 3 * 0.9) / 6, (0.8 + 2 * 0.7 + 3 * 0.7) / 6])
-    assert table["mtn"]["AR@100"] == f"{mean:.2f}"
-    assert table["mtn"]["AUC"] == f"{0.9 * mean:.2f}"
-    assert table["mtn"]["seeds"] == "2"
+    assert (mtn["AR@100"], mtn["AUC"], mtn["seeds"]) == (f"{mean:.2f}", f"{0.9 * mean:.2f}", "2")
     # two seeds 5 points apart: t with 1 degree of freedom, 12.7, times 2.5, and the videos' part
-    low, high = (float(table["mtn"][f"AR@100_{end}"]) for end in ("low", "high"))
+    low, high = (float(mtn[f"AR@100_{end}"]) for end in ("low", "high"))
     assert low < mean - 12.7062 * abs(0.6 + 2.7 - 0.8 - 2.1) * 100 / 6 / 2
     assert high == 100, "no more than a percentage can be"
-    assert table["mtn"]["AR@100_published"] == "75.6"
-    assert table["origin"]["seeds"] == "1"
+    assert (mtn["AR@100_published"], table["origin"]["seeds"]) == ("75.6", "1")
     assert table["random"]["AUC_published"] == table["random"]["published_source"] == ""
     for name in ("tag", "Dai et al.", "Yao et al.", "se", "dense"):
         assert {table[name][key] for key in ("seeds", "AUC", "AUC_low", "AR@100_high")} == {""}
@@ -79,56 +83,49 @@ def test_an_interval_does_not_depend_on_the_methods_beside_it(scores):
 
 
 def test_numbers_that_the_lists_are_too_short_for_are_empty(scores, tmp_path):
-    table = cells("table2", scores)
-    assert table["mtn"]["AR@100"] != ""
-    for end in ("", "_low", "_high"):
-        assert table["mtn"][f"AR@200{end}"] == ""
-    assert table["mtn"]["AR@200_published"] == "46.24"
-    path = write_scores(tmp_path / "long" / "mtn.tsv", (0.6, 0.7, 0.9), long_lists=True)
+    mtn = cells("table2", scores)["mtn"]
+    assert mtn["AR@100"] != ""
+    assert [mtn[f"AR@200{end}"] for end in ("", "_low", "_high")] == [""] * 3
+    assert mtn["AR@200_published"] == "46.24"
+    path = write_scores(tmp_path / "mtn.tsv", (0.6, 0.7, 0.9), long_lists=True)
     assert cells("table2", read_video_scores([path]))["mtn"]["AR@500"] == "78.33"
 
 
 def test_one_video_and_seed_have_an_interval_of_no_width(tmp_path):
-    scores = read_video_scores([write_scores(tmp_path / "mtn.tsv", (0.6,))])
-    row = cells("table3", scores)["mtn"]
+    row = cells("table3", scores_of(tmp_path, {"mtn": (0.6,)}))["mtn"]
     assert row["AUC"] == row["AUC_low"] == row["AUC_high"] == "54.00"
 
 
 def test_the_caption_says_on_what_ours_was_measured(scores):
     caption = "\n".join(caption_of("table2", scores))
-    assert "features of X, on the set Y, subset validation" in caption
-    assert "(3 videos with instances, 6 instances)" in caption
-    assert "Mean over 2 seeds (origin, random: 1)" in caption
-    assert (
+    for words in (
+        "features of X, on the set Y, subset validation",
+        "(3 videos with instances, 6 instances)",
+        "Mean over 2 seeds (origin, random: 1)",
         "the 95 % interval over videos (bootstrap, 200 resamples) and seeds (Student's t), of one "
-        "seed over videos only." in caption
+        "seed over videos only.",
+        "of other features and other data",
+    ):
+        assert words in caption
+    alone = measured_words(
+        {name: scores[name] for name in ("origin", "random")}, MEASURED, SETTINGS
     )
-    assert "of other features and other data" in caption
+    assert "Mean over 1 seed and, in brackets" in alone
+    assert "interval over videos only (bootstrap, 200 resamples)" in alone
+    assert "Student" not in alone
 
 
-def test_the_caption_says_where_mtn_is_not_above_bsn(tmp_path):
+@pytest.mark.parametrize("gain", [-0.1, 0.0, 0.1, None])
+def test_the_caption_says_where_mtn_is_not_above_bsn(tmp_path, gain):
     """In each measure that has a value; nothing where it is above, or there are no two methods."""
-    line = "is not above BSN (origin)"
-    for gain, expected in ((-0.1, "AR@50, AR@100"), (0.0, "AR@50, AR@100"), (0.1, "")):
-        paths = [
-            write_scores(tmp_path / f"{name}.tsv", (0.3, 0.4), gain=own)
-            for name, own in (("origin", 0.2), ("mtn", 0.2 + gain))
-        ]
-        scores = read_video_scores(paths)
-        said = [text for text in caption_of("table2", scores) if line in text]
-        assert said == [f"MTN {line} here in {expected}; in the paper it is in all."] * bool(
-            expected
-        )
-    alone = {"mtn": scores["mtn"]}
-    assert not any(line in text for text in caption_of("table2", alone))
-
-
-def test_the_caption_of_one_seed_each_says_over_videos_only(scores):
-    alone = {"origin": scores["origin"], "random": scores["random"]}
-    words = measured_words(alone, MEASURED, SETTINGS)
-    assert "Mean over 1 seed and, in brackets" in words
-    assert "interval over videos only (bootstrap, 200 resamples)" in words
-    assert "Student" not in words
+    gains = {"mtn": 0.3} if gain is None else {"origin": 0.2, "mtn": 0.2 + gain}
+    paths = [
+        write_scores(tmp_path / f"{name}.tsv", (0.3, 0.4), gain=own) for name, own in gains.items()
+    ]
+    caption = caption_of("table2", read_video_scores(paths))
+    said = "MTN is not above BSN (origin) here in AR@50, AR@100; in the paper it is in all."
+    found = [text for text in caption if "is not above BSN (origin)" in text]
+    assert found == ([said] if gain in (-0.1, 0.0) else [])
 
 
 def test_the_interval_of_one_seed_does_not_hold_what_seeds_would_add(scores):
@@ -140,13 +137,6 @@ def test_the_interval_of_one_seed_does_not_hold_what_seeds_would_add(scores):
     for end in ("AUC_low", "AUC_high"):
         videos, too = (abs(float(row[end]) - float(row["AUC"])) for row in (alone, both))
         assert too == pytest.approx(np.hypot(videos, 12.7062), abs=0.02)
-
-
-def page(name, folder):
-    """Return the lines of a table of the fixture's scores in Markdown."""
-    names = ("mtn", "mtn-seed2", "origin", "random")
-    run(folder, *(folder / f"{name}.tsv" for name in names), table=name)
-    return (folder / "t.md").read_text().splitlines()
 
 
 @pytest.mark.parametrize(
@@ -165,13 +155,14 @@ def test_why_there_is_no_value(scores, proposals, metric, reason):
 
 
 def test_markdown_says_why_a_cell_is_empty_and_the_caption_what_to_do(scores, tmp_path):
-    lines = page("table2", tmp_path)
+    _, lines = run(tmp_path, LEVELS, "table2")
     (mtn,) = ([c.strip() for c in line.split("|")] for line in lines if line.startswith("| mtn"))
     assert mtn[5:7] == ["too few proposals"] * 2
     assert mtn[3].startswith(f"{cells('table2', scores)['mtn']['AR@50']} [")
     (note,) = (line for line in lines if line.startswith("No value, too few proposals: "))
     assert "proposals.suppression.keep" in note
-    assert not [line for line in page("table3", tmp_path) if "No value" in line]
+    _, lines = run(tmp_path, LEVELS, "table3")
+    assert not [line for line in lines if "No value" in line]
 
 
 def test_published_numbers_are_those_of_the_paper():
@@ -192,39 +183,31 @@ def test_published_numbers_rise_with_the_average_number_and_agree_between_tables
             recalls = [float(row.values[one]) for one in TABLES[name].metrics if one != "AUC"]
             assert recalls == sorted(recalls)
     for method in ("origin", "se", "dense", "mtn"):
+        one, other = (TABLES[table].rows[method].values for table in ("table1", "table3"))
         for metric in ("AR@100", "AUC"):
-            values = [TABLES[table].rows[method].values[metric] for table in ("table1", "table3")]
-            assert values[0] == values[1]
+            assert one[metric] == other[metric]
     assert "AR@100" not in TABLES["table1"].rows["Dai et al."].values
 
 
-def run(tmp_path, *paths, table="table3"):
-    words = ["--table", table, "--features", write_features(tmp_path, "features", "videos")]
-    run_step("mtn", "table", *words, *outputs(tmp_path, "t"), "--videos", *paths)
-
-
 def test_the_command_writes_both_forms(tmp_path):
-    paths = [
-        write_scores(tmp_path / f"{name}.tsv", (0.5, 0.6))
-        for name in ("origin", "se", "dense", "mtn")
-    ]
-    run(tmp_path, *paths)
-    rows = read_tsv(tmp_path / "t.tsv")
-    assert [row["method"] for row in rows] == ["origin", "se", "dense", "mtn"]
-    markdown = (tmp_path / "t.md").read_text().splitlines()
-    assert markdown[0].startswith("Table 3 of paper 001")
-    lines = [line for line in markdown if line.startswith("|")]
+    names = ["origin", "se", "dense", "mtn"]
+    written = []
+    for _ in range(2):
+        rows, page = run(tmp_path, dict.fromkeys(names, (0.5, 0.6)))
+        written.append([(tmp_path / f"table.{end}").read_bytes() for end in ("tsv", "md")])
+    assert written[0] == written[1]
+    assert [row["method"] for row in rows] == names
+    assert page[0].startswith("Table 3 of paper 001")
+    lines = [line for line in page if line.startswith("|")]
     assert len(lines) == 2 + 4
     assert len({line.count("|") for line in lines}) == 1
-    before = (tmp_path / "t.tsv").read_bytes(), (tmp_path / "t.md").read_bytes()
-    run(tmp_path, *paths)
-    assert before == ((tmp_path / "t.tsv").read_bytes(), (tmp_path / "t.md").read_bytes())
 
 
 def test_the_command_names_a_bad_file_in_one_line(tmp_path):
     path = tmp_path / "mtn.tsv"
     path.write_text("video_id\tinstances\na\t1\n")
+    words = ["--table", "table3", "--features", write_features(tmp_path, "features", "videos")]
     with pytest.raises(InputError) as error:
-        run(tmp_path, path)
+        step_rows(tmp_path, "mtn", "table", *words, "--videos", path)
     assert str(error.value) == f"{path}: no column 'proposals'"
-    assert not (tmp_path / "t.tsv").exists()
+    assert not (tmp_path / "table.tsv").exists()

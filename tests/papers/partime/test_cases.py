@@ -27,26 +27,21 @@ def test_pooling_unbalances_and_balancing_mends_some_of_it():
         case = Case(name, 32, 3)
         layers = layers_of(case.network(SETTINGS), division)
         best = stages_by_counting(layers, case.sample(), 4)
-        even = Balanced(layers, best.costs, even_cuts(len(layers), 4))
-        return best.bound, even.bound
+        return best.bound, Balanced(layers, best.costs, even_cuts(len(layers), 4)).bound
 
-    plain, pooled = bounds(PLAIN), bounds(POOLED)
-    assert plain[0] > pooled[0] > pooled[1]
+    (plain, _), (best, even) = bounds(PLAIN), bounds(POOLED)
+    assert plain > best > even
 
 
 @pytest.mark.parametrize("name", ["resnet18", "efficientnet_lite0"])
 def test_skips_are_counted_where_a_cut_crosses_them(name):
     case = Case(name, 64, 3)
-    network = case.network(SETTINGS).eval()
-    layers = layers_of(network, division)
-    every = [nn.Sequential(layer) for layer in layers]
-    sent = cut_bytes(every, case.sample())
+    layers = layers_of(case.network(SETTINGS).eval(), division)
+    sent = cut_bytes([nn.Sequential(layer) for layer in layers], case.sample())
     crossed = [number for number, (both, main) in enumerate(sent) if both > main]
-    pairs = [
-        number for number, layer in enumerate(layers) if type(layer).__name__ in ("Fork", "Along")
-    ]
-    assert crossed == pairs
-    assert pairs
+    kinds = [type(layer).__name__ for layer in layers]
+    assert crossed == [n for n, kind in enumerate(kinds) if kind in ("Fork", "Along")]
+    assert crossed
 
 
 def test_stages_by_counting_are_the_network():
@@ -54,10 +49,7 @@ def test_stages_by_counting_are_the_network():
     network = case.network(SETTINGS).eval()
     stages = stages_by_counting(layers_of(network, division), case.sample(), 3)
     with torch.no_grad():
-        value = case.sample()
-        for stage in stages:
-            value = stage(value)
-        assert torch.equal(value, network(case.sample()))
+        assert torch.equal(nn.Sequential(*stages)(case.sample()), network(case.sample()))
 
 
 def test_the_same_case_has_the_same_weights_and_leaves_random_numbers_alone():
@@ -72,15 +64,9 @@ def test_a_speed_is_measured_in_pairs(learning):
     case = Case(PLAIN, 16, 3)
     network = case.network(SETTINGS)
     stages = stages_by_counting(layers_of(network, division), case.sample(), 2)
-    speedups, load = measure(
-        network,
-        stages,
-        case.sample(),
-        case.target(network) if learning else None,
-        executor="thread",
-        pairs=2,
-        samples=6,
-    )
+    target = case.target(network) if learning else None
+    how = {"executor": "thread", "pairs": 2, "samples": 6}
+    speedups, load = measure(network, stages, case.sample(), target, **how)
     assert len(speedups) == 2
     assert all(value > 0 for value in speedups)
     assert load >= 0
@@ -95,6 +81,4 @@ def test_waits_of_even_stages_come_near_the_number_of_stages():
 
 
 def test_a_measurement_has_a_few_samples_at_least():
-    assert samples_for(0.3, 10) == 6
-    assert samples_for(0.3, 0.01) == 30
-    assert samples_for(0.3, 0) == 400
+    assert [samples_for(0.3, seconds) for seconds in (10, 0.01, 0)] == [6, 30, 400]

@@ -18,19 +18,18 @@ STEPS = 24
 
 def cosines(stages, mode, rate, samples):
     torch.manual_seed(0)
-    network = perceptron(6, 8, 3, nn.Tanh)
-    parts = in_stages(network, stages)
+    parts = in_stages(perceptron(6, 8, 3, nn.Tanh), stages)
     probe = Probe(parts)
     targets = samples[:, :3].flip(1)
 
     def sample(index):
         return samples[index : index + 1], targets[index : index + 1]
 
-    found = []
-    make = lambda parameters: torch.optim.SGD(parameters, lr=rate)  # noqa: E731
-    with Pipeline(
-        parts, loss=functional.mse_loss, optimiser=make, clip=probe.clips, gradients=mode
-    ) as pipeline:
+    def sgd(parameters):
+        return torch.optim.SGD(parameters, lr=rate)
+
+    found, how = [], {"optimiser": sgd, "clip": probe.clips, "gradients": mode}
+    with Pipeline(parts, loss=functional.mse_loss, **how) as pipeline:
         for step in range(STEPS):
             probe.before()
             pipeline.step(*sample(step))
@@ -38,40 +37,31 @@ def cosines(stages, mode, rate, samples):
     return found
 
 
-@pytest.fixture
-def shuffled():
-    return torch.randn(STEPS, 6, generator=torch.Generator().manual_seed(1))
+SHUFFLED = torch.randn(STEPS, 6, generator=torch.Generator().manual_seed(1))
 
 
 @pytest.mark.parametrize("stages", [1, 2, 4])
 @pytest.mark.parametrize("mode", ["inputs", "stash"])
-def test_with_a_rate_of_0_kept_inputs_give_the_true_gradient(stages, mode, shuffled):
+def test_with_a_rate_of_0_kept_inputs_give_the_true_gradient(stages, mode):
     """So the sample is the right one: with another the cosine would be far from 1."""
-    late = cosines(stages, mode, 0.0, shuffled)[2 * stages :]
+    late = cosines(stages, mode, 0.0, SHUFFLED)[2 * stages :]
     assert all(value == pytest.approx(1, abs=1e-5) for row in late for value in row)
 
 
-def test_the_papers_gradients_are_true_in_the_last_stage_alone(shuffled):
-    late = torch.tensor(cosines(4, "paper", 0.0, shuffled)[8:])
+def test_the_papers_gradients_are_true_in_the_last_stage_and_on_a_constant_stream():
+    found = cosines(4, "paper", 0.0, SHUFFLED)
+    assert all(math.isnan(value) for value in found[0]), "no stage has learned yet"
+    late = torch.tensor(found[8:])
     assert late[:, 3].min() > 0.9999
     assert late[:, 0].mean() < 0.6
-
-
-def test_on_a_constant_stream_the_papers_gradients_are_true(shuffled):
-    late = cosines(4, "paper", 0.0, shuffled[:1].expand(STEPS, -1))[8:]
+    late = cosines(4, "paper", 0.0, SHUFFLED[:1].expand(STEPS, -1))[8:]
     assert all(value == pytest.approx(1, abs=1e-5) for row in late for value in row)
-
-
-def test_a_stage_that_has_not_learned_yet_has_no_cosine(shuffled):
-    first = cosines(4, "paper", 0.0, shuffled)[0]
-    assert all(math.isnan(value) for value in first)
 
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("stages", [1, 2, 4])
 def test_what_stages_keep_is_what_the_closed_form_says(stages, mode):
-    network = perceptron(6, 8, 3, nn.Tanh)
-    parts = in_stages(network, stages)
+    parts = in_stages(perceptron(6, 8, 3, nn.Tanh), stages)
     x, y = torch.randn(1, 6), torch.randn(1, 3)
     counted = kept_bytes(parts, x, y, mode)
     formed = [size.kept for size in footprints(parts, x, y, mode)]

@@ -21,10 +21,8 @@ def down(stages, times=1, last=0):
 @pytest.mark.parametrize(("d", "m"), SIZES)
 def test_gpipe_waits_in_its_bubble_and_keeps_a_whole_batch(d, m):
     found = measures("GPipe", d, m)
-    assert found.idle == Fraction(d - 1, m + d - 1)
-    assert found.speedup == Fraction(d * m, m + d - 1)
-    assert found.activations == (m,) * d
-    assert found.versions == (1,) * d
+    assert (found.idle, found.speedup) == (Fraction(d - 1, m + d - 1), Fraction(d * m, m + d - 1))
+    assert (found.activations, found.versions) == ((m,) * d, (1,) * d)
     assert found.delay == found.other_input == (0,) * d
     # a batch takes 3(M + D − 1) units, its forward pass D + M − 1 of them
     apart = Fraction(3 * (m + d - 1), m)
@@ -32,35 +30,23 @@ def test_gpipe_waits_in_its_bubble_and_keeps_a_whole_batch(d, m):
 
 
 @pytest.mark.parametrize(("d", "m"), SIZES)
-def test_pipedream_keeps_a_version_for_each_sample_on_its_way(d, m):
-    found = measures("PipeDream", d, m)
-    assert (found.idle, found.speedup) == (0, d)
-    assert found.versions == found.activations == down(d, last=1)
-    assert found.delay == down(d)
-    assert found.other_input == (0,) * d
-
-
-@pytest.mark.parametrize(("d", "m"), SIZES)
-def test_2bw_keeps_two_versions_where_batches_are_long_enough(d, m):
-    found = measures("PipeDream-2BW", d, m)
-    assert (found.idle, found.speedup) == (0, d)
-    assert found.activations == down(d, last=1)
-    assert found.other_input == (0,) * d
+def test_without_a_bubble_samples_on_their_way_take_versions_or_delays(d, m):
+    """PipeDream keeps a version of each; 2BW two, of long enough batches; PARTIME none."""
+    names = ("PipeDream", "PipeDream-2BW", "PARTIME")
+    pipedream, two, partime = (measures(name, d, m) for name in names)
+    for found in (pipedream, two, partime):
+        assert (found.idle, found.speedup) == (0, d)
+    assert pipedream.versions == pipedream.activations == two.activations == down(d, last=1)
+    assert pipedream.delay == down(d)
+    assert pipedream.other_input == two.other_input == (0,) * d
     # when a batch enters, D − 1 earlier samples are on their way: so many batches, begun or whole
     late = -(-(d - 1) // m)
-    assert found.delay == (late,) * d
-    assert max(found.versions) == late + 1
+    assert (two.delay, max(two.versions)) == ((late,) * d, late + 1)
     if m >= d > 1:  # the paper's condition
-        assert found.versions == (2,) * d
-
-
-@pytest.mark.parametrize(("d", "m"), SIZES)
-def test_partime_answers_a_sample_a_step_through_inputs_that_came_later(d, m):
-    found = measures("PARTIME", d, m)
-    assert (found.idle, found.speedup) == (0, d)
-    assert found.versions == found.activations == (1,) * d
-    assert found.delay == found.other_input == down(d, 2)
-    assert found.latency == d - 1 + Fraction(1, 3)
+        assert two.versions == (2,) * d
+    assert partime.versions == partime.activations == (1,) * d
+    assert partime.delay == partime.other_input == down(d, 2)
+    assert partime.latency == d - 1 + Fraction(1, 3)
 
 
 @pytest.mark.parametrize(("schedule", "d", "m"), list(product(SCHEDULES, (1, 2, 4), (1, 3, 4))))

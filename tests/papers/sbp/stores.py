@@ -24,10 +24,8 @@ def make_store(folder: Path, training: int, validation: int) -> tuple[Path, Path
     """Write a store, annotations and videos.tsv; videos have 9, 10, 11 … snippets."""
     random = np.random.default_rng(3)
     annotated, videos = [], []
-    with (
-        create_h5(folder / "frames.h5", "frames") as frames,
-        create_h5(folder / "flow.h5", "flow") as flow,
-    ):
+    inputs = [folder / f"{name}.h5" for name in ("frames", "flow")]
+    with create_h5(inputs[0], "frames") as frames, create_h5(inputs[1], "flow") as flow:
         for number in range(training + validation):
             subset = "training" if number < training else "validation"
             name, count = f"{subset}_{number}", 9 + number
@@ -44,32 +42,14 @@ def make_store(folder: Path, training: int, validation: int) -> tuple[Path, Path
                 group[curve] = np.ones(count, np.float32)
             group.attrs.update(fps=16.0, frame_count=8 * count, duration_seconds=seconds)
             group.attrs.update(snippet_frames=8, sha256=name)
-            instance = Instance(
-                start=acting.start * SECONDS, end=acting.stop * SECONDS, label="acts"
-            )
-            annotated.append(
-                Annotation(
-                    video_id=name,
-                    subset=subset,
-                    duration_seconds=seconds,
-                    instances=(instance,),
-                )
-            )
-            videos.append(
-                Video(
-                    video_id=name,
-                    path=Path(f"{name}.mp4"),
-                    fps=16.0,
-                    frames=8 * count,
-                    duration_seconds=seconds,
-                    width=48,
-                    height=40,
-                    sha256=name,
-                    subset=subset,
-                )
-            )
+            own = {"video_id": name, "subset": subset, "duration_seconds": seconds}
+            start, end = acting.start * SECONDS, acting.stop * SECONDS
+            instance = Instance(start=start, end=end, label="acts")
+            annotated.append(Annotation(instances=(instance,), **own))
+            shape = {"fps": 16.0, "frames": 8 * count, "width": 48, "height": 40}
+            videos.append(Video(path=Path(f"{name}.mp4"), sha256=name, **shape, **own))
     store = folder / "store.h5"
-    assert store_snippets(folder / "frames.h5", folder / "flow.h5", store, _SETTINGS) == {}
+    assert store_snippets(*inputs, store, _SETTINGS) == {}
     write_annotations(folder / "annotations.json", annotated)
     write_videos(folder / "videos.tsv", videos, VIDEO_COLUMNS)
     return store, folder / "annotations.json", folder / "videos.tsv"

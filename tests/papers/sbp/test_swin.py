@@ -49,13 +49,11 @@ def test_dropped_frames_are_seen_and_get_no_gradient(checkpointed):
 
 def test_a_checkpointed_network_has_the_same_gradients():
     nodes = torch.randn(1, *GRID, 32, requires_grad=True)
-    plain, again = (
-        torch.autograd.grad(network(nodes, torch.tensor([1, 6])).square().sum(), wanted)
-        for network in (make(), make(checkpointed=True))
-        for wanted in [[nodes, *network.parameters()]]
-    )
-    for one, other in zip(plain, again, strict=True):
-        assert torch.equal(one, other)
+    found = []
+    for network in (make(), make(checkpointed=True)):
+        loss = network(nodes, torch.tensor([1, 6])).square().sum()
+        found.append(torch.autograd.grad(loss, [nodes, *network.parameters()]))
+    assert all(torch.equal(one, other) for one, other in zip(*found, strict=True))
 
 
 def test_a_checkpointed_layer_saves_its_input_alone_until_it_runs_again():
@@ -70,18 +68,18 @@ def test_a_checkpointed_layer_saves_its_input_alone_until_it_runs_again():
     assert counted.total > forward + 10 * unit  # a top layer, which is run again whole
 
 
-def test_formulas_are_those_of_a_layer_that_is_counted():
+@pytest.mark.parametrize("fused", [False, True])
+def test_formulas_are_those_of_a_layer_that_is_counted(fused):
+    layer, x = TransformerEncoder(96, 3, 1, top=0, fused=fused), torch.zeros(1, 392, 96)
+    totals = []
+    for kept in (None, torch.arange(98)):
+        with saved_bytes(layer) as counted:
+            output = layer(x.requires_grad_(), kept)
+            del output
+        totals.append(counted.total)
+    formula = counted_ratio(0.25, 392, 32, fused=fused)
+    assert totals[1] / totals[0] == pytest.approx(formula, rel=0.02)
     assert printed_ratio(0.25, 392, 32) == pytest.approx(0.326, abs=0.0005)
-    for fused in (False, True):
-        layer, x = TransformerEncoder(96, 3, 1, top=0, fused=fused), torch.zeros(1, 392, 96)
-        totals = []
-        for kept in (None, torch.arange(98)):
-            with saved_bytes(layer) as counted:
-                output = layer(x.requires_grad_(), kept)
-                del output
-            totals.append(counted.total)
-        formula = counted_ratio(0.25, 392, 32, fused=fused)
-        assert totals[1] / totals[0] == pytest.approx(formula, rel=0.02)
 
 
 def test_every_way_needs_less_than_end_to_end_training():

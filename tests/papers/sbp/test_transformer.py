@@ -11,6 +11,7 @@ from actionspan_papers.sbp.transformer import TransformerEncoder, TransformerLay
 
 NODES, WIDTH, HEADS = 12, 16, 2
 FORMS = ("masked", "shortcut")
+KEPT = torch.tensor([1, 4, 10])
 
 
 def make(seed=0, layers=6, **options):
@@ -30,33 +31,40 @@ def gradients(encoder, x, kept, weights):
     return torch.autograd.grad((encoder(x, kept) * weights).sum(), wanted)
 
 
-def oracle(encoder, x, kept):
-    """The masked form from plain layers: hooks zero what dropped nodes get, branches are cut."""
-    inside = torch.zeros(x.shape[1], dtype=torch.bool)
-    inside[kept] = True
-    inside = inside[:, None]
+def inside(kept):
+    """(n, 1) whether a node is kept."""
+    return torch.isin(torch.arange(NODES), kept)[:, None]
 
-    def cut(branch):
-        return torch.where(inside, branch, branch.detach())
 
-    def only_kept(gradient):
-        return torch.where(inside, gradient, 0)
+def branches(layer):
+    """Return attention and the dense layers of a plain layer, which are added to what enters."""
 
-    for index, layer in enumerate(encoder.layers):
-        below = index < encoder.sampled
-        if below:
-            x = x * 1
-            x.register_hook(only_kept)
+    def attention(x):
         seen = layer.norm1(x)
         q, k, v = (
             part.unflatten(2, (HEADS, -1)).transpose(1, 2)
             for part in (layer.query(seen), layer.key(seen), layer.value(seen))
         )
         scores = (q @ k.transpose(2, 3) / (WIDTH // HEADS) ** 0.5).softmax(dim=3)
-        branch = layer.merge((scores @ v).transpose(1, 2).flatten(2))
-        x = x + (cut(branch) if below else branch)
-        branch = layer.dense2(nn.functional.gelu(layer.dense1(layer.norm2(x))))
-        x = x + (cut(branch) if below else branch)
+        return layer.merge((scores @ v).transpose(1, 2).flatten(2))
+
+    def dense(x):
+        return layer.dense2(nn.functional.gelu(layer.dense1(layer.norm2(x))))
+
+    return attention, dense
+
+
+def oracle(encoder, x, kept):
+    """The masked form from plain layers: hooks zero what dropped nodes get, branches are cut."""
+    own = inside(kept)
+    for index, layer in enumerate(encoder.layers):
+        below = index < encoder.sampled
+        if below:
+            x = x * 1
+            x.register_hook(lambda gradient: torch.where(own, gradient, 0))
+        for part in branches(layer):
+            branch = part(x)
+            x = x + (torch.where(own, branch, branch.detach()) if below else branch)
     return x
 
 
@@ -74,55 +82,35 @@ def test_the_forward_pass_does_not_depend_on_what_is_kept(form, fused, dtype):
 @pytest.mark.parametrize("fused", [False, True])
 def test_masked_is_a_plain_transformer_whose_dropped_gradients_are_zeroed(fused):
     encoder, x, weights = make(fused=fused), nodes(), nodes(1)
-    kept = torch.tensor([1, 4, 10])
-    found = gradients(encoder, x, kept, weights)
-    x.requires_grad_()
-    wanted = torch.autograd.grad(
-        (oracle(encoder, x, kept) * weights).sum(), [x, *encoder.parameters()]
-    )
+    found = gradients(encoder, x, KEPT, weights)
+    loss = (oracle(encoder, x.requires_grad_(), KEPT) * weights).sum()
+    wanted = torch.autograd.grad(loss, [x, *encoder.parameters()])
     for ours, theirs in zip(found, wanted, strict=True):
         torch.testing.assert_close(ours, theirs, rtol=1e-10, atol=1e-12)
 
 
-def test_dropped_inputs_have_a_gradient_in_the_shortcut_form_alone():
-    x, weights, kept = nodes(), nodes(1), torch.tensor([1, 4, 10])
-    dropped = [row for row in range(NODES) if row not in kept]
-    masked, *_ = gradients(make(form="masked"), x, kept, weights)
-    assert torch.equal(masked[:, dropped], torch.zeros(2, 9, WIDTH, dtype=torch.float64))
-    assert (masked[:, kept].abs().sum(dim=2) > 0).all()
-    shortcut, *_ = gradients(make(form="shortcut"), x, kept, weights)
-    assert (shortcut[:, dropped].abs().sum(dim=2) > 0).all()
+def test_both_forms_give_the_layers_the_same_gradients_and_dropped_inputs_shortcut_alone():
+    # a node that is dropped has no branch with a graph in any layer below, so that what its
+    # shortcut carries reaches the input alone
+    masked, shortcut = (gradients(make(form=form), nodes(), KEPT, nodes(1)) for form in FORMS)
+    for one, other in zip(masked[1:], shortcut[1:], strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-10, atol=1e-13)
+    own = inside(KEPT)[:, 0]
+    assert torch.equal(masked[0][:, ~own], torch.zeros(2, 9, WIDTH, dtype=torch.float64))
+    assert (masked[0][:, own].abs().sum(dim=2) > 0).all()
+    assert (shortcut[0][:, ~own].abs().sum(dim=2) > 0).all()
 
 
 def test_one_shortcut_layer_passes_the_gradient_and_what_keys_and_values_get():
-    torch.manual_seed(0)
-    layer = TransformerLayer(WIDTH, HEADS, form="shortcut").double()
-    encoder = TransformerEncoder(WIDTH, HEADS, 1, top=0, form="shortcut").double()
-    encoder.layers[0] = layer
-    x, weights, kept = nodes(), nodes(1), torch.tensor([1, 4, 10])
+    encoder, x, weights = make(layers=1, top=0, form="shortcut"), nodes(), nodes(1)
+    attention, dense = branches(encoder.layers[0])
     x.requires_grad_()
-    seen, inside = layer.norm1(x), torch.zeros(NODES, 1, dtype=torch.bool)
-    inside[kept] = True
-    q, k, v = (
-        part.unflatten(2, (HEADS, -1)).transpose(1, 2)
-        for part in (layer.query(seen), layer.key(seen), layer.value(seen))
-    )
-    mixed = nn.functional.scaled_dot_product_attention(q, k, v).transpose(1, 2).flatten(2)
-    middle = x + layer.merge(mixed)
-    out = middle + layer.dense2(nn.functional.gelu(layer.dense1(layer.norm2(middle))))
-    out = torch.where(inside, out, x + (out - x).detach())
+    middle = x + attention(x)
+    out = middle + dense(middle)
+    out = torch.where(inside(KEPT), out, x + (out - x).detach())
     (wanted,) = torch.autograd.grad((out * weights).sum(), x)
-    found, *_ = gradients(encoder, x.detach(), kept, weights)
+    found, *_ = gradients(encoder, x.detach(), KEPT, weights)
     torch.testing.assert_close(found, wanted, rtol=1e-10, atol=1e-12)
-
-
-def test_both_forms_give_the_layers_the_same_gradients():
-    # a node that is dropped has no branch with a graph in any layer below, so that what its
-    # shortcut carries reaches the input alone
-    x, weights, kept = nodes(), nodes(1), torch.tensor([1, 4, 10])
-    masked, shortcut = (gradients(make(form=form), x, kept, weights)[1:] for form in FORMS)
-    for one, other in zip(masked, shortcut, strict=True):
-        torch.testing.assert_close(one, other, rtol=1e-10, atol=1e-13)
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -130,8 +118,7 @@ def test_all_nodes_kept_is_the_plain_transformer_to_the_bit(form):
     encoder, x, weights = make(form=form), nodes(), nodes(1)
     plain = gradients(encoder, x, None, weights)
     whole = gradients(encoder, x, torch.arange(NODES), weights)
-    for one, other in zip(plain, whole, strict=True):
-        assert torch.equal(one, other)
+    assert all(torch.equal(one, other) for one, other in zip(plain, whole, strict=True))
 
 
 def test_top_layers_have_all_paths():
@@ -192,15 +179,20 @@ def mean_gradient(form, kept):
     return cosine(mean), float(mean.norm() / full.norm()), each
 
 
+def saved(layer, x, rows):
+    """Bytes that a layer saves for its backward pass."""
+    with saved_bytes(layer) as counted:
+        output = layer(x, rows)
+        del output
+    return counted.total
+
+
 def saved_units(kept, *, fused, form="masked", nodes=392, width=32):
     """Bytes that a layer of one head saves, in those of all its nodes."""
     layer = TransformerEncoder(width, 1, 1, top=0, form=form, fused=fused)
     x = torch.randn(1, nodes, width, requires_grad=True)
     rows = None if kept == nodes else torch.arange(kept) * (nodes // kept)
-    with saved_bytes(layer) as counted:
-        output = layer(x, rows)
-    del output
-    return counted.total / (4 * nodes * width)
+    return saved(layer, x, rows) / (4 * nodes * width)
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -227,37 +219,21 @@ def test_counted_ratios_at_the_papers_window(fused, expected):
     assert found == pytest.approx(expected, abs=0.002)
 
 
-def test_equation_four_counts_another_matrix():
-    # (4d/n + r(11d/n + 2)) / (15d/n + 2) at n = 392, d = 32: below what is counted at every r
-    share = 32 / 392
-    printed = [(4 * share + r * (11 * share + 2)) / (15 * share + 2) for r in (0.5, 0.25, 0.125)]
-    assert printed == pytest.approx([0.551, 0.326, 0.214], abs=0.0006)
-
-
 @pytest.mark.parametrize(
-    ("options", "line"),
+    ("wrong", "line"),
     [
-        ({"top": 7}, "top 7: from 0 to the 6 layers"),
-        ({"form": "both"}, "form 'both': one of masked, shortcut"),
+        (lambda: make(top=7), "top 7: from 0 to the 6 layers"),
+        (lambda: make(form="both"), "form 'both': one of masked, shortcut"),
+        (lambda: TransformerLayer(16, 3), "width 16: must be a multiple of the 3 heads"),
     ],
 )
-def test_wrong_arguments_are_named(options, line):
+def test_wrong_arguments_are_named(wrong, line):
     with pytest.raises(ValueError, match=line):
-        make(**options)
-
-
-def test_a_width_that_heads_do_not_divide_is_named():
-    with pytest.raises(ValueError, match="width 16: must be a multiple of the 3 heads"):
-        TransformerLayer(16, 3)
+        wrong()
 
 
 def test_rows_of_each_example_its_own_save_no_more():
     layer = TransformerEncoder(32, 1, 1, top=0)
     x, shared = torch.randn(2, 392, 32, requires_grad=True), torch.arange(98) * 4
-    totals = []
-    for rows in (shared, torch.stack([shared, shared + 1])):
-        with saved_bytes(layer) as counted:
-            output = layer(x, rows)
-            del output
-        totals.append(counted.total)
-    assert totals[1] < 1.02 * totals[0]
+    one, own = (saved(layer, x, rows) for rows in (shared, torch.stack([shared, shared + 1])))
+    assert own < 1.02 * one

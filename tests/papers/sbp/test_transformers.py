@@ -4,7 +4,6 @@ import pytest
 import torch
 
 from actionspan.errors import InputError
-from actionspan.storage.writing import read_tsv
 from actionspan_papers.sbp import table2
 from actionspan_papers.sbp.clips import (
     CLASSES,
@@ -19,7 +18,7 @@ from actionspan_papers.sbp.layers import by_frame, layers_of, linear_cka
 from actionspan_papers.sbp.published import ACCURACY, CHECKERBOARD, DROPOUT, END_TO_END, FRAMES
 from actionspan_papers.sbp.settings import TransformerSettings
 from actionspan_papers.sbp.swin import Shape
-from papers.steps import cells, outputs, run_step
+from papers.steps import cells, step_rows
 
 SMALL = TransformerSettings(
     training_clips=36, validation_clips=12, side=32, width=16, layers=3, top_layers=1, epochs=1
@@ -41,22 +40,20 @@ def test_clips_are_of_all_classes_and_on_one_scale(clips):
     assert validation.labels.tolist() == list(range(len(CLASSES))) * 2
     still = training.inputs[:, :, 0]
     assert float(still.std()) == pytest.approx(1, abs=0.01)
-    torch.testing.assert_close(
-        training.inputs[:, 1:, 1], 2 * (still[:, 1:] - still[:, :-1]), rtol=0, atol=0
-    )
+    moved = 2 * (still[:, 1:] - still[:, :-1])
+    torch.testing.assert_close(training.inputs[:, 1:, 1], moved, rtol=0, atol=0)
     assert training.inputs[:, 0, 1].abs().max() == 0
 
 
 def test_clips_do_not_depend_on_how_many_there_are_and_subsets_differ(clips):
-    fewer, _ = training_and_validation(
-        TransformerSettings(training_clips=12, validation_clips=12, side=32)
-    )
-    _, validation = clips
+    settings = TransformerSettings(training_clips=12, validation_clips=12, side=32)
+    fewer, _ = training_and_validation(settings)
+    training, validation = clips
 
     def edges(inputs):  # without the mean and the scale of the training clips
         return (inputs[:12, 1:, 1] > 0).float()
 
-    assert torch.equal(edges(fewer.inputs), edges(clips[0].inputs))
+    assert torch.equal(edges(fewer.inputs), edges(training.inputs))
     assert (edges(validation.inputs) != edges(fewer.inputs)).float().mean() > 0.1
 
 
@@ -75,10 +72,9 @@ def test_a_network_learns_the_clips_it_is_shown(clips):
 
 
 def test_the_same_seed_gives_the_same_network_and_ways_begin_alike(clips):
-    training, _ = clips
     one, same, other = (
-        train(way, training, SMALL, seed=seed).state_dict()
-        for way, seed in ((CHECKERBOARD, 1), (CHECKERBOARD, 1), (FRAMES, 1))
+        train(way, clips[0], SMALL, seed=1).state_dict()
+        for way in (CHECKERBOARD, CHECKERBOARD, FRAMES)
     )
     assert all(torch.equal(one[name], same[name]) for name in one)
     assert any(not torch.equal(one[name], other[name]) for name in one)
@@ -106,40 +102,33 @@ def test_layers_and_frames_are_taken_apart(clips):
 
 
 @pytest.fixture(scope="module")
-def networks(tmp_path_factory):
+def table3(tmp_path_factory):
     folder = tmp_path_factory.mktemp("table3")
-    run_step(
-        *("sbp", "table3", *FLAGS, "--out-networks", folder / "networks.pt"),
-        *outputs(folder, "table3"),
-    )
-    return folder / "networks.pt"
+    networks = folder / "networks.pt"
+    return networks, step_rows(folder, "sbp", "table3", *FLAGS, "--out-networks", networks)
 
 
-def test_table3_has_a_row_a_way_and_keeps_the_networks(networks):
-    rows = read_tsv(networks.with_name("table3.tsv"))
+def test_table3_has_a_row_a_way_and_keeps_the_networks(table3, clips):
+    networks, rows = table3
     assert [row["way"] for row in rows] == list(ACCURACY)
     assert all(0 <= float(row["top1_low"]) <= float(row["top1_high"]) <= 100 for row in rows)
     assert rows[0]["less_than_end_to_end"] == rows[2]["above_frame_wise"] == ""
-    text = networks.with_name("table3.md").read_text()
-    assert text.count("Claim: ") == 4
+    assert networks.with_name("table3.md").read_text().count("Claim: ") == 4
     trained = read_trained(networks)
     assert trained.settings == SMALL
     assert [len(trained.networks[way]) for way in ACCURACY] == [2, 2, 2, 2]
-    _, validation = training_and_validation(SMALL)
-    top1 = [100 * float(correct(one, validation).mean()) for one in trained.networks[DROPOUT]]
+    top1 = [100 * float(correct(one, clips[1]).mean()) for one in trained.networks[DROPOUT]]
     assert rows[1]["top1_of_seeds"] == " ".join(f"{value:.2f}" for value in top1)
 
 
-def test_figure4_compares_networks_of_the_same_seed_and_of_others(tmp_path, networks):
-    run_step("sbp", "figure4", "--networks", networks, *outputs(tmp_path, "figure4", figure=True))
-    rows = read_tsv(tmp_path / "figure4.tsv")
+def test_figure4_compares_networks_of_the_same_seed_and_of_others(tmp_path, table3, clips):
+    rows = step_rows(tmp_path, "sbp", "figure4", "--networks", table3[0], figure=True)
     assert len(rows) == (1 + 4 + 4) * 4  # pairs, and layers with what enters the first
     assert {row["start"] for row in rows if row["way"] == END_TO_END} == {"other"}
     # any of them is of the networks that it names
-    trained = read_trained(networks).networks
-    _, validation = training_and_validation(SMALL)
-    one = layers_of(trained[END_TO_END][0], validation)[2].flatten(1)
-    other = layers_of(trained[DROPOUT][1], validation)[2].flatten(1)
+    trained = read_trained(table3[0]).networks
+    networks = trained[END_TO_END][0], trained[DROPOUT][1]
+    one, other = (layers_of(network, clips[1])[2].flatten(1) for network in networks)
     named = {"way": DROPOUT, "start": "other", "seed": "1", "other_seed": "2", "layer": "2"}
     (row,) = [row for row in rows if named.items() <= row.items()]
     assert float(row["cka"]) == pytest.approx(linear_cka(one, other), abs=1e-4)
@@ -147,9 +136,8 @@ def test_figure4_compares_networks_of_the_same_seed_and_of_others(tmp_path, netw
     assert (tmp_path / "figure4.svg").stat().st_size > 1000
 
 
-def test_figure1_has_activations_and_gradients_of_every_layer(tmp_path, networks):
-    run_step("sbp", "figure1", "--networks", networks, *outputs(tmp_path, "figure1", figure=True))
-    rows = read_tsv(tmp_path / "figure1.tsv")
+def test_figure1_has_activations_and_gradients_of_every_layer(tmp_path, table3):
+    rows = step_rows(tmp_path, "sbp", "figure1", "--networks", table3[0], figure=True)
     assert len(rows) == 2 * 3 * 4
     assert all(-1 <= float(row["cosine"]) <= 1 for row in rows)
     last = [row for row in rows if (row["layer"], row["kind"]) == ("3", "gradients")]
@@ -160,17 +148,13 @@ def test_figure1_has_activations_and_gradients_of_every_layer(tmp_path, networks
 def test_another_file_of_torch_is_refused(tmp_path):
     torch.save({"weights": {}}, tmp_path / "other.pt")
     with pytest.raises(InputError, match="not the networks of `papers sbp table3`"):
-        run_step(
-            *("sbp", "figure1", "--networks", tmp_path / "other.pt"),
-            *outputs(tmp_path, "figure1", figure=True),
-        )
+        step_rows(tmp_path, "sbp", "figure1", "--networks", tmp_path / "other.pt", figure=True)
 
 
 def test_table2_has_both_forms_of_attention(tmp_path, monkeypatch):
     rows = table2.cost_rows(Shape(96, (1, 1), 0), (8, 14, 14))
     monkeypatch.setattr(table2, "cost_rows", lambda *_: rows)
-    run_step("sbp", "table2", *outputs(tmp_path, "table2"))
-    rows = read_tsv(tmp_path / "table2.tsv")
+    rows = step_rows(tmp_path, "sbp", "table2")
     assert [row["published_gb"] for row in rows[:5]] == ["15.2", "5.8", "4.4", "3.2", "2.9"]
     text = (tmp_path / "table2.md").read_text()
     assert "equation (4) 0.551, 0.326, 0.214" in text
