@@ -1,7 +1,9 @@
 """Verdicts on tables whose numbers say what should be found, and the printed numbers."""
 
+from collections.abc import Callable
 from functools import partial
 from itertools import product
+from typing import Any
 
 import pytest
 
@@ -18,7 +20,7 @@ def frame(name, **numbers):
     return frame_of(getattr(claimed, name)(**numbers))
 
 
-JUDGES = {
+JUDGES: dict[str, Callable[..., Any]] = {
     "table3": partial(claims.accuracy_findings, margin=1.0),
     "table4": claims.online_findings,
     "table5": claims.localisation_findings,
