@@ -94,11 +94,11 @@ gpu: $(VENV)/ready
 MODEL = build/model/results
 model: $(VENV)/ready
 	mkdir -p build/model
-	$(BIN)/actionspan run results/proposals/span/density.pt --cores $(CORES) \
+	$(BIN)/actionspan run results/proposals/span/density.safetensors --cores $(CORES) \
 	    --configfile examples/demo_model.yaml --directory build/model
 	$(BIN)/actionspan proposals bundle --features $(MODEL)/features/sequences.h5 \
-	    --temporal $(MODEL)/temporal/span/none-1/model.pt \
-	    --density $(MODEL)/proposals/span/density.pt --ranks --out src/actionspan/propose/demo.pt
+	    --temporal $(MODEL)/temporal/span/none-1/model.safetensors \
+	    --density $(MODEL)/proposals/span/density.safetensors --ranks --out src/actionspan/propose/demo.safetensors
 
 # Its packages are added to the environment without changing any locked version.
 docs: $(VENV)/ready

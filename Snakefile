@@ -7,7 +7,7 @@
 #   snakemake --cores 2 ring_figures                       paper 000's: timed runs over ranks
 #   snakemake --cores 2 partime_figures                    paper 002's: streams and pipelines
 #   snakemake --cores 2 sbp_figures                        paper 004's: encoders tuned in little memory
-#   snakemake --cores 2 results/finetune/rgb/model.pt      encoders tuned on the training videos
+#   snakemake --cores 2 results/finetune/rgb/model.safetensors      encoders tuned on the training videos
 #   snakemake --cores 2 results/report/videos/NAME.mp4     a copy of a video that browsers play
 #   snakemake --cores 2 results/scaling/speedup.svg        training times over ranks
 #   snakemake --cores 2 --configfile examples/fights.yaml  your own videos

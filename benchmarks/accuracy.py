@@ -76,7 +76,7 @@ def run_model(results: Path, config: dict[str, Any], model: str, seed: int, out:
         *seeded(temporal["training"], seed),
     )
     call(
-        *("temporal", "predict", "--model", out / "model.pt", "--features", features),
+        *("temporal", "predict", "--model", out / "model.safetensors", "--features", features),
         *("--out", out / "probabilities.h5"),
     )
     if on_sequences:
@@ -109,13 +109,13 @@ def choose(
     ahead = ("--ahead", str(proposals["online"]["ahead"])) if streams else ()
     call(
         *("proposals", "density", "--probabilities", out / "probabilities.h5"),
-        *("--annotations", annotations, "--out", out / "density.pt", *ahead),
+        *("--annotations", annotations, "--out", out / "density.safetensors", *ahead),
         *seeded(proposals["density"], seed),
         *flags(proposals["events"], "events", "overlap"),
     )
     call(
         *("proposals", "select", "--probabilities", out / "probabilities.h5"),
-        *("--density", out / "density.pt", "--out-json", out / "proposals.json"),
+        *("--density", out / "density.safetensors", "--out-json", out / "proposals.json"),
         *("--out-events-json", out / "events.json"),
         *flags({**proposals["selection"], **proposals["events"]}),
     )
@@ -129,12 +129,12 @@ def evaluate(out: Path, annotations: Path, proposals: dict[str, Any], seed: int)
     )
     call(
         *("proposals", "train", "--candidates", out / "candidates.h5"),
-        *("--annotations", annotations, "--out", out / "pem.pt"),
+        *("--annotations", annotations, "--out", out / "pem.safetensors"),
         *seeded(proposals["evaluator"], seed),
     )
     call(
         *("proposals", "generate", "--candidates", out / "candidates.h5"),
-        *("--evaluator", out / "pem.pt", "--out-json", out / "proposals.json"),
+        *("--evaluator", out / "pem.safetensors", "--out-json", out / "proposals.json"),
         *("--out-csv", out / "proposals.csv"),
         *flags({**proposals["ranking"], **proposals["suppression"]}),
     )

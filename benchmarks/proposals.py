@@ -40,7 +40,7 @@ def write_input(folder: Path, videos: int) -> None:
         file.create_dataset("video_id", data=[f"v{i:06}" for i in range(videos)], dtype=text)
         file.create_dataset("subset", data=["validation"] * videos, dtype=text)
     torch.manual_seed(1)
-    save_evaluator(folder / "pem.pt", ProposalEvaluator(), "benchmark")
+    save_evaluator(folder / "pem.safetensors", ProposalEvaluator(), "benchmark")
 
 
 def time_parts(videos: int) -> tuple[dict[str, float], int]:
@@ -115,7 +115,7 @@ def main() -> None:
             ("candidates", "--probabilities probabilities.h5 --out candidates.h5", "candidates.h5"),
             (
                 "generate",
-                "--candidates candidates.h5 --evaluator pem.pt "
+                "--candidates candidates.h5 --evaluator pem.safetensors "
                 "--out-json proposals.json --out-csv proposals.csv",
                 "proposals.json",
             ),

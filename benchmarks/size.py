@@ -34,15 +34,16 @@ _OWN = ("RssAnon", "RssShmem")
 STEPS = {
     "temporal train": "--features features.h5 --annotations annotations.json --model origin"
     " --hidden 16 --epochs 1 --batch-size 64 --keep last --out run",
-    "temporal predict": "--model run/model.pt --features features.h5 --out probabilities.h5",
+    "temporal predict": "--model run/model.safetensors --features features.h5"
+    " --out probabilities.h5",
     "proposals candidates": "--probabilities probabilities.h5 --candidates {candidates}"
     " --out candidates.h5",
     "proposals train": "--candidates candidates.h5 --annotations annotations.json --epochs 2"
-    " --out pem.pt --out-log pem.tsv",
+    " --out pem.safetensors --out-log pem.tsv",
     "proposals classifier": "--features features.h5 --annotations annotations.json"
-    " --out classifier.pt --out-log classifier.tsv",
-    "proposals generate": "--candidates candidates.h5 --evaluator pem.pt"
-    " --classifier classifier.pt --features features.h5"
+    " --out classifier.safetensors --out-log classifier.tsv",
+    "proposals generate": "--candidates candidates.h5 --evaluator pem.safetensors"
+    " --classifier classifier.safetensors --features features.h5"
     " --out-json proposals.json --out-csv proposals.csv",
     "evaluation evaluate": "--proposals proposals.json --annotations annotations.json"
     " --videos videos.tsv --out evaluation.json --out-videos evaluation.tsv",

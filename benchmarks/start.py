@@ -1,6 +1,6 @@
 """How long `actionspan propose` takes to its first frame, and to the first snippets encoded.
 
-    python benchmarks/start.py VIDEO --model model.pt --old OLD/src --repeats 5
+    python benchmarks/start.py VIDEO --model model.safetensors --old OLD/src --repeats 5
 
 starts the command with this version's sources and with those of another version in turn, and ends
 it when the first snippets are encoded. It prints wall and CPU seconds of its processes and their

@@ -172,11 +172,11 @@ def trained(results: Path, config: dict[str, Any], seed: int, out: Path) -> tupl
     proposals = config["proposals"]
     call(
         *("proposals", "bundle", "--features", results / "features/causal.h5"),
-        *("--temporal", out / "model.pt", "--density", out / "density.pt"),
-        *("--out", out / "bundle.pt"),
+        *("--temporal", out / "model.safetensors", "--density", out / "density.safetensors"),
+        *("--out", out / "bundle.safetensors"),
         *flags({**proposals["selection"], **proposals["events"], **proposals["online"]}),
     )
-    return out / "bundle.pt", record
+    return out / "bundle.safetensors", record
 
 
 def main() -> None:

@@ -17,6 +17,7 @@ from torch import nn
 
 from actionspan.errors import InputError
 from actionspan.plugins import plugins
+from actionspan.storage.model_files import read_model
 from actionspan.temporal import load_model
 from temporal.conftest import write_toy
 from worlds import warm
@@ -138,19 +139,19 @@ def test_a_network_is_trained_and_predicts(installed, tmp_path):
     words = ["--annotations", str(toy.annotations), "--model", "smooth", "--epochs", "2"]
     run, predicted = tmp_path / "run", tmp_path / "probabilities.h5"
     actionspan(installed, "temporal", "train", *data, *words, "--out", str(run))
-    model = ["--model", str(run / "model.pt")]
+    model = ["--model", str(run / "model.safetensors")]
     actionspan(installed, "temporal", "predict", *model, *data, "--out", str(predicted))
     with h5py.File(predicted) as file:
         assert file["probabilities"].shape == (len(toy.video_id), 100, 3)
     # the network of the page, computed here
     network = nn.Conv1d(6, 3, 7, padding=3)
-    state = torch.load(run / "model.pt", weights_only=True)["state_dict"]
+    state = read_model(run / "model.safetensors").value["state_dict"]
     network.load_state_dict({key.removeprefix("layers."): value for key, value in state.items()})
     with torch.no_grad(), h5py.File(predicted) as file:
         expected = torch.sigmoid(network(torch.from_numpy(toy.array).mT)).mT
         np.testing.assert_allclose(file["probabilities"][()], expected, rtol=1e-5, atol=1e-6)
     with pytest.raises(InputError, match="smooth"):  # without the package
-        load_model(run / "model.pt")
+        load_model(run / "model.safetensors")
 
 
 CHECK = """

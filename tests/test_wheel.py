@@ -164,8 +164,8 @@ def test_jobs_run_in_the_environment_of_the_command_wherever_it_is(
 
 
 def test_the_wheel_brings_a_model(installed):
-    brought = installed / "actionspan/propose/demo.pt"
-    assert brought.read_bytes() == (ROOT / "src/actionspan/propose/demo.pt").read_bytes()
+    brought = installed / "actionspan/propose/demo.safetensors"
+    assert brought.read_bytes() == (ROOT / "src/actionspan/propose/demo.safetensors").read_bytes()
 
 
 def test_a_project_of_your_own_videos(installed, tmp_path):

@@ -57,9 +57,10 @@ class Features:
         torch.save({"state_dict": state, "epoch": 1}, folder / "w.1.pt")
         torch.save(state, folder / "w.2.pt", _use_new_zipfile_serialization=False)
         safetensors.torch.save_file(state, folder / "w.safetensors")
+        from actionspan.storage.model_files import write_model
         from actionspan.temporal.networks import model_content
 
-        torch.save(model_content("origin", 6, settings, state, "x"), folder / "m.pt")
+        write_model(folder / "m.pt", model_content("origin", 6, settings, state, "x"))
         (folder / "secret").write_bytes(SECRET * 100)
 
     def case(self, random: Random, folder: Path) -> Result:

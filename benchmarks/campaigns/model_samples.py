@@ -1,5 +1,6 @@
 """Small models of the kinds that runs make, untrained, as `proposals bundle` would write them."""
 
+import tempfile
 from functools import cache
 from importlib import resources
 from pathlib import Path
@@ -20,7 +21,7 @@ from actionspan.proposals.segment_classifier import SegmentClassifier, classifie
 from actionspan.proposals.selection import Calibration
 from actionspan.proposals.settings import LatticeSettings
 from actionspan.settings import to_json
-from actionspan.storage.torch_files import read_torch
+from actionspan.storage.model_files import read_model, write_model
 from actionspan.temporal.networks import build_model, model_content
 from actionspan.temporal.settings import MODELS, TemporalSettings
 from actionspan.video.settings import FlowSettings, FrameSettings
@@ -28,6 +29,7 @@ from actionspan.video.settings import FlowSettings, FrameSettings
 NETWORK = "efficientnet_lite0"
 WIDTHS = {"rgb": 1280, "flow": 1280}
 SAMPLES = ("demo", *MODELS, "tuned")  # the last has encoders of its own
+_LARGEST = 1 << 28  # bytes of a tensor
 _KEPT = 3  # components of a stream
 _CUES = len(REACHES) * len(WIDTHS) + 2
 
@@ -47,8 +49,8 @@ def sample(name: str) -> dict[str, Any]:
     """Return what a model's file holds."""
     torch.manual_seed(1)
     if name == "demo":
-        file = Path(str(resources.files("actionspan"))) / "propose" / "demo.pt"
-        content: dict[str, Any] = read_torch(file)
+        file = Path(str(resources.files("actionspan"))) / "propose" / "demo.safetensors"
+        content: dict[str, Any] = read_model(file).value
         content["temporal"].pop("parts", None)
         return content | {"settings": settings()}
     tuned = name == "tuned"
@@ -97,6 +99,25 @@ def sample(name: str) -> dict[str, Any]:
         if seen is not transform:
             content["classified"] = _tensors(seen)
     return content
+
+
+def saved(content: Any) -> bytes:
+    """Return the bytes of a model file, of a content with any leaves."""
+    with tempfile.TemporaryDirectory() as folder:
+        write_model(Path(folder) / "m", _storable(content))
+        return (Path(folder) / "m").read_bytes()
+
+
+def _storable(value: Any) -> Any:
+    """Return a content without the tensors that no such file can hold."""
+    if isinstance(value, dict):
+        return {str(key): _storable(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_storable(each) for each in value]
+    if not isinstance(value, torch.Tensor):
+        return value
+    strided = value.layout == torch.strided and not value.is_quantized and not value.is_meta
+    return value if strided and value.nbytes < _LARGEST else "no tensor"
 
 
 def _transform(*, cues: bool = False, past: bool = False) -> Transform:

@@ -3,10 +3,8 @@
 import copy
 import io
 import json
-import pickletools
 import resource
 import sys
-import warnings
 import zipfile
 from collections.abc import Callable
 from contextlib import suppress
@@ -15,20 +13,21 @@ from random import Random
 from typing import Any
 
 import numpy as np
-import torch
+import safetensors.torch
 
 from actionspan.errors import InputError
+from actionspan.storage.model_files import _seal
 from campaigns.cases import Result, complaint, fault, wrong
 from campaigns.children import Ended, call
 from campaigns.damage import damaged
 from campaigns.leaves import change, leaves_of
-from campaigns.model_samples import SAMPLES, WIDTHS, sample, settings
+from campaigns.model_samples import SAMPLES, WIDTHS, sample, saved, settings
 from campaigns.pickles import forged
 from campaigns.strangers import Strangers
 
 MEMORY = 2 << 30  # bytes that a model may take beyond what torch has
 LONGEST = 1000  # characters of a line
-SECRET = "secret.pt"
+SECRET = "secret.safetensors"
 _STEP, _SNIPPETS = 0.32, 24  # of the small input: seconds, and how many
 _REAL = 0.02  # of the models that work see a video, not features of one
 _OTHERS = 0.4  # of the cases are no models: encoders, states, checkpoints, classifiers, videos
@@ -62,13 +61,13 @@ class Models:
         if random.random() < 0.7:
             for _ in range(random.randint(1, 3)):
                 self._change(content, random)
-            data = _saved(content)
+            data = saved(content)
         else:
-            data = random.choice(_RECORDS)(_saved(content), random)
-        (folder / "stranger.pt").write_bytes(data)
+            data = random.choice(_RECORDS)(saved(content), random)
+        (folder / "stranger.safetensors").write_bytes(data)
         real = random.random() < _REAL
-        ended = call(lambda: _propose(Path("stranger.pt"), self._video, real=real), folder)
-        return judged(ended, "stranger.pt", folder)
+        ended = call(lambda: _propose(Path("stranger.safetensors"), self._video, real=real), folder)
+        return judged(ended, "stranger.safetensors", folder)
 
     def _change(self, content: Content, random: Random) -> None:
         """Change a leaf, or leave one out."""
@@ -126,12 +125,6 @@ def _video(path: Path) -> Path:
     return path
 
 
-def _saved(content: Content) -> bytes:
-    buffer = io.BytesIO()
-    torch.save(content, buffer)
-    return buffer.getvalue()
-
-
 def _propose(path: Path, video: Path, *, real: bool) -> int:
     """Propose on a small input; the encoders compute it where they are not those of the samples."""
     from actionspan.propose import proposer
@@ -177,7 +170,7 @@ class _Seen:
     def check(self, wanted: dict[str, int]) -> None:
         """Refuse what the encoders of the samples do not give."""
         if wanted != WIDTHS:
-            raise InputError(f"stranger.pt: takes {wanted}, the encoders give {WIDTHS}")
+            raise InputError(f"stranger.safetensors: takes {wanted}, the encoders give {WIDTHS}")
 
     def __call__(self, *_: Any, **__: Any) -> Any:
         """Return features, facts of motion and the number of frames."""
@@ -190,75 +183,59 @@ class _Seen:
         return features, facts | {"time": (np.arange(_SNIPPETS) + 0.5) * _STEP}, 8 * _SNIPPETS
 
 
-def _records(data: bytes) -> tuple[list[str], dict[str, bytes]]:
-    with zipfile.ZipFile(io.BytesIO(data)) as archive:
-        names = archive.namelist()
-        return names, {name: archive.read(name) for name in names}
-
-
-def _zipped(
-    names: list[str], records: dict[str, bytes], packing: int = zipfile.ZIP_STORED
-) -> bytes:
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", packing) as archive:
-        for name in names:
-            with warnings.catch_warnings(action="ignore"):  # of a repeated name
-                archive.writestr(name, records[name])
-    return buffer.getvalue()
-
-
 def _claim(data: bytes, random: Random) -> bytes:
-    """Change whole numbers in the pickle: sizes, offsets, shapes, strides."""
-    names, records = _records(data)
-    pickled = next(name for name in names if name.endswith("data.pkl"))
-    text = records[pickled]
+    """Change numbers, types or names in the header: shapes, places, a tensor less or twice."""
+    size = int.from_bytes(data[:8], "little")
+    header = json.loads(data[8 : 8 + size])
     for _ in range(random.randint(1, 2)):
-        places = [
-            place
-            for code, _, place in pickletools.genops(text)
-            if code.name == "BININT1" and place is not None
-        ]
-        if not places:
-            break
-        place = random.choice(places)
-        new = random.choice([-1, 0, 1, 2, 3, 255, 10**4, 10**6, 2**31 - 1, -(2**31)])
-        text = text[:place] + b"J" + new.to_bytes(4, "little", signed=True) + text[place + 2 :]
-    return _zipped(names, records | {pickled: text})
+        one, two = random.sample(sorted(set(header) - {"__metadata__"}), 2)
+        numbers = random.choice([header[one]["shape"], header[one]["data_offsets"]])
+        if numbers and random.random() < 0.5:
+            place = random.randrange(len(numbers))
+            numbers[place] = random.choice([-1, 0, 1, 7, 10**6, 2**31, 2**63, 10**30, "1", None])
+        elif random.random() < 0.3:
+            header[one]["dtype"] = random.choice(["F64", "F32", "U8", "BOOL", "F8_E4M3", "x", 1])
+        elif random.random() < 0.5:
+            header[one], header[two] = header[two], header[one]
+        else:
+            header[one] = header[two]
+    return _headed(json.dumps(header).encode(), data[8 + size :], random)
 
 
-def _other_pickle(data: bytes, random: Random) -> bytes:
-    names, records = _records(data)
-    pickled = next(name for name in names if name.endswith("data.pkl"))
-    return _zipped(names, records | {pickled: forged(random)})
+def _headed(text: bytes, rest: bytes, random: Random) -> bytes:
+    """Return a file with this header, whose length may be another."""
+    said = random.choice([len(text)] * 5 + [0, len(text) + 8, 2**24 + 1, 2**40, 2**64 - 1])
+    return said.to_bytes(8, "little") + text + rest
 
 
-def _shuffled(data: bytes, random: Random) -> bytes:
-    """Reorder, swap, repeat, drop, lengthen, shorten or compress the records."""
-    names, records = _records(data)
-    what, one, two = random.randrange(7), *random.sample(names, 2)
-    if what == 0:
-        random.shuffle(names)
-    elif what == 1:
-        records[one], records[two] = records[two], records[one]
-    elif what == 2:
-        names.insert(random.randrange(len(names)), one)
-    elif what == 3:
-        names.remove(one)
-    elif what == 4:
-        records[one] += bytes(random.choice([1, 4, 4096]))
-    elif what == 5:
-        records[one] = records[one][: random.randrange(len(records[one]) + 1)]
-    packing = zipfile.ZIP_DEFLATED if what == 6 else zipfile.ZIP_STORED
-    return _zipped(names, records, packing)
+def _repeated(data: bytes, random: Random) -> bytes:
+    """Let plain values name tensors, one of them many times; the seal is right."""
+    size = int.from_bytes(data[:8], "little")
+    names = sorted(set(json.loads(data[8 : 8 + size])) - {"__metadata__"})
+    text = json.dumps({name: {"$tensor": random.choice([*names, "none"])} for name in names})
+    if random.random() < 0.5:
+        large = json.dumps([{"$tensor": names[-1]}] * random.choice([10, 10**4, 10**6]))
+        text = f'{{"format": "actionspan model 1", "weights": {large}}}'
+    tensors = safetensors.torch.load(data)
+    sealed = {"content": text, "seal": _seal(text, tensors)}
+    return safetensors.torch.save(tensors, {"actionspan": json.dumps(sealed)})
+
+
+def _other_kind(_: bytes, random: Random) -> bytes:
+    """Return a file of torch.save with a forged pickle, or the pickle alone."""
+    if random.random() < 0.5:
+        return forged(random)
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        archive.writestr("m/data.pkl", forged(random))
+    return buffer.getvalue()
 
 
 _RECORDS: tuple[Callable[[bytes, Random], bytes], ...] = (
     lambda data, random: damaged(data, random)[0],
     _claim,
     _claim,
-    _shuffled,
-    _shuffled,
-    _other_pickle,
-    lambda _, random: forged(random),
+    _repeated,
+    _other_kind,
 )
 CAMPAIGN = Models()

@@ -23,7 +23,7 @@ from actionspan.errors import InputError
 from campaigns.children import Ended, call
 from campaigns.damage import damaged
 from campaigns.leaves import change, leaves_of
-from campaigns.model_samples import SAMPLES, sample
+from campaigns.model_samples import sample, saved
 
 MEMORY = 2 << 30  # bytes that a file may take beyond what torch has
 _KINDS = ("encoder", "encoder", "state", "checkpoint", "classifier", "cmov")
@@ -41,7 +41,7 @@ class Strangers:
 
         self._encoders = folders_of_encoders(folder)
         self._bundle = folder / "stream.pt"
-        torch.save(sample(next(name for name in SAMPLES if name == "stream")), self._bundle)
+        self._bundle.write_bytes(saved(sample("stream")))
         self._state = _state(self._bundle, folder)
         self._checkpoint = _checkpoint(folder)
         self._classifier = _classifier()
@@ -75,8 +75,8 @@ class Strangers:
         return _called(_resume_training, folder), "checkpoint.pt"
 
     def _of_classifier(self, random: Random, folder: Path, secret: str) -> Case:
-        _write(folder / "model.pt", self._classifier, random, secret)
-        return _called(_carry_over, folder), "model.pt"
+        _write(folder / "model.safetensors", self._classifier, random, secret, saved)
+        return _called(_carry_over, folder), "model.safetensors"
 
     def _cmov(self, random: Random, folder: Path, _: str) -> Case:
         (folder / "stranger.mp4").write_bytes(_packed(self._video, random))
@@ -102,7 +102,19 @@ def _within(function: Callable[[], None]) -> int:
     return 0
 
 
-def _write(path: Path, content: Any, random: Random, secret: str) -> None:
+def _pickled(content: Any) -> bytes:
+    buffer = io.BytesIO()
+    torch.save(content, buffer)
+    return buffer.getvalue()
+
+
+def _write(
+    path: Path,
+    content: Any,
+    random: Random,
+    secret: str,
+    in_bytes: Callable[[Any], bytes] = _pickled,
+) -> None:
     """Write a content with one to three values changed, or its bytes damaged."""
     content = copy.deepcopy(content)
     way = random.random()
@@ -110,9 +122,8 @@ def _write(path: Path, content: Any, random: Random, secret: str) -> None:
         for _ in range(random.randint(1, 3)):
             if leaves := list(leaves_of(content)):
                 change(random.choice(leaves), random, secret)
-    buffer = io.BytesIO()
-    torch.save(content, buffer)
-    path.write_bytes(buffer.getvalue() if way < 0.7 else damaged(buffer.getvalue(), random)[0])
+    data = in_bytes(content)
+    path.write_bytes(data if way < 0.7 else damaged(data, random)[0])
 
 
 def _state(bundle: Path, folder: Path) -> Any:
@@ -180,7 +191,7 @@ def _carry_over() -> None:
     from actionspan.recognition.task import carry_over
     from recognition.learning import tiny
 
-    network = carry_over(tiny(), 4, ("a", "b"), Path("model.pt")).eval()
+    network = carry_over(tiny(), 4, ("a", "b"), Path("model.safetensors")).eval()
     assert torch.isfinite(network(torch.ones(1, 4, 64, 64))).all(), "a score is not finite"
 
 

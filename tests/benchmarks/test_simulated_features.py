@@ -116,7 +116,7 @@ def test_training_reads_it(simulated, tmp_path):
     words = ["--features", out / "features.h5", "--annotations", out / "annotations.json"]
     words += ["--epochs", 1, "--hidden", 4, "--out", tmp_path / "mtn"]
     assert main(["temporal", "train", *map(str, words)]) == 0
-    assert (tmp_path / "mtn" / "model.pt").exists()
+    assert (tmp_path / "mtn" / "model.safetensors").exists()
 
 
 def test_real_annotations_keep_their_subsets(shared_data, tmp_path):

@@ -15,7 +15,10 @@ from actionspan.features.store import read_description
 
 
 def test_the_encoders_are_named_with_their_weights_and_pictures():
-    trained = {"rgb_weights": Path("rgb/model.pt"), "flow_weights": Path("flow/model.pt")}
+    trained = {
+        "rgb_weights": Path("rgb/model.safetensors"),
+        "flow_weights": Path("flow/model.safetensors"),
+    }
     histogram = {"flow_weights": Path("a/flow.pt"), "flow_histogram": True}
     for given, algorithm, words in (
         (
@@ -27,8 +30,8 @@ def test_the_encoders_are_named_with_their_weights_and_pictures():
         (
             {"source": "scores", "mover": False, **trained},
             "tvl1",
-            "class scores of efficientnet_lite0 with weights model.pt on RGB, "
-            "efficientnet_lite0 with weights model.pt on tvl1 flow",
+            "class scores of efficientnet_lite0 with weights model.safetensors on RGB, "
+            "efficientnet_lite0 with weights model.safetensors on tvl1 flow",
         ),
         (
             {"source": "motion", "mover": False},

@@ -5,7 +5,7 @@ from actionspan.errors import InputError
 from actionspan.features.encoders import Encoder, build_network
 from actionspan.features.settings import EncoderSettings
 from actionspan.finetune.encoders import build_encoders, encoder_content
-from actionspan.storage.torch_files import write_torch
+from actionspan.storage.model_files import write_model
 
 CPU = torch.device("cpu")
 
@@ -33,9 +33,11 @@ def test_untuned_encoders_give_what_the_features_stage_gives():
 def test_saved_and_loaded_networks_give_the_same_bits(tuned, tmp_path, stream, channels):
     settings = EncoderSettings(input_size=64, device="cpu")
     content = encoder_content(tuned, stream, settings, tuned.state_dict(), 64, "digest")
-    write_torch(tmp_path / "model.pt", content)
+    write_model(tmp_path / "model.safetensors", content)
     pictures = torch.randint(1, 256, (5, 64, 64, channels), dtype=torch.uint8)
-    loaded, width = build_network("efficientnet_lite0", tmp_path / "model.pt", channels, "pooled")
+    loaded, width = build_network(
+        "efficientnet_lite0", tmp_path / "model.safetensors", channels, "pooled"
+    )
     own = tuned.of(stream)
     images = ((pictures.float() - own.mean) / own.std).movedim(-1, 1)
     assert width == 1280

@@ -13,7 +13,7 @@ from actionspan.finetune.encoders import build_encoders, encoder_content, write_
 from actionspan.finetune.tuning import tune
 from actionspan.networks.hub import find_source
 from actionspan.networks.hub_words import text_vectors
-from actionspan.storage.torch_files import read_torch
+from actionspan.storage.model_files import read_model
 from finetune.toy import write_toy
 from networks.test_hub import FAMILIES, FITTED, SMALL, write_model, write_timm
 from tiers import first_tier
@@ -160,7 +160,9 @@ def test_a_tuning_leaves_a_folder_that_the_features_stage_takes(tmp_path, rng):
     toy = replace(toy, encoders=encoders)
     toy = toy.with_settings(memory_budget_mb=400, epochs=1, temporal_epochs=1)
     tune(*toy.arguments, tmp_path / "out", threads=1)
-    assert read_torch(tmp_path / "out/rgb/model.pt")["network"] == str(tmp_path / "own")
+    assert read_model(tmp_path / "out/rgb/model.safetensors").value["network"] == str(
+        tmp_path / "own"
+    )
     pictures = rng.integers(0, 256, (2, SIDE, SIDE, 3), np.uint8)
     vectors = []
     for folder in (tmp_path / "own", tmp_path / "out/rgb/tuned_encoder"):

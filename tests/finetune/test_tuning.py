@@ -20,7 +20,7 @@ from actionspan.finetune.preparation import encode
 from actionspan.finetune.snippets import SnippetStore
 from actionspan.finetune.tuning import PREPARED, tune
 from actionspan.finetune.videos import divide_videos
-from actionspan.storage.torch_files import read_torch
+from actionspan.storage.model_files import read_model
 from actionspan.temporal.networks import load_model
 from actionspan.training.fit import CHECKPOINT
 from finetune.toy import Toy, write_toy
@@ -41,7 +41,11 @@ def results(folder: Path, streams=("rgb",)) -> list[object]:
     """All that a tuning leaves, but seconds and what the system counts."""
     unlike = ("seconds", "reading_seconds", "learning_seconds", "peak_mb")
     log = [{key: row[key] for key in row if key not in unlike} for row in log_of(folder)]
-    names = [*(f"{stream}/model.pt" for stream in streams), "temporal.pt", "scores.json"]
+    names = [
+        *(f"{stream}/model.safetensors" for stream in streams),
+        "temporal.safetensors",
+        "scores.json",
+    ]
     return [log, *((folder / name).read_bytes() for name in names)]
 
 
@@ -59,7 +63,7 @@ def test_it_learns_what_untuned_features_do_not_show(toy, tmp_path):
     assert losses["full"] < 0.6 * losses["frozen"]
     start, _ = build_network("tiny", toy.encoders.rgb_weights, 3, "pooled")
     for way, same in (("full", False), ("frozen", True)):
-        network, _ = build_network("tiny", tmp_path / way / "rgb/model.pt", 3, "pooled")
+        network, _ = build_network("tiny", tmp_path / way / "rgb/model.safetensors", 3, "pooled")
         assert torch.equal(_weight(network, "conv2"), _weight(start, "conv2")) == same
 
 
@@ -126,7 +130,8 @@ def test_replay_and_split_learn_the_same(toy, tmp_path):
     for execution in ("split", "replay"):
         tune(*toy.with_settings(execution=execution).arguments, tmp_path / execution)
     split, replay = (
-        read_torch(tmp_path / each / "rgb/model.pt")["state_dict"] for each in ("split", "replay")
+        read_model(tmp_path / each / "rgb/model.safetensors").value["state_dict"]
+        for each in ("split", "replay")
     )
     for name, value in split.items():
         torch.testing.assert_close(replay[name], value, rtol=1e-3, atol=1e-4)
@@ -135,7 +140,7 @@ def test_replay_and_split_learn_the_same(toy, tmp_path):
 def test_frozen_stages_keep_their_bits(toy, tmp_path):
     tune(*toy.with_settings(frozen_stages=1).arguments, tmp_path)
     start, _ = build_network("tiny", toy.encoders.rgb_weights, 3, "pooled")
-    network, _ = build_network("tiny", tmp_path / "rgb/model.pt", 3, "pooled")
+    network, _ = build_network("tiny", tmp_path / "rgb/model.safetensors", 3, "pooled")
     assert torch.equal(_weight(network, "conv1"), _weight(start, "conv1"))
     assert not torch.equal(_weight(network, "conv3"), _weight(start, "conv3"))
 
@@ -145,7 +150,9 @@ def test_encoders_have_a_rate_of_their_own(toy, tmp_path):
     moved = []
     for rate in (1e-6, 1e-3):
         tune(*toy.with_settings(encoder_rate=rate, keep="last").arguments, tmp_path / str(rate))
-        network, _ = build_network("tiny", tmp_path / str(rate) / "rgb/model.pt", 3, "pooled")
+        network, _ = build_network(
+            "tiny", tmp_path / str(rate) / "rgb/model.safetensors", 3, "pooled"
+        )
         moved.append(float((_weight(network, "conv1") - _weight(start, "conv1")).abs().max()))
     # Adam's steps are about as long as its rate: six of them
     assert 0 < moved[0] < 1e-5
@@ -176,7 +183,7 @@ def test_the_best_epoch_is_chosen_by_videos_that_are_not_scored(toy, tmp_path):
 
 def test_the_network_trained_with_the_encoders_can_be_loaded(toy, tmp_path):
     tune(*toy.arguments, tmp_path)
-    network = load_model(tmp_path / "temporal.pt")
+    network = load_model(tmp_path / "temporal.safetensors")
     assert network.channels == 8
     with h5py.File(tmp_path / "scores.h5") as file:
         assert sorted(file) == ["v", "w"]
@@ -225,7 +232,7 @@ def test_the_least_budget_that_is_named_is_enough(toy, tmp_path):
 def test_videos_of_any_length_and_number(tmp_path, lengths):
     toy = write_toy(tmp_path, lengths).with_settings(epochs=1)
     tune(*toy.arguments, tmp_path / "out")
-    assert (tmp_path / "out/rgb/model.pt").exists()
+    assert (tmp_path / "out/rgb/model.safetensors").exists()
 
 
 def changed_annotations(toy: Toy, path: Path, change: Callable) -> tuple[object, ...]:
@@ -268,8 +275,10 @@ def test_where_no_video_can_choose_the_last_epoch_is_kept(toy, tmp_path, capsys)
     tune(*arguments[:2], best, *arguments[3:], tmp_path / "best")
     assert "the last epoch is kept" in capsys.readouterr().err
     tune(*arguments, tmp_path / "last")
-    assert (tmp_path / "best/rgb/model.pt").exists()
-    made, wanted = (read_torch(tmp_path / each / "rgb/model.pt") for each in ("best", "last"))
+    assert (tmp_path / "best/rgb/model.safetensors").exists()
+    made, wanted = (
+        read_model(tmp_path / each / "rgb/model.safetensors").value for each in ("best", "last")
+    )
     for name, value in wanted["state_dict"].items():
         assert torch.equal(made["state_dict"][name], value)
 

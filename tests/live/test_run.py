@@ -221,14 +221,14 @@ def test_a_finished_file_that_was_damaged_is_made_again(video, whole, tmp_path, 
 
 def test_what_was_learned_is_made_again(video, tmp_path, monkeypatch):
     def learned(_, out):
-        (out / "model.pt").write_bytes(b"learned")
-        return {"model.pt": fingerprint(out / "model.pt")}
+        (out / "model.safetensors").write_bytes(b"learned")
+        return {"model.safetensors": fingerprint(out / "model.safetensors")}
 
     monkeypatch.setattr(play, "_keep_learned", learned)
     run_stream(video, tmp_path)
-    (tmp_path / "model.pt").write_bytes(b"")
+    (tmp_path / "model.safetensors").write_bytes(b"")
     run_stream(video, tmp_path, resume=True)
-    assert (tmp_path / "model.pt").read_bytes() == b"learned"
+    assert (tmp_path / "model.safetensors").read_bytes() == b"learned"
 
 
 @pytest.mark.parametrize("name", [ACTIONNESS, EVENTS])

@@ -94,4 +94,4 @@ def test_ranks_of_their_own_steps_end_with_one_model(folder, exchange):
     alone = [float(row["training_loss"]) for row in read_tsv(folder / "none-1/log.tsv")]
     # the same weights at the start, and the loss of each rank is that of its own videos
     assert losses[0] == pytest.approx(alone[0], rel=0.3)
-    assert (folder / f"{exchange}-2/rgb/model.pt").exists()
+    assert (folder / f"{exchange}-2/rgb/model.safetensors").exists()

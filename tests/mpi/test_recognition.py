@@ -15,6 +15,7 @@ import torch
 
 from actionspan.parallel.settings import ExchangeName
 from actionspan.recognition.settings import PARTS
+from actionspan.storage.model_files import read_model
 from actionspan.storage.writing import read_tsv
 from actionspan.video.jpegs import Stream
 from mpi.conftest import Mpirun
@@ -23,7 +24,7 @@ from recognition.learning import TINY, kill_in_epoch, write_task
 from tiers import first_tier
 
 CASES = Path(__file__).with_name("recognition_cases.py")
-FILES = ("model.pt", "scores.json")
+FILES = ("model.safetensors", "scores.json")
 VARIANTS = [(0, 2, 3), (1, -1, 2), (2, 1, 2), (2, -1, 3)]  # so many parts, steps, learners
 RESUMED = (1, 3)
 PEERS = [("ps_async", 1), ("periodic", 0)]  # and how many serve
@@ -93,7 +94,7 @@ def runs(
 def _more(runs: Runs) -> list[Case]:
     """Return the cases of the second tier alone."""
     cases = []
-    rgb = runs.alone("rgb", 1) / "model.pt"
+    rgb = runs.alone("rgb", 1) / "model.safetensors"
     for parts in RESUMED:
         options: dict[str, Any] = {"stream": "flow", "rgb": rgb, "aavg": PARTS[:parts]}
         runs.alone(f"alone/{parts}", 2, **options)
@@ -148,7 +149,7 @@ def test_ranks_go_on_where_one_process_was_killed(runs, parts):
 def test_averaging_after_each_step_is_summing_gradients(runs):
     """With SGD, whose update is linear, and shares of equal size."""
     one, two = (
-        torch.load(runs.folder / f"ranks/{name}/model.pt", weights_only=True)["state_dict"]
+        read_model(runs.folder / f"ranks/{name}/model.safetensors").value["state_dict"]
         for name in ("averaged", "summed")
     )
     for name, value in one.items():
@@ -190,4 +191,4 @@ def test_a_learner_alone_needs_no_launcher(clips, tmp_path, exchange):
         timeout=300,
     )
     assert done.returncode == 0, done.stderr
-    assert (tmp_path / "out/model.pt").exists()
+    assert (tmp_path / "out/model.safetensors").exists()

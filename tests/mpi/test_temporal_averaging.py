@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from actionspan.storage.model_files import read_model
 from temporal.conftest import write_toy
 from temporal.test_training import read_log
 
@@ -52,7 +53,7 @@ def trained(mpirun, tmp_path_factory) -> Path:
 
 
 def weights(out):
-    return torch.load(out / "model.pt", weights_only=True)["state_dict"]
+    return read_model(out / "model.safetensors").value["state_dict"]
 
 
 def test_one_learner_is_training_without_an_exchange(trained):

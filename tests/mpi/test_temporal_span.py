@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 
+from actionspan.storage.model_files import read_model
 from actionspan.temporal.training import train
 from mpi.span_cases import SETTINGS
 from temporal.conftest import Toy, write_toy_sequences
@@ -45,9 +46,7 @@ def test_they_are_those_of_one_process_but_for_rounding(job, exchange):
     columns = [name for name in logs[0][0] if name.endswith(("_loss", "_action"))]
     values = [[[float(row[name]) for name in columns] for row in log] for log in logs]
     np.testing.assert_allclose(values[1], values[0], rtol=0, atol=1e-4)
-    contents = [
-        torch.load(out / name / "model.pt", weights_only=True) for name in ("none", exchange)
-    ]
+    contents = [read_model(out / name / "model.safetensors").value for name in ("none", exchange)]
     parts = [{name: each.tolist() for name, each in one["parts"].items()} for one in contents]
     assert parts[0] == parts[1]
     for name, value in contents[0]["state_dict"].items():

@@ -15,6 +15,7 @@ import torch
 from actionspan.errors import InputError
 from actionspan.parallel.communicator import TorchrunCommunicator, told_by
 from actionspan.parallel.launch import join
+from actionspan.storage.model_files import read_model
 from mpi.conftest import end_job
 from temporal.conftest import Toy, write_toy
 
@@ -59,7 +60,7 @@ def test_bits_are_those_of_mpiexec(mpirun, toy, tmp_path):
     status, output = finish(torchrun(2, *words(toy, tmp_path / "torchrun", 3), log=log), log)
     assert status == 0, output
     states = [
-        torch.load(tmp_path / way / "model.pt", weights_only=True)["state_dict"]
+        read_model(tmp_path / way / "model.safetensors").value["state_dict"]
         for way in ("mpi", "torchrun")
     ]
     assert all(torch.equal(states[0][name], states[1][name]) for name in states[0])

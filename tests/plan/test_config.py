@@ -428,7 +428,7 @@ def test_trained_classifiers_are_used_as_they_were_trained():
     encoders = encoders_of(config)
     assert encoders["input_size"] == 112
     assert encoders["flow_encoder"] == "resnet18"
-    assert encoders["rgb_weights"] == "results/recognition/rgb/model.pt"
+    assert encoders["rgb_weights"] == "results/recognition/rgb/model.safetensors"
     config["features"]["source"] = "pooled"
     assert encoders_of(config) == config["features"]["encoders"]
 
@@ -440,13 +440,13 @@ def test_tuned_encoders_see_pictures_as_they_were_tuned():
     check_settings(config, "my.yaml")
     encoders = encoders_of(config)
     assert (encoders["input_size"], encoders["crop"]) == (96, "squash")
-    assert encoders["rgb_weights"] == "results/finetune/rgb/model.pt"
+    assert encoders["rgb_weights"] == "results/finetune/rgb/model.safetensors"
     # flow stays what it was, and is not started from tuned RGB
     assert encoders["flow_weights"] == "packaged"
     config["features"]["encoders"]["rgb_weights"] = "mine.pt"
     assert encoders_of(config)["flow_weights"] == "mine.pt"
     config["finetune"]["streams"] = ["rgb", "flow"]
-    assert encoders_of(config)["flow_weights"] == "results/finetune/flow/model.pt"
+    assert encoders_of(config)["flow_weights"] == "results/finetune/flow/model.safetensors"
 
 
 @pytest.mark.parametrize(
@@ -482,7 +482,7 @@ def test_tuned_networks_of_other_libraries_are_folders_that_wait_for_their_tunin
     encoders = encoders_of(config)
     assert encoders["rgb_encoder"] == "results/finetune/rgb/tuned_encoder"
     assert encoders["rgb_weights"] is None
-    tuned = ["results/finetune/rgb/model.pt", "results/finetune/rgb/tuned_encoder"]
+    tuned = ["results/finetune/rgb/model.safetensors", "results/finetune/rgb/tuned_encoder"]
     assert FeaturesPlan(config, ["s"]).weights == tuned
     mine = with_value("features.source", "finetuned")
     mine["features"]["encoders"]["rgb_encoder"] = tuned[1]
@@ -490,7 +490,10 @@ def test_tuned_networks_of_other_libraries_are_folders_that_wait_for_their_tunin
         check_settings(mine, "my.yaml")
     config["finetune"]["streams"] = ["flow"]
     assert encoders_of(config)["rgb_encoder"] == "timm:vit"
-    assert FeaturesPlan(config, ["s"]).weights == ["own.pt", "results/finetune/flow/model.pt"]
+    assert FeaturesPlan(config, ["s"]).weights == [
+        "own.pt",
+        "results/finetune/flow/model.safetensors",
+    ]
 
 
 def test_clips_are_kept_as_large_as_networks_see_them():

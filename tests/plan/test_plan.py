@@ -444,8 +444,8 @@ def test_frames_have_the_flows_that_trained_classifiers_see(planned):
     plan = planned(scores)
     assert plan.features.frames["stack"] == 7
     assert plan.features.weights == [
-        "results/recognition/rgb/model.pt",
-        "results/recognition/flow/model.pt",
+        "results/recognition/rgb/model.safetensors",
+        "results/recognition/flow/model.safetensors",
     ]
     own = {"encoders": {"rgb_weights": "a.pt", "flow_weights": "b.pt"}, "source": "scores"}
     given = planned({"features": own}).features
@@ -492,11 +492,11 @@ def test_flow_starts_from_the_rgb_network_of_its_own_run(planned):
     recognition = planned().recognition
     assert recognition.rgb_classifier(Wildcards(stream="rgb")) == []
     assert recognition.rgb_classifier(Wildcards(stream="flow")) == [
-        "results/recognition/rgb/model.pt"
+        "results/recognition/rgb/model.safetensors"
     ]
     named = Wildcards(stream="flow", learning="aavg4-epoch-2-seed2")
     assert recognition.rgb_classifier(named) == [
-        "results/recognition/runs/aavg3-epoch-2-seed2/rgb/model.pt"
+        "results/recognition/runs/aavg3-epoch-2-seed2/rgb/model.safetensors"
     ]
 
 

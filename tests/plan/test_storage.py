@@ -126,14 +126,17 @@ def test_cores_do_not_count_where_jobs_run_elsewhere_or_results_are_there(shards
 
 
 def test_weights_are_where_their_job_finds_them():
-    encoders = {"rgb_weights": "results/finetune/rgb/model.pt", "flow_weights": "s3://b/flow.pt"}
+    encoders = {
+        "rgb_weights": "results/finetune/rgb/model.safetensors",
+        "flow_weights": "s3://b/flow.pt",
+    }
     encoders |= {"clip_weights": "mine.pt", "rgb_encoder": "resnet18", "input_size": 224}
     tuned = "results/finetune/rgb/tuned_encoder"
     there = found_weights({"rgb_encoder": tuned}, [f".snakemake/storage/s3/b/{tuned}"])
     assert there == {"rgb_encoder": f".snakemake/storage/s3/b/{tuned}"}
-    files = [".snakemake/storage/s3/b/me/results/finetune/rgb/model.pt"]
+    files = [".snakemake/storage/s3/b/me/results/finetune/rgb/model.safetensors"]
     files += [".snakemake/storage/s3/b/flow.pt", "mine.pt"]
     found = found_weights(encoders, files)
     assert [found[f"{stream}_weights"] for stream in ("rgb", "flow", "clip")] == files
     assert (found["rgb_encoder"], found["input_size"]) == ("resnet18", 224)
-    assert found_weights(encoders, ["results/finetune/rgb/model.pt"]) == encoders
+    assert found_weights(encoders, ["results/finetune/rgb/model.safetensors"]) == encoders

@@ -189,7 +189,7 @@ def train(folder, *more):
     return run(
         folder,
         *("classifier", "--features", "features.h5", "--annotations", "annotations.json"),
-        *("--out", "classifier.pt", "--out-log", "classifier.tsv", *more),
+        *("--out", "classifier.safetensors", "--out-log", "classifier.tsv", *more),
     )
 
 
@@ -197,7 +197,7 @@ def detections(folder, *more):
     return run(
         folder,
         *("detections", "--proposals", "proposals.json", "--features", "features.h5"),
-        *("--classifier", "classifier.pt", "--out", "detections.json", *more),
+        *("--classifier", "classifier.safetensors", "--out", "detections.json", *more),
     )
 
 
@@ -239,7 +239,7 @@ def test_detections_of_exact_proposals_are_right_and_scored_so(folder, capsys):
 
 def test_of_too_many_instances_every_so_many_videos_are_learned(folder):
     assert train(folder, "--most-instances", "12") == 0
-    found = load_classifier(folder / "classifier.pt")
+    found = load_classifier(folder / "classifier.safetensors")
     features = open_features(folder / "features.h5")
     subset = [features.subset[rows.start] for rows in features.videos()]
     training = [each for each, name in zip(videos(11), subset, strict=True) if name == "training"]
@@ -256,7 +256,7 @@ def test_without_instances_nothing_is_labelled_and_a_line_says_so(folder, capsys
     write_annotations(folder / "annotations.json", bare)
     assert train(folder) == 0
     assert "no training video has an instance; proposals get no labels" in capsys.readouterr().err
-    assert load_classifier(folder / "classifier.pt").labels == ()
+    assert load_classifier(folder / "classifier.safetensors").labels == ()
     assert detections(folder) == 0
     assert not any(read_json(folder / "detections.json")["results"].values())
 
@@ -264,7 +264,7 @@ def test_without_instances_nothing_is_labelled_and_a_line_says_so(folder, capsys
 def test_mistakes_are_one_line(folder, capsys):
     assert run(folder, "detections", *"--proposals proposals.json --features features.h5".split(),
                *"--classifier annotations.json --out x.json".split()) == 2  # fmt: skip
-    assert "annotations.json: not a complete torch.save file" in capsys.readouterr().err
+    assert "annotations.json: not a complete model file" in capsys.readouterr().err
     assert train(folder) == 0
     (folder / "proposals.json").write_text('{"results": {"other": []}}')
     assert detections(folder) == 2

@@ -35,7 +35,7 @@ from actionspan.proposals.intensity import (
 from actionspan.proposals.segments import temporal_iou
 from actionspan.proposals.selection import Calibration, calibrate, distinct_events, right_events
 from actionspan.proposals.settings import DensitySettings, EventSettings, LatticeSettings
-from actionspan.storage.torch_files import Part, read_torch, write_torch
+from actionspan.storage.model_files import Part, read_model, write_model
 from actionspan.temporal.probabilities import Prediction, write_probabilities
 
 STEPS = 60
@@ -163,10 +163,12 @@ def test_the_same_training_has_the_same_bits_and_another_seed_has_not():
 
 
 def test_a_density_survives_its_file_to_the_bit(model, tmp_path):
-    write_torch(tmp_path / "density.pt", {"format": FORMAT, "density": density_state(model)})
+    write_model(
+        tmp_path / "density.safetensors", {"format": FORMAT, "density": density_state(model)}
+    )
     (video,) = easy_footage(1, 5)
     state = Part(density_state(model), "density")
-    for again in (load_density(tmp_path / "density.pt"), density_from_state(state)):
+    for again in (load_density(tmp_path / "density.safetensors"), density_from_state(state)):
         assert (again.lengths, again.lattice, again.calibration) == (
             model.lengths,
             model.lattice,
@@ -241,9 +243,9 @@ def test_the_share_of_instances_on_cuts_is_that_of_the_training_videos(files, tm
     quick = replace(SETTINGS, epochs=1, training_cells=20)
     for stated, wanted in ((None, on / of), (0.25, 0.25)):
         settings = replace(quick, on_cuts=stated)
-        train_density(probabilities, annotations, tmp_path / "density.pt", settings, GRID)
-        assert load_density(tmp_path / "density.pt").on_cuts == pytest.approx(wanted)
-    made = load_density(tmp_path / "density.pt")
+        train_density(probabilities, annotations, tmp_path / "density.safetensors", settings, GRID)
+        assert load_density(tmp_path / "density.safetensors").on_cuts == pytest.approx(wanted)
+    made = load_density(tmp_path / "density.safetensors")
     curves, duration = easy_video(3, STEPS + 3)[0], (STEPS + 3) / 2
     lattice_alone = made.density(curves, duration)
     cells, density = made.density(curves, duration, cuts=cuts[3])
@@ -266,8 +268,8 @@ def test_chances_are_those_of_lists_with_shots(files, tmp_path):
             with h5py.File(probabilities, "a") as file:
                 file["cuts"] = np.concatenate(cuts)
                 file["cut_offsets"] = np.cumsum([0, *map(len, cuts)])
-        train_density(probabilities, annotations, tmp_path / "density.pt", settings, GRID)
-        found.append(load_density(tmp_path / "density.pt"))
+        train_density(probabilities, annotations, tmp_path / "density.safetensors", settings, GRID)
+        found.append(load_density(tmp_path / "density.safetensors"))
     for one, two in zip(found[0].members, found[1].members, strict=True):
         assert torch.equal(one.layers[0].weight, two.layers[0].weight), "the cells are the same"
     assert found[0].calibration != found[1].calibration
@@ -291,10 +293,10 @@ def test_cuts_of_a_part_lie_where_its_steps_were_joined():
 def test_a_file_of_training_videos_becomes_a_density(files, tmp_path):
     probabilities, annotations, known = files
     words = ["proposals", "density", "--probabilities", str(probabilities)]
-    words += ["--annotations", str(annotations), "--out", str(tmp_path / "density.pt")]
+    words += ["--annotations", str(annotations), "--out", str(tmp_path / "density.safetensors")]
     words += ["--epochs=2", "--hidden=8", "--training-cells=50", "--ratio=1.3"]
     assert main(words) == 0
-    made = load_density(tmp_path / "density.pt")
+    made = load_density(tmp_path / "density.safetensors")
     assert len(made.members) == 2
     assert made.lattice == LatticeSettings(ratio=1.3)
     # validation videos are not looked at: neither their lengths nor their curves
@@ -360,7 +362,10 @@ def test_the_list_that_is_shown_is_the_one_that_was_calibrated(files, tmp_path, 
     expected = calibrate(np.concatenate(gains), np.concatenate(right), instances)
     assert made[1].calibration == pytest.approx(expected)
     assert made[1].calibration != made[0].calibration
-    assert read_torch(tmp_path / "own")["digest"] != read_torch(tmp_path / "plain")["digest"]
+    assert (
+        read_model(tmp_path / "own").value["digest"]
+        != read_model(tmp_path / "plain").value["digest"]
+    )
 
 
 @given(
@@ -388,7 +393,7 @@ def test_probabilities_of_a_network_that_saw_all_videos_are_refused(files, tmp_p
     with h5py.File(probabilities, "r+") as file:
         del file["parts"]
     with pytest.raises(InputError, match=r"probabilities.h5: training video v0: no parts; only"):
-        train_density(probabilities, annotations, tmp_path / "density.pt", SETTINGS, GRID)
+        train_density(probabilities, annotations, tmp_path / "density.safetensors", SETTINGS, GRID)
 
 
 def test_without_an_instance_there_is_one_line(files, tmp_path):
@@ -396,8 +401,8 @@ def test_without_an_instance_there_is_one_line(files, tmp_path):
     bare = [replace(one, instances=()) if one.subset == "training" else one for one in known]
     write_annotations(annotations, bare)
     with pytest.raises(InputError, match=r"annotations.json: no training video with features has"):
-        train_density(probabilities, annotations, tmp_path / "density.pt", SETTINGS, GRID)
-    assert not (tmp_path / "density.pt").exists()
+        train_density(probabilities, annotations, tmp_path / "density.safetensors", SETTINGS, GRID)
+    assert not (tmp_path / "density.safetensors").exists()
 
 
 def test_a_member_that_would_learn_no_instance_learns_from_all_videos():
@@ -413,11 +418,11 @@ def test_what_is_no_density_is_one_line(tmp_path):
     with pytest.raises(InputError, match=r"none.pt: no such file"):
         load_density(tmp_path / "none.pt")
     for content in ({"format": "actionspan pem 1"}, [1, 2]):
-        torch.save(content, tmp_path / "other.pt")
+        write_model(tmp_path / "other.pt", content)
         with pytest.raises(InputError, match=r"other.pt: not a density .*`proposals density` make"):
             load_density(tmp_path / "other.pt")
     (tmp_path / "text.pt").write_text("density")
-    with pytest.raises(InputError, match=r"text.pt: not a complete torch.save file"):
+    with pytest.raises(InputError, match=r"text.pt: not a complete model file"):
         load_density(tmp_path / "text.pt")
 
 

@@ -23,7 +23,7 @@ from actionspan.proposals.pgm import Candidates
 from actionspan.proposals.settings import EvaluatorSettings
 from actionspan.proposals.training import train_evaluator
 from actionspan.storage import scratch as scratch_module
-from actionspan.storage.torch_files import Part
+from actionspan.storage.model_files import Part
 
 
 def some_candidates(count=7, seed=0):
@@ -65,10 +65,10 @@ def test_an_evaluator_of_any_width_is_kept(tmp_path):
     given = some_candidates()
     for features in (32, 35):
         evaluator = ProposalEvaluator(hidden=5, features=features)
-        save_evaluator(tmp_path / "pem.pt", evaluator, "digest")
+        save_evaluator(tmp_path / "pem.safetensors", evaluator, "digest")
         expected = evaluator.evaluate_candidates(given)
         for kept in (
-            load_evaluator(tmp_path / "pem.pt"),
+            load_evaluator(tmp_path / "pem.safetensors"),
             evaluator_from_state(Part(evaluator_state(evaluator), "evaluator")),
         ):
             assert (kept.evaluate_candidates(given) == expected).all()
@@ -137,7 +137,7 @@ def test_examples_see_what_a_video_gives_when_it_is_ranked(files):
 @pytest.mark.parametrize(("flags", "inputs"), [([], 32), (["--boundary-scores"], 35)])
 def test_the_command_trains_either(files, tmp_path, flags, inputs):
     words = ["--candidates", str(files[0]), "--annotations", str(files[1]), "--epochs", "1"]
-    out = tmp_path / "pem.pt"
+    out = tmp_path / "pem.safetensors"
     assert main(["proposals", "train", *words, *flags, "--out", str(out)]) == 0
     assert load_evaluator(out).hidden.in_features == inputs
 

@@ -35,14 +35,14 @@ def train(folder, *more):
     return run(
         folder,
         *("train", "--candidates", "candidates.h5", "--annotations", "annotations.json"),
-        *("--out", "pem.pt", "--epochs", "5", *more),
+        *("--out", "pem.safetensors", "--epochs", "5", *more),
     )
 
 
 def generate(folder, *more):
     return run(
         folder,
-        *("generate", "--candidates", "candidates.h5", "--evaluator", "pem.pt"),
+        *("generate", "--candidates", "candidates.h5", "--evaluator", "pem.safetensors"),
         *("--out-json", "proposals.json", "--out-csv", "proposals.csv", *more),
     )
 
@@ -97,7 +97,7 @@ def test_the_boundaries_count_by_their_power(finished, power):
     assert generate(finished, *keep, "--boundary-power", str(power)) == 0
     table, evaluator = (
         open_candidates(finished / "candidates.h5"),
-        load_evaluator(finished / "pem.pt"),
+        load_evaluator(finished / "pem.safetensors"),
     )
     for index, (name, rows) in enumerate(read_proposals(finished / "proposals.json").items()):
         found = table.video(index)
@@ -112,13 +112,13 @@ def test_an_evaluator_that_sees_the_boundaries_ranks_by_them(finished):
     assert train(finished, "--boundary-scores") == 0
     assert generate(finished) == 0
     assert (finished / "proposals.json").read_bytes() != before
-    assert load_evaluator(finished / "pem.pt").hidden.in_features == 35
+    assert load_evaluator(finished / "pem.safetensors").hidden.in_features == 35
 
 
 @pytest.mark.parametrize("threads", [1, 2])
 def test_one_video_alone_gives_the_same_bits(finished, threads):
     results = read_proposals(finished / "proposals.json")
-    evaluator = load_evaluator(finished / "pem.pt")
+    evaluator = load_evaluator(finished / "pem.safetensors")
     before = torch.get_num_threads()
     torch.set_num_threads(threads)
     with h5py.File(finished / "probabilities.h5") as file:
@@ -146,7 +146,7 @@ def test_the_evaluator_answers_for_a_video_alone_whatever_the_threads():
 
 
 def test_running_again_gives_the_same_bytes(finished):
-    names = ["pem.pt", "proposals.json", "proposals.csv"]
+    names = ["pem.safetensors", "proposals.json", "proposals.csv"]
     first = {name: (finished / name).read_bytes() for name in names}
     assert candidates(finished) == train(finished) == generate(finished) == 0
     assert {name: (finished / name).read_bytes() for name in names} == first

@@ -13,6 +13,7 @@ from actionspan.proposals import training as module
 from actionspan.proposals.candidates import write_candidates
 from actionspan.proposals.settings import CandidateSettings, EvaluatorSettings
 from actionspan.proposals.training import train_pem
+from actionspan.storage.model_files import read_model
 from actionspan.storage.writing import read_tsv
 
 EPOCHS = 4
@@ -26,7 +27,7 @@ def train(toy, tmp_path):
     write_candidates(tmp_path / "probabilities.h5", candidates, CandidateSettings(candidates=100))
 
     def run(name, settings=SETTINGS):
-        out = tmp_path / name / "pem.pt"
+        out = tmp_path / name / "pem.safetensors"
         log = tmp_path / name / "pem_log.tsv"
         train_pem(candidates, tmp_path / "annotations.json", settings, out, log)
         return out
@@ -51,7 +52,7 @@ def log(out):
 
 
 def weights(out):
-    return torch.load(out, weights_only=True)["evaluator"]["weights"]
+    return read_model(out).value["evaluator"]["weights"]
 
 
 @pytest.mark.parametrize("keep", ["best", "average", "last"])
@@ -67,7 +68,10 @@ def test_killed_after_each_epoch_it_ends_with_the_same_bits(train, tmp_path, mon
     killed = train("killed", settings)
     assert killed.read_bytes() == whole.read_bytes()
     assert log(killed) == log(whole)
-    assert sorted(path.name for path in killed.parent.iterdir()) == ["pem.pt", "pem_log.tsv"]
+    assert sorted(path.name for path in killed.parent.iterdir()) == [
+        "pem.safetensors",
+        "pem_log.tsv",
+    ]
 
 
 def test_the_best_epoch_is_kept_or_the_last(train):

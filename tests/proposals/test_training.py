@@ -23,6 +23,7 @@ from actionspan.proposals.pgm import Candidates
 from actionspan.proposals.settings import EvaluatorSettings
 from actionspan.proposals.training import train_evaluator, weighted_loss
 from actionspan.storage import scratch as scratch_module
+from actionspan.storage.model_files import write_model
 
 QUICK = EvaluatorSettings(epochs=3, hidden=8)
 
@@ -252,21 +253,21 @@ def test_rows_choose_the_features():
 
 def test_a_saved_evaluator_is_the_same(tmp_path):
     evaluator = ProposalEvaluator(hidden=5)
-    save_evaluator(tmp_path / "pem.pt", evaluator, "digest")
+    save_evaluator(tmp_path / "pem.safetensors", evaluator, "digest")
     features = np.random.default_rng(0).random((9, 32))
-    loaded = load_evaluator(tmp_path / "pem.pt")
+    loaded = load_evaluator(tmp_path / "pem.safetensors")
     assert (loaded.evaluate(features) == evaluator.evaluate(features)).all()
 
 
 def test_a_file_that_is_no_evaluator_is_named(tmp_path):
-    with pytest.raises(InputError, match=r"pem\.pt: no such file"):
-        load_evaluator(tmp_path / "pem.pt")
-    (tmp_path / "pem.pt").write_text("nothing")
-    with pytest.raises(InputError, match=r"pem\.pt: not a proposal evaluator"):
-        load_evaluator(tmp_path / "pem.pt")
-    torch.save({"kind": "something else"}, tmp_path / "pem.pt")
-    with pytest.raises(InputError, match=r"pem\.pt: not a proposal evaluator"):
-        load_evaluator(tmp_path / "pem.pt")
+    with pytest.raises(InputError, match=r"pem\.safetensors: no such file"):
+        load_evaluator(tmp_path / "pem.safetensors")
+    (tmp_path / "pem.safetensors").write_text("nothing")
+    with pytest.raises(InputError, match=r"pem\.safetensors: not a proposal evaluator"):
+        load_evaluator(tmp_path / "pem.safetensors")
+    write_model(tmp_path / "pem.safetensors", {"kind": "something else"})
+    with pytest.raises(InputError, match=r"pem\.safetensors: not a proposal evaluator"):
+        load_evaluator(tmp_path / "pem.safetensors")
 
 
 def test_an_evaluator_answers_on_one_thread_and_puts_the_number_back():

@@ -26,10 +26,13 @@ def trained(folder, tmp_path_factory):
 
 def test_its_proposals_are_the_workflows_without_a_stream_of_flow(trained, folder, tmp_path):
     (video,) = trained.validation()[:1]
-    bundle = load_bundle(trained.folder / "span/bundle.pt")
+    bundle = load_bundle(trained.folder / "span/bundle.safetensors")
     assert set(bundle.widths) == {"rgb", "mover"}
     assert not bundle.weights
-    for model, table in (("mtn/model.pt", "proposals"), ("span/bundle.pt", "span")):
+    for model, table in (
+        ("mtn/model.safetensors", "proposals"),
+        ("span/bundle.safetensors", "span"),
+    ):
         out = tmp_path / table
         given = ("--model", trained.folder / model, "--encoder", folder, "--no-page")
         assert propose(out, video, *given) == 0
@@ -39,7 +42,7 @@ def test_its_proposals_are_the_workflows_without_a_stream_of_flow(trained, folde
 
 def test_it_is_refused_without_its_encoder_and_with_another(trained, tmp_path, capsys):
     (video,) = trained.validation()[:1]
-    model = trained.folder / "span/bundle.pt"
+    model = trained.folder / "span/bundle.safetensors"
     assert propose(tmp_path / "out", video, "--model", model) == 2
     assert "say where by --encoder" in capsys.readouterr().err
     write_model(tmp_path / "other", "vit")

@@ -236,7 +236,7 @@ def test_a_model_that_was_learned_here_brings_its_thresholds(tmp_path):
     folder = ResultFolder(tmp_path / "found", "digest")
     known = {"labelled": True, "curves": {}, "model": "digest", "source": {}, "shown": "x"}
     folder.put(Result(video_id="v", path="v.mp4", duration_seconds=5.0, **rows, **known))
-    write_result_page(folder, Shown(), {}, {}, tmp_path / "mine/model.pt")
+    write_result_page(folder, Shown(), {}, {}, tmp_path / "mine/model.safetensors")
     assert data(tmp_path / "found", "index-data")["thresholds"] == points
-    write_result_page(folder, Shown(), {}, {}, tmp_path / "other/model.pt")
+    write_result_page(folder, Shown(), {}, {}, tmp_path / "other/model.safetensors")
     assert data(tmp_path / "found", "index-data")["thresholds"] == {}

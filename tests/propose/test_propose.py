@@ -31,6 +31,7 @@ from actionspan.proposals.bundle_files import bundle_path
 from actionspan.proposals.model_bundle import load_bundle
 from actionspan.propose import MotionProposer, Proposer, proposed, working
 from actionspan.propose.results import ResultFolder, Shown
+from actionspan.storage.model_files import read_model, write_model
 from tiers import first_tier
 from video.numbered import encode
 
@@ -101,23 +102,29 @@ def train(folder: Path, frames: dict, encoders: dict, *density: str, demo=DEMO) 
         "--model mtn --hidden 16 --epochs 1"
     )
     stage(
-        "temporal predict --model @temporal/model.pt --features @features.h5 --out @prob.h5",
+        "temporal predict --model @temporal/model.safetensors "
+        "--features @features.h5 --out @prob.h5",
     )
     candidates = "proposals candidates --probabilities @prob.h5 --out @candidates.h5"
     stage(candidates, *flags(CANDIDATES))
     stage(
-        f"proposals train --candidates @candidates.h5 {known} --out @pem.pt --epochs 2 --hidden 16"
+        f"proposals train --candidates @candidates.h5 {known} "
+        "--out @pem.safetensors --epochs 2 --hidden 16"
     )
-    stage(f"proposals classifier --features @features.h5 {known} --out @classifier.pt --folds 2")
     stage(
-        "proposals generate --candidates @candidates.h5 --evaluator @pem.pt "
-        "--classifier @classifier.pt --features @features.h5 "
+        f"proposals classifier --features @features.h5 {known} "
+        "--out @classifier.safetensors --folds 2"
+    )
+    stage(
+        "proposals generate --candidates @candidates.h5 --evaluator @pem.safetensors "
+        "--classifier @classifier.safetensors --features @features.h5 "
         "--out-json @proposals.json --out-csv @proposals.csv",
         *flags(RANKING | SUPPRESSION),
     )
     stage(
-        "proposals bundle --features @features.h5 --temporal @temporal/model.pt "
-        "--evaluator @pem.pt --classifier @classifier.pt --out @mtn/model.pt",
+        "proposals bundle --features @features.h5 --temporal @temporal/model.safetensors "
+        "--evaluator @pem.safetensors --classifier @classifier.safetensors "
+        "--out @mtn/model.safetensors",
         *flags(CANDIDATES | RANKING | SUPPRESSION),
     )
     stage(
@@ -128,22 +135,25 @@ def train(folder: Path, frames: dict, encoders: dict, *density: str, demo=DEMO) 
         f"temporal train --features @sequences.h5 {known} --out @span --model span "
         "--hidden 16 --epochs 1 --members 2"
     )
-    stage("temporal predict --model @span/model.pt --features @sequences.h5 --out @span.h5")
     stage(
-        f"proposals density --probabilities @span.h5 {known} --out @density.pt "
+        "temporal predict --model @span/model.safetensors --features @sequences.h5 --out @span.h5"
+    )
+    stage(
+        f"proposals density --probabilities @span.h5 {known} --out @density.safetensors "
         "--epochs 1 --hidden 8",
         *density,
     )
     stage(
-        "proposals select --probabilities @span.h5 --density @density.pt "
-        "--classifier @classifier.pt --features @features.h5 --out-json @span.json "
+        "proposals select --probabilities @span.h5 --density @density.safetensors "
+        "--classifier @classifier.safetensors --features @features.h5 --out-json @span.json "
         "--out-csv @span.csv --out-events-json @events.json --out-events-csv @events.csv",
         *flags(SELECTION | EVENTS),
     )
     stage(
-        "proposals bundle --features @sequences.h5 --temporal @span/model.pt "
-        "--density @density.pt --classifier @classifier.pt --classifier-features @features.h5 "
-        "--out @span/bundle.pt",
+        "proposals bundle --features @sequences.h5 --temporal @span/model.safetensors "
+        "--density @density.safetensors --classifier @classifier.safetensors "
+        "--classifier-features @features.h5 "
+        "--out @span/bundle.safetensors",
         *flags(SELECTION | EVENTS),
     )
     return Trained(folder, videos, folder / "demo" / "annotations.json")
@@ -211,14 +221,14 @@ def test_a_model_of_motion_gives_the_bits_of_the_workflow(tmp_path):
     cut = replace(DEMO, seed=10)
     moved = train(tmp_path / "trained", frames, motion, "--on-cuts=0.5", demo=cut)
     new = moved.validation()
-    assert propose(tmp_path, *new, "--model", moved.folder / "span/bundle.pt") == 0
+    assert propose(tmp_path, *new, "--model", moved.folder / "span/bundle.safetensors") == 0
     expected = moved.proposals("span")
     assert results(tmp_path) == {path.stem: expected[path.stem] for path in new}
     mtn = moved.folder / "mtn"
     assert propose(tmp_path / "mtn", *new, "--model", mtn) == 0
     expected = moved.proposals()
     assert results(tmp_path / "mtn") == {path.stem: expected[path.stem] for path in new}
-    assert load_bundle(moved.folder / "span/bundle.pt").transform.channels == 3
+    assert load_bundle(moved.folder / "span/bundle.safetensors").transform.channels == 3
     # both shots are among what it proposes
     (plan,) = [each for each in plan_demo(cut) if each.subset == "validation"]
     (rows,) = results(tmp_path).values()
@@ -230,7 +240,7 @@ def test_a_new_video_gives_the_bits_of_the_workflow_by_span(trained, tmp_path):
     """A new one: the workflow shows training videos to the member that did not learn them."""
     new = trained.validation()
     assert new
-    assert propose(tmp_path, *new, "--model", trained.folder / "span/bundle.pt") == 0
+    assert propose(tmp_path, *new, "--model", trained.folder / "span/bundle.safetensors") == 0
     for table, expected in (("proposals", "span"), ("events", "events")):
         found = results(tmp_path, table)
         made = trained.proposals(expected)
@@ -248,7 +258,7 @@ def test_a_new_video_gives_the_bits_of_the_workflow_by_span(trained, tmp_path):
 
 def test_only_span_sees_what_moves(trained):
     """A model of the papers takes videos without squares, which then cost it nothing."""
-    span, mtn = (load_bundle(trained.folder / name) for name in ("span/bundle.pt", "mtn"))
+    span, mtn = (load_bundle(trained.folder / name) for name in ("span/bundle.safetensors", "mtn"))
     assert list(span.transform.streams) == ["rgb", "flow", "mover"]
     assert list(mtn.transform.streams) == list(span.classified.streams) == ["rgb", "flow"]
     assert (span.frames.mover_side, span.encoders.mover) == (64, True)
@@ -258,7 +268,7 @@ def test_only_span_sees_what_moves(trained):
 def test_span_in_python_has_events_with_chances(trained):
     torch.set_num_threads(1)
     (path, *_) = trained.validation()
-    proposed = load_model(trained.folder / "span/bundle.pt").propose(path)
+    proposed = load_model(trained.folder / "span/bundle.safetensors").propose(path)
     assert proposed.events.shape == (len(proposed.chances), 2)
     assert 1 <= len(proposed.events) <= EVENTS["events"]
     assert ((proposed.chances >= 0) & (proposed.chances <= 1)).all()
@@ -273,7 +283,7 @@ def test_span_in_python_has_events_with_chances(trained):
 @pytest.mark.parametrize("model", first_tier(MODELS, "span"))
 def test_top_is_the_most_events_and_chapters_of_a_video(trained, tmp_path, model):
     (path, *_) = trained.validation()
-    file = trained.model if model == "mtn" else trained.folder / "span/bundle.pt"
+    file = trained.model if model == "mtn" else trained.folder / "span/bundle.safetensors"
     counts = {}
     for top in ([], ["--top", 2], ["--top", 1]):
         out = tmp_path / f"{len(counts)}"
@@ -298,7 +308,7 @@ def test_no_events_at_all_cannot_be_asked_for(trained, tmp_path, capsys):
 
 @pytest.mark.full
 def test_all_videos_at_once_give_the_workflows_files(trained, tmp_path):
-    assert propose(tmp_path, *trained.videos, "--model", trained.model / "model.pt") == 0
+    assert propose(tmp_path, *trained.videos, "--model", trained.model / "model.safetensors") == 0
     assert results(tmp_path) == trained.proposals()
     assert list(results(tmp_path)) == list(trained.proposals())
     assert (tmp_path / "proposals.csv").read_text().count("\n") == 1 + sum(
@@ -644,7 +654,7 @@ def test_the_model_of_the_package_is_small():
 def test_a_folder_called_demo_is_that_folder(trained, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     shutil.copytree(trained.model, "demo")
-    assert bundle_path(Path("demo")) == Path("demo/model.pt")
+    assert bundle_path(Path("demo")) == Path("demo/model.safetensors")
 
 
 @pytest.mark.full
@@ -672,7 +682,7 @@ def test_motion_grouping_needs_no_model(trained, tmp_path):
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda folder: folder.mkdir(), "no model.pt in this folder"),
+        (lambda folder: folder.mkdir(), "no model.safetensors in this folder"),
         (lambda folder: None, "no such file"),
         (lambda folder: folder.write_text("model"), "not a complete model"),
     ],
@@ -691,7 +701,7 @@ def test_what_is_no_model_is_one_line(tmp_path, capsys, make, message):
 
 @pytest.mark.full
 def test_a_file_of_another_step_is_no_model(trained, tmp_path, capsys):
-    for name in ("temporal/model.pt", "pem.pt"):
+    for name in ("temporal/model.safetensors", "pem.safetensors"):
         assert propose(tmp_path, trained.videos[0], "--model", trained.folder / name) == 2
         (line,) = capsys.readouterr().err.splitlines()
         assert "not a complete model" in line
@@ -703,12 +713,17 @@ def test_a_model_of_external_features_is_no_bundle(trained, tmp_path, capsys):
     with h5py.File(tmp_path / "features.h5", "a") as file:
         del file.attrs["settings"]  # as features have that no encoder of ours made
     words = ["proposals", "bundle", "--features", str(tmp_path / "features.h5")]
-    words += ["--temporal", str(trained.folder / "temporal/model.pt")]
-    words += ["--evaluator", str(trained.folder / "pem.pt"), "--out", str(tmp_path / "model.pt")]
+    words += ["--temporal", str(trained.folder / "temporal/model.safetensors")]
+    words += [
+        "--evaluator",
+        str(trained.folder / "pem.safetensors"),
+        "--out",
+        str(tmp_path / "model.safetensors"),
+    ]
     assert main(words) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert "features.h5: no settings of encoders" in line
-    assert not (tmp_path / "model.pt").exists()
+    assert not (tmp_path / "model.safetensors").exists()
 
 
 @pytest.mark.parametrize("threads", ["0", "-1"])
@@ -720,19 +735,25 @@ def test_no_threads_is_one_line(trained, tmp_path, capsys, threads):
 
 
 def test_annotations_that_are_none_are_one_line(trained, tmp_path, capsys):
-    words = [trained.videos[0], "--model", "none", "--annotations", trained.model / "model.pt"]
+    words = [
+        trained.videos[0],
+        "--model",
+        "none",
+        "--annotations",
+        trained.model / "model.safetensors",
+    ]
     assert propose(tmp_path / "out", *words) == 2
     (line,) = capsys.readouterr().err.splitlines()
-    assert str(trained.model / "model.pt") in line
+    assert str(trained.model / "model.safetensors") in line
 
 
 def test_a_model_of_before_lacks_the_newer_sections_and_loads(trained, tmp_path):
-    content = torch.load(trained.model / "model.pt", weights_only=True)
+    content = read_model(trained.model / "model.safetensors").value
     settings = json.loads(content["settings"])
     content["settings"] = json.dumps(
         {name: settings[name] for name in settings if name != "ranking"}
     )
-    torch.save(content, tmp_path / "old.pt")
+    write_model(tmp_path / "old.pt", content)
     bundle = load_bundle(tmp_path / "old.pt")
     assert bundle.ranking.boundary_power == 1.0
 
@@ -757,9 +778,9 @@ def test_labels_come_with_the_model_and_are_in_every_file(trained, tmp_path):
 
 @pytest.mark.full
 def test_a_model_of_before_has_no_classifier_and_labels_nothing(trained, tmp_path):
-    content = torch.load(trained.model / "model.pt", weights_only=True)
+    content = read_model(trained.model / "model.safetensors").value
     del content["classifier"]
-    torch.save(content, tmp_path / "old.pt")
+    write_model(tmp_path / "old.pt", content)
     path = trained.videos[1]
     assert propose(tmp_path / "out", path, "--model", tmp_path / "old.pt") == 0
     expected = [
@@ -771,7 +792,7 @@ def test_a_model_of_before_has_no_classifier_and_labels_nothing(trained, tmp_pat
 
 @pytest.mark.full
 def test_a_model_of_before_clips_loads_and_has_no_such_stream(trained, tmp_path):
-    content = torch.load(trained.model / "model.pt", weights_only=True)
+    content = read_model(trained.model / "model.safetensors").value
     settings = json.loads(content["settings"])
     settings["encoders"]["window"] = 16  # a setting that is gone
     for section in ("frames", "encoders"):
@@ -780,7 +801,7 @@ def test_a_model_of_before_clips_loads_and_has_no_such_stream(trained, tmp_path)
         assert kept != settings[section]
         settings[section] = kept
     content["settings"] = json.dumps(settings)
-    torch.save(content, tmp_path / "old.pt")
+    write_model(tmp_path / "old.pt", content)
     bundle = load_bundle(tmp_path / "old.pt")
     assert not bundle.frames.clips
     assert bundle.encoders.clip_encoder == "none"
@@ -791,14 +812,14 @@ def test_a_model_of_before_clips_loads_and_has_no_such_stream(trained, tmp_path)
 
 
 def test_a_model_trained_with_openvino_proposes_without_it(trained, tmp_path, monkeypatch):
-    content = torch.load(trained.model / "model.pt", weights_only=True)
+    content = read_model(trained.model / "model.safetensors").value
     settings = json.loads(content["settings"])
     settings["encoders"]["runtime"] = "openvino"
-    torch.save(content | {"settings": json.dumps(settings)}, tmp_path / "model.pt")
+    write_model(tmp_path / "model.safetensors", content | {"settings": json.dumps(settings)})
     video = trained.validation()[0]
     expected = load_model(trained.model).propose(video)
     monkeypatch.setattr("actionspan.networks.runtime.find_openvino", lambda: None)
-    found = load_model(tmp_path / "model.pt").propose(video)
+    found = load_model(tmp_path / "model.safetensors").propose(video)
     np.testing.assert_allclose(found.probabilities, expected.probabilities, rtol=0, atol=1e-4)
 
 

@@ -1,4 +1,4 @@
-"""A classifier's model.pt that was damaged or changed: one line, or the same network."""
+"""A classifier's model.safetensors that was damaged or changed: one line, or the same network."""
 
 import pytest
 import torch
@@ -9,6 +9,7 @@ from actionspan.features.settings import EncoderSettings
 from actionspan.jobs.determinism import seed_torch
 from actionspan.networks.architecture import architecture
 from actionspan.recognition.task import FORMAT, carry_over
+from actionspan.storage.model_files import write_model
 from networks.tiny import TINY_NETWORK
 from recognition.learning import tiny
 from storage.changed import changed_leaves
@@ -56,17 +57,17 @@ def test_a_variance_below_0_is_one_line(tmp_path):
     """Its root is no number; found by the campaign of models."""
     sound = content()
     sound["state_dict"]["bn2.running_var"][3] = -1.0
-    torch.save(sound, tmp_path / "model.pt")
+    write_model(tmp_path / "model.safetensors", sound)
     with pytest.raises(InputError, match=r"bn2\.running_var has a variance below 0"):
-        carried(tmp_path / "model.pt")
+        carried(tmp_path / "model.safetensors")
 
 
 def check(make, path, sound, changes):
-    torch.save(sound, path)
+    write_model(path, sound)
     wanted = make(path)
     refused = 0
     for change, other in changes:
-        torch.save(other, path)
+        write_model(path, other)
         found = weights_of(make, path)
         if isinstance(found, str):
             refused += 1
@@ -80,11 +81,11 @@ def check(make, path, sound, changes):
 
 @pytest.mark.filterwarnings("ignore")
 def test_a_flow_network_starts_from_no_damaged_model(tmp_path):
-    path = tmp_path / "model.pt"
+    path = tmp_path / "model.safetensors"
     sound = content()
     changes = list(changed_leaves(sound))
     assert check(carried, path, sound, changes) > len(changes) / 2
-    torch.save(sound, path)
+    write_model(path, sound)
     whole = path.read_bytes()
     for size in range(0, len(whole), len(whole) // 50):
         path.write_bytes(whole[:size])
@@ -102,4 +103,4 @@ def test_features_are_made_by_no_damaged_model(tmp_path):
         for change, other in changed_leaves(some)
         if isinstance(other.get("state_dict"), dict) and len(other["state_dict"]) == 9
     ]
-    assert check(answers, tmp_path / "model.pt", sound, changes) > len(changes) / 2
+    assert check(answers, tmp_path / "model.safetensors", sound, changes) > len(changes) / 2

@@ -13,12 +13,13 @@ from actionspan.recognition import training as module
 from actionspan.recognition.clip_store import ClipStore
 from actionspan.recognition.settings import PARTS, RecognitionSettings
 from actionspan.recognition.training import caption, train
+from actionspan.storage.model_files import read_model, write_model
 from actionspan.storage.writing import read_tsv
 from actionspan.training.fit import CHECKPOINT
 from recognition.learning import STACK, kill_in_epoch, tiny, write_task
 from tiers import first_tier
 
-FILES = ("model.pt", "scores.json")
+FILES = ("model.safetensors", "scores.json")
 
 
 @pytest.fixture(scope="module")
@@ -144,25 +145,27 @@ def test_a_checkpoint_of_other_settings_is_not_used(learn, monkeypatch, capsys):
         learn()
     changed = learn(seed=2)
     assert "made with different settings or data; starting over" in capsys.readouterr().err
-    assert (changed / "model.pt").read_bytes() == (learn("fresh", seed=2) / "model.pt").read_bytes()
+    assert (changed / "model.safetensors").read_bytes() == (
+        learn("fresh", seed=2) / "model.safetensors"
+    ).read_bytes()
 
 
 @pytest.mark.full
 def test_flow_starts_from_the_rgb_network(learn):
     """With a learning rate of almost nothing the flow network is what it started from."""
-    rgb = learn("rgb", network="resnet18", epochs=1) / "model.pt"
+    rgb = learn("rgb", network="resnet18", epochs=1) / "model.safetensors"
     still = {"epochs": 1, "learning_rate": 1e-20, "optimiser": "sgd", "keep": "last"}
     still["network"] = "resnet18"
-    flow = learn("flow", stream="flow", rgb=rgb, **still) / "model.pt"
-    before, after = (torch.load(path, weights_only=True)["state_dict"] for path in (rgb, flow))
+    flow = learn("flow", stream="flow", rgb=rgb, **still) / "model.safetensors"
+    before, after = (read_model(path).value["state_dict"] for path in (rgb, flow))
     kernel = before["conv1.weight"].mean(dim=1, keepdim=True).repeat(1, 2 * STACK, 1, 1)
     torch.testing.assert_close(after["conv1.weight"], kernel, rtol=0, atol=1e-12)
     same = [name for name in before if "running" not in name and "num_batches" not in name]
     assert "fc.weight" in same
     for name in set(same) - {"conv1.weight"}:
         torch.testing.assert_close(after[name], before[name], rtol=0, atol=1e-12)
-    alone = learn("alone", stream="flow", aavg=PARTS[:2], **still) / "model.pt"
-    other = torch.load(alone, weights_only=True)["state_dict"]
+    alone = learn("alone", stream="flow", aavg=PARTS[:2], **still) / "model.safetensors"
+    other = read_model(alone).value["state_dict"]
     assert not torch.equal(other["fc.weight"], after["fc.weight"])
 
 
@@ -176,7 +179,7 @@ def test_the_best_epoch_is_kept_or_the_last(learn, found):
     }.items():
         found(0.2, 0.9, 0.9, 0.0)
         out = learn(name, aavg=(), **options)
-        weights[name] = torch.load(out / "model.pt", weights_only=True)["state_dict"]
+        weights[name] = read_model(out / "model.safetensors").value["state_dict"]
     assert all(torch.equal(weights["best"][key], weights["short"][key]) for key in weights["best"])
     assert not torch.equal(weights["best"]["fc.weight"], weights["last"]["fc.weight"])
 
@@ -193,18 +196,20 @@ def test_without_validation_clips_the_last_epoch_is_kept(tmp_path, capsys):
 def test_mistakes_are_one_line(learn, clips, tmp_path):
     with pytest.raises(InputError, match=r"clips.h5: 12 training clips for 13 learners"):
         learn(learners=13)
-    with pytest.raises(InputError, match="--rgb-model is missing: transfer needs model.pt"):
+    with pytest.raises(
+        InputError, match="--rgb-model is missing: transfer needs model.safetensors"
+    ):
         learn(stream="flow")
     with pytest.raises(InputError, match=r"none.pt: no such file"):
         learn(stream="flow", rgb=tmp_path / "none.pt")
-    named = torch.load(learn("rgb", epochs=1) / "model.pt", weights_only=True)
-    torch.save({**named, "network": "resnet34"}, tmp_path / "other.pt")
+    named = read_model(learn("rgb", epochs=1) / "model.safetensors").value
+    write_model(tmp_path / "other.pt", {**named, "network": "resnet34"})
     with pytest.raises(InputError, match=r"a resnet34, but the flow network is a tiny"):
         learn(stream="flow", rgb=tmp_path / "other.pt")
-    torch.save({**named, "classes": ["a", "b", "c"]}, tmp_path / "named.pt")
+    write_model(tmp_path / "named.pt", {**named, "classes": ["a", "b", "c"]})
     with pytest.raises(InputError, match="its classes are a, b, c, but those of the clips are bri"):
         learn(stream="flow", rgb=tmp_path / "named.pt")
-    flow = learn("flow", stream="flow", aavg=PARTS[:2], epochs=1) / "model.pt"
+    flow = learn("flow", stream="flow", aavg=PARTS[:2], epochs=1) / "model.safetensors"
     with pytest.raises(InputError, match="a network of flow, but flow starts from rgb"):
         learn(stream="flow", rgb=flow)
     with pytest.raises(InputError, match=r"the training loss is nan in epoch 1; lower learning_r"):
@@ -219,12 +224,12 @@ def test_mistakes_are_one_line(learn, clips, tmp_path):
     "content", [b"video,label", b"a: 1", bytes(range(256)) * 9, b"\x80\x02\x8a"]
 )
 def test_a_file_that_is_no_model_is_one_line(learn, clips, tmp_path, content):
-    path = tmp_path / "model.pt"
+    path = tmp_path / "model.safetensors"
     path.write_bytes(content)
     public = tiny(network="resnet18", pretrained=True)
-    with pytest.raises(InputError, match=r"model.pt: not a complete torch.save file"):
+    with pytest.raises(InputError, match=r"model.safetensors: not a complete model file"):
         learn(stream="flow", rgb=path)
-    with pytest.raises(InputError, match=r"model.pt: not a checkpoint that loads safely"):
+    with pytest.raises(InputError, match=r"model.safetensors: not a safetensors file"):
         train([clips], "rgb", public, tmp_path / "out", weights=path)
 
 

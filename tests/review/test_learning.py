@@ -16,7 +16,7 @@ from actionspan.propose.proposer import proposed_of
 from actionspan.review import learning
 from actionspan.review.corrections import Corrections
 from actionspan.review.learning import Figures, Learned, expected, figures_of, learn
-from actionspan.storage.torch_files import read_torch, write_torch
+from actionspan.storage.model_files import read_model, write_model
 from review.footage import encoded
 
 
@@ -47,7 +47,7 @@ def test_one_event_leaves_the_included_model_as_it_is(footage, tmp_path):
     learned = learn(videos, {name: truth[name][:1]}, tmp_path)
     assert learned.uses == "included"
     assert {path.name for path in tmp_path.iterdir()} == {
-        *("whole", "halves", "fold-1", "model.pt", "learned.json")
+        *("whole", "halves", "fold-1", "model.safetensors", "learned.json")
     }
     assert set(learned.figures) == {"included", "motion"}
     assert "takes two events apart in time" in learned.sentence()
@@ -253,7 +253,7 @@ def test_a_model_that_finds_no_more_is_not_used(footage, tmp_path, monkeypatch):
     same = tmp_path / "same"
     same.mkdir()
     monkeypatch.setattr(learning, "_train", lambda *given: shutil.copytree(same, given[2]))
-    shutil.copy(included_model(), same / "model.pt")
+    shutil.copy(included_model(), same / "model.safetensors")
     known = {name: rows for name, rows in truth.items() if name != "video3"}
     learned = learn(videos, known, tmp_path / "out")
     assert learned.figures["own"] == learned.figures["included"]
@@ -345,8 +345,8 @@ def test_folds_hold_out_each_video_once_and_share_those_with_instances(footage, 
     ],
 )
 def test_a_forged_base_is_one_line(round_of_three, tmp_path, change, said):
-    content = read_torch(round_of_three[1] / "model.pt")
-    write_torch(tmp_path / "model.pt", {**content, "base": {**content["base"], **change}})
+    content = read_model(round_of_three[1] / "model.safetensors").value
+    write_model(tmp_path / "model.safetensors", {**content, "base": {**content["base"], **change}})
     with pytest.raises(InputError, match=said) as raised:
         load_bundle(tmp_path)
     assert "\n" not in str(raised.value)

@@ -14,10 +14,11 @@ import torch
 import yaml
 
 from actionspan.parallel.launch import SHARED_MEMORY
+from actionspan.storage.model_files import read_model
 from slurm.conftest import run_locally, wait_for
 from workflow.conftest import copy_program
 
-MODEL = "results/temporal/mtn/ring-2/model.pt"
+MODEL = "results/temporal/mtn/ring-2/model.safetensors"
 TEXTS = (
     "results/evaluation/summary.json",
     "results/evaluation/summary.md",
@@ -29,7 +30,7 @@ TEXTS = (
 
 
 def weights(folder: Path, name: str = MODEL) -> dict[str, torch.Tensor]:
-    return torch.load(folder / name, weights_only=True)["state_dict"]
+    return read_model(folder / name).value["state_dict"]
 
 
 def same_weights(one: Path, two: Path, name: str = MODEL) -> bool:
@@ -198,7 +199,7 @@ def test_a_failure_is_one_block_with_the_last_lines_and_the_log(cluster, local, 
 def test_servers_train_over_both_nodes_by_the_generic_profile(cluster, local, tmp_path):
     """Three processes of ps-2 do not fit on one node of two cores; other nodes hold them all."""
     folder = with_features(local, tmp_path)
-    model = "results/temporal/mtn/ps-2/model.pt"
+    model = "results/temporal/mtn/ps-2/model.safetensors"
     words = (model, "--allowed-rules", "temporal_train")
     run = cluster.snakemake(folder, *words, profile="cluster-generic")
     assert run.end() == 0, run.text()

@@ -47,16 +47,21 @@ OTHER_TENSORS: tuple[Callable[[torch.Tensor], Any], ...] = (
     lambda old: old.to(torch.complex64),
     lambda old: old.to(torch.int64) if old.is_floating_point() else old.to(torch.float32),
     lambda old: torch.full_like(old, float("nan") if old.is_floating_point() else 1) + 1,
-    lambda old: torch.zeros(1, dtype=old.dtype).expand(10**12),
-    lambda old: old.to("meta"),
-    lambda _: torch.empty(10**7, 10**5, device="meta"),
     lambda old: [1.0],
     lambda old: "x",
 )
+PICKLED_TENSORS: tuple[Callable[[torch.Tensor], Any], ...] = (
+    *OTHER_TENSORS,
+    lambda old: torch.zeros(1, dtype=old.dtype).expand(10**12),
+    lambda old: old.to("meta"),
+    lambda _: torch.empty(10**7, 10**5, device="meta"),
+)
 
 
-def changed_leaves(content: Any) -> Iterator[tuple[str, Any]]:
-    """Yield a text that tells the change, and a content of a torch file with one value changed.
+def changed_leaves(content: Any, *, pickled: bool = False) -> Iterator[tuple[str, Any]]:
+    """Yield the name of a change, and a content of a file with one value changed.
+
+    A file that is `pickled` may hold tensors that claim more than they have.
 
     Each value inside dictionaries, lists and tuples becomes another, of another type or shape, or
     is left out.
@@ -67,7 +72,9 @@ def changed_leaves(content: Any) -> Iterator[tuple[str, Any]]:
             old = old[key]
         tensor = isinstance(old, torch.Tensor)
         others = (
-            OTHER_TENSORS if tensor else (None, "\0\x1b" * 600, -7, [], {}, 10**400, torch.ones(2))
+            (PICKLED_TENSORS if pickled else OTHER_TENSORS)
+            if tensor
+            else (None, "\0\x1b" * 600, -7, [], {}, 10**400, torch.ones(2))
         )
         for number, value in enumerate((..., *others)):
             new = value(old) if callable(value) else value

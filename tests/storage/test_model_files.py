@@ -1,15 +1,19 @@
-"""Leaves of model files from anywhere: what is right comes back, what is wrong is one line."""
+"""Model files from anywhere: what is right comes back, what is wrong is one line."""
 
-import io
+import json
 import math
-import zipfile
+import random
 
 import pytest
 import torch
+from safetensors.torch import load_file, save
 from torch import nn
 
+from actionspan.cli import main
 from actionspan.errors import InputError, brief
-from actionspan.storage.torch_files import Part, read_model, write_torch
+from actionspan.storage.model_files import _DAMAGED as DAMAGED
+from actionspan.storage.model_files import Part, read_model, write_model
+from actionspan.storage.model_files import _seal as seal
 from actionspan.temporal.settings import TemporalSettings
 
 LONG = "x" * 100_000
@@ -111,56 +115,123 @@ def test_a_network_is_built_only_where_all_of_it_fits():
         assert built == ["meta"]
 
 
-def rewritten(path, change):
-    with zipfile.ZipFile(path) as archive:
-        records = {name: archive.read(name) for name in archive.namelist()}
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w") as archive:
-        for name, content in change(records).items():
-            archive.writestr(name, content)
-    path.write_bytes(buffer.getvalue())
+CONTENT = {
+    "format": "test 1",
+    "tensors": {
+        "turned": torch.arange(6.0).reshape(2, 3).T,
+        "view": torch.arange(10)[3:7],
+        "scalar": torch.tensor(2.0, dtype=torch.bfloat16),
+        "empty": torch.zeros(0, 3),
+        "repeated": torch.zeros(1).expand(5),
+    },
+    "plain": [None, True, 1, -0.1, "ä", [1, {"b": torch.tensor([True])}], {}],
+}
 
 
-def test_a_record_that_claims_more_than_it_has_is_refused(tmp_path):
-    path = tmp_path / "m.pt"
-    write_torch(path, {"a": torch.arange(100.0)})
-    assert read_model(path)["a"].tensor(100)[99] == 99
+def same(one, other):
+    if isinstance(one, torch.Tensor):
+        return isinstance(other, torch.Tensor) and torch.equal(one, other)
+    if isinstance(one, dict):
+        return list(one) == list(other) and all(same(one[key], other[key]) for key in one)
+    if isinstance(one, list):
+        return len(one) == len(other) and all(map(same, one, other))
+    return type(one) is type(other) and one == other
 
-    def claim(records):  # 100 numbers become ten million
-        larger = b"J" + (10**7).to_bytes(4, "little")
-        return {
-            name: content.replace(b"K\x64", larger) if name.endswith("data.pkl") else content
-            for name, content in records.items()
-        }
 
-    rewritten(path, claim)
-    with pytest.raises(InputError, match=r"m\.pt: no model"):
-        read_model(path, "no model")
+def test_a_model_file_gives_back_its_content_and_equal_content_equal_bytes(tmp_path):
+    for name in ("m.safetensors", "folder/other.safetensors"):
+        write_model(tmp_path / name, CONTENT)
+        assert same(read_model(tmp_path / name).value, CONTENT)
+    one, other = (path.read_bytes() for path in sorted(tmp_path.rglob("*.safetensors")))
+    assert one == other
+    write_model(tmp_path / "again", read_model(tmp_path / "m.safetensors").value)
+    assert (tmp_path / "again").read_bytes() == one
+    tensors = load_file(tmp_path / "m.safetensors")
+    assert torch.equal(tensors["tensors/view"], torch.arange(3, 7))
+
+
+def test_a_tensor_that_several_parts_share_is_written_once(tmp_path):
+    shared = torch.rand(1000)
+    write_model(tmp_path / "m", {"a": {"w": shared}, "b": {"w": shared}})
+    assert (tmp_path / "m").stat().st_size < 2 * shared.nbytes
+    read = read_model(tmp_path / "m").value
+    assert torch.equal(read["a"]["w"], shared)
+    assert torch.equal(read["b"]["w"], shared)
+
+
+def test_a_flipped_bit_or_a_missing_end_changes_nothing_or_is_one_line(tmp_path):
+    path, draw = tmp_path / "m", random.Random(1)
+    write_model(path, CONTENT)
+    whole, lines = path.read_bytes(), 0
+    damaged = [whole[:size] for size in range(0, len(whole), len(whole) // 20)]
+    for _ in range(300):
+        flipped = bytearray(whole)
+        flipped[draw.randrange(len(whole))] ^= 1 << draw.randrange(8)
+        damaged.append(bytes(flipped))
+    for data in damaged:
+        path.write_bytes(data)
+        try:
+            assert same(read_model(path).value, CONTENT)
+        except InputError as error:
+            lines += 1
+            assert str(error) == f"{path}: {DAMAGED}"  # noqa: PT017
+    assert lines > 280
+
+
+def header(text, tensors=None):
+    """Return a sound file with this JSON in place of its own."""
+    tensors = tensors or {}
+    return save(tensors, {"actionspan": json.dumps({"content": text, "seal": seal(text, tensors)})})
 
 
 @pytest.mark.parametrize(
-    "value",
+    "data",
     [
-        bytearray(10),
-        torch.zeros(3).to_sparse(),
-        torch.quantize_per_tensor(torch.ones(3), 0.1, 0, torch.quint8),
-        torch.zeros(10**6, 10**6, device="meta"),
-        {1, 2},
-        torch.float32,
+        b"",
+        b"\x80\x02}q\x00.",
+        b"some text, and more of it",
+        b"\xff" * 100,
+        (1 << 40).to_bytes(8, "little") + b"{}",
+        save({"a": torch.ones(2)}),
+        save({"a": torch.ones(2)}, {"actionspan": "no JSON"}),
+        save({"a": torch.ones(2)}, {"actionspan": "[1]"}),
+        header("[" * 100_000),
+        header('{"a": {"$tensor": "b"}}', {"a": torch.ones(2)}),
+        header('{"a": {"$tensor": ["a"]}}', {"a": torch.ones(2)}),
+        header(json.dumps([{"$tensor": "a"}] * 1000), {"a": torch.ones(10_000)}),
     ],
-    ids=lambda value: type(value).__name__,
+    ids=[
+        *("empty", "a pickle", "text", "ones", "a long header", "other safetensors", "no JSON"),
+        *("another JSON", "deep", "a missing tensor", "no name", "much memory"),
+    ],
 )
-@pytest.mark.filterwarnings("ignore")
-def test_a_file_that_asks_for_other_objects_is_refused(tmp_path, value):
-    torch.save({"a": value}, tmp_path / "m.pt")
-    with pytest.raises(InputError, match=r"m\.pt: no model"):
-        read_model(tmp_path / "m.pt", "no model")
+def test_what_is_no_model_file_is_one_line(tmp_path, data):
+    (tmp_path / "m").write_bytes(data)
+    with pytest.raises(InputError, match=r"m: no model$"):
+        read_model(tmp_path / "m", "no model")
 
 
-def test_a_file_before_torch_1_6_is_no_model(tmp_path):
-    torch.save({"a": 1}, tmp_path / "m.pt", _use_new_zipfile_serialization=False)
-    with pytest.raises(InputError, match=r"m\.pt: no model"):
-        read_model(tmp_path / "m.pt", "no model")
+def test_a_file_that_memory_does_not_hold_is_not_to_blame(tmp_path, monkeypatch):
+    write_model(tmp_path / "m", CONTENT)
+
+    def opened(*_, **__):
+        raise MemoryError
+
+    monkeypatch.setattr("actionspan.storage.model_files.safe_open", opened)
+    with pytest.raises(InputError, match=r"m: too little memory to load its \d+ bytes"):
+        read_model(tmp_path / "m")
+
+
+def test_a_file_of_an_earlier_version_names_the_command_that_converts_it(tmp_path, capsys):
+    torch.save(CONTENT | {"plain": (1, 2.5)}, tmp_path / "model.pt")
+    with pytest.raises(InputError, match=r"convert it: actionspan convert-model \S+/model\.pt NEW"):
+        read_model(tmp_path / "model.pt")
+    words = ["convert-model", str(tmp_path / "model.pt"), str(tmp_path / "new.safetensors")]
+    assert main(words) == 0
+    assert same(read_model(tmp_path / "new.safetensors").value, CONTENT | {"plain": [1, 2.5]})
+    (tmp_path / "text.pt").write_text("model")
+    assert main(["convert-model", str(tmp_path / "text.pt"), str(tmp_path / "other")]) == 2
+    assert "text.pt: not a complete torch.save file" in capsys.readouterr().err
 
 
 def test_a_value_is_shown_briefly():

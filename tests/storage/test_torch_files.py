@@ -12,6 +12,7 @@ import torch
 
 from actionspan.errors import InputError
 from actionspan.networks.weights import load_file
+from actionspan.storage.model_files import write_model
 from actionspan.storage.torch_files import DAMAGED, read_torch, unsealed, write_sealed, write_torch
 
 CONTENT = {"weights": torch.arange(5000.0), "rows": [{"epoch": 1, "loss": 0.5}], "big": 2**127}
@@ -29,7 +30,8 @@ def test_equal_content_gives_equal_bytes_whatever_the_name(tmp_path):
 
 
 @pytest.mark.parametrize("limit", [0, 500, 5000, 20000])
-def test_no_room_is_one_line_and_leaves_what_was_there(tmp_path, limit):
+@pytest.mark.parametrize("write", [write_torch, write_model])
+def test_no_room_is_one_line_and_leaves_what_was_there(tmp_path, limit, write):
     path = tmp_path / "model.pt"
     path.write_bytes(b"before")
     limits, signals = resource.getrlimit(resource.RLIMIT_FSIZE), signal.getsignal(signal.SIGXFSZ)
@@ -37,7 +39,7 @@ def test_no_room_is_one_line_and_leaves_what_was_there(tmp_path, limit):
     try:
         resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limits[1]))
         with pytest.raises(InputError, match=r"model\.pt: the file is larger than a file may be"):
-            write_torch(path, CONTENT)
+            write(path, CONTENT)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
         signal.signal(signal.SIGXFSZ, signals)

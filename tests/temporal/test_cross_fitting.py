@@ -10,6 +10,7 @@ import torch
 from actionspan.dataset.tables import read_annotations, write_annotations
 from actionspan.errors import InputError
 from actionspan.features.store import UNSHARED, read_transform
+from actionspan.storage.model_files import read_model
 from actionspan.temporal import training
 from actionspan.temporal.augmentation import change_speed
 from actionspan.temporal.labels import COLUMNS, INSIDE, NO_PART, PART, boundary_overlaps, divide
@@ -50,7 +51,7 @@ def parts_of(toy):
 
 
 def learned(folder):
-    parts = torch.load(folder / "model.pt", weights_only=True)["parts"]
+    parts = read_model(folder / "model.safetensors").value["parts"]
     return {name: each.numpy() for name, each in parts.items()}
 
 
@@ -137,7 +138,7 @@ def test_a_training_video_is_seen_by_the_member_that_did_not_learn_it(tmp_path):
     toy = write_toy_sequences(tmp_path / "toy", longest=60)
     assert len(toy.array) > len(toy.video_id), "some videos must have windows"
     model, parts = fit_span(toy, tmp_path), parts_of(toy)
-    predict(tmp_path / "model.pt", toy.features, tmp_path / "probabilities.h5")
+    predict(tmp_path / "model.safetensors", toy.features, tmp_path / "probabilities.h5")
     found = {name: set(each) for name, each in learned(tmp_path).items()}
     assert found == {name: {part} for name, part in parts.items()}
     with h5py.File(toy.features) as source, h5py.File(tmp_path / "probabilities.h5") as file:
@@ -162,7 +163,7 @@ def test_what_a_network_with_members_does_not_take_is_one_line(toy, tmp_path):
     with h5py.File(toy.features, "r+") as file:
         file["length"][0] -= 1
     with pytest.raises(InputError, match=r"video video_000: \d+ steps, but the model learned \d+"):
-        predict(tmp_path / "model.pt", toy.features, tmp_path / "probabilities.h5")
+        predict(tmp_path / "model.safetensors", toy.features, tmp_path / "probabilities.h5")
     with h5py.File(toy.features, "r+") as file:
         file["length"][0] += 1
         file["transform/past/horizon"] = 8
@@ -191,7 +192,7 @@ def test_of_footage_that_videos_share_the_members_learn_all_or_nothing(toy, tmp_
         file["footage"] = footage
     samples, transform = samples_of(toy), read_transform(toy.features)
     model = fit_span(toy, tmp_path)
-    predict(tmp_path / "model.pt", toy.features, tmp_path / "probabilities.h5")
+    predict(tmp_path / "model.safetensors", toy.features, tmp_path / "probabilities.h5")
     with h5py.File(tmp_path / "probabilities.h5") as file:
         offsets, probabilities, of_file = (
             file[name][:] for name in ("offsets", "probabilities", "parts")

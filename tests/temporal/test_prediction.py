@@ -1,7 +1,5 @@
 """Prediction: one video a forward, so that the bits depend on nothing but model and video."""
 
-import dataclasses
-
 import h5py
 import numpy as np
 import pytest
@@ -9,7 +7,8 @@ import torch
 
 from actionspan.cli import main
 from actionspan.errors import InputError
-from actionspan.storage.torch_files import write_torch
+from actionspan.settings import from_mapping
+from actionspan.storage.model_files import read_model, write_model
 from actionspan.temporal import load_model, predict_probabilities
 from actionspan.temporal.networks import build_model, model_content
 from actionspan.temporal.prediction import predict
@@ -26,15 +25,15 @@ def content_of(name, channels=6):
 
 @pytest.fixture
 def model_path(tmp_path):
-    write_torch(tmp_path / "model.pt", content_of("mtn"))
-    return tmp_path / "model.pt"
+    write_model(tmp_path / "model.safetensors", content_of("mtn"))
+    return tmp_path / "model.safetensors"
 
 
 @pytest.mark.parametrize("name", MODELS)
 def test_a_model_comes_back_as_it_was(tmp_path, name):
-    content, path = content_of(name, 7), tmp_path / "model.pt"
-    write_torch(path, content)
-    assert torch.load(path, weights_only=True)["settings"] == dataclasses.asdict(SETTINGS)
+    content, path = content_of(name, 7), tmp_path / "model.safetensors"
+    write_model(path, content)
+    assert from_mapping(TemporalSettings, read_model(path).value["settings"]) == SETTINGS
     features = np.random.default_rng(0).normal(size=(100, 7)).astype(np.float32)
     built = build_model(name, 7, SETTINGS)
     built.load_state_dict(content["state_dict"])
@@ -84,7 +83,7 @@ def test_features_that_do_not_fit_name_themselves_and_leave_no_file(
     toy, make_toy, model_path, tmp_path
 ):
     out, wide = tmp_path / "probabilities.h5", make_toy("wide", channels=7)
-    with pytest.raises(InputError, match=r"7 channels, but .*model.pt was trained on 6"):
+    with pytest.raises(InputError, match=r"7 channels, but .*model.safetensors was trained on 6"):
         predict(model_path, wide.features, out)
     with pytest.raises(ValueError, match=r"\(100, 7\): \(T, 6\)"):
         predict_probabilities(load_model(model_path), wide.array[0])
@@ -97,13 +96,13 @@ def test_features_that_do_not_fit_name_themselves_and_leave_no_file(
 
 def test_what_is_no_model_is_one_line(model_path, tmp_path):
     (tmp_path / "text.pt").write_text("not a model")
-    write_torch(tmp_path / "other.pt", {"weights": torch.zeros(2)})
+    write_model(tmp_path / "other.pt", {"weights": torch.zeros(2)})
     whole = model_path.read_bytes()
     (tmp_path / "half.pt").write_bytes(whole[: len(whole) // 2])
     for model, message in (
         (tmp_path / "none.pt", "none.pt: no such file"),
-        (tmp_path / "text.pt", r"text.pt: not a complete torch"),
-        (tmp_path / "half.pt", r"half.pt: not a complete torch"),
+        (tmp_path / "text.pt", r"text.pt: not a complete model"),
+        (tmp_path / "half.pt", r"half.pt: not a complete model"),
         (tmp_path / "other.pt", r"other.pt: not a model of 'actionspan temporal train'"),
         ({**content_of("mtn"), "model": "dbg"}, "temporal model: model 'dbg': one of origin, se"),
     ):
@@ -112,8 +111,8 @@ def test_what_is_no_model_is_one_line(model_path, tmp_path):
 
 
 def test_a_model_whose_network_is_gone_is_one_line(toy, tmp_path, capsys):
-    path, out = tmp_path / "model.pt", tmp_path / "probabilities.h5"
-    write_torch(path, {**content_of("mtn"), "model": "bmn"})  # a model of version 0.2.0
+    path, out = tmp_path / "model.safetensors", tmp_path / "probabilities.h5"
+    write_model(path, {**content_of("mtn"), "model": "bmn"})  # a model of version 0.2.0
     words = f"temporal predict --model {path} --features {toy.features} --out {out}"
     assert main(words.split()) == 2
     line = f"{path}: model 'bmn': one of {', '.join(MODELS)}"

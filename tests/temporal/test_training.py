@@ -21,6 +21,8 @@ from actionspan.cli import main
 from actionspan.errors import InputError
 from actionspan.parallel import ParallelSettings
 from actionspan.parallel.member import Replica
+from actionspan.settings import from_mapping
+from actionspan.storage.model_files import read_model
 from actionspan.temporal import load_model
 from actionspan.temporal import training as train_module
 from actionspan.temporal.loss import boundary_loss
@@ -47,7 +49,7 @@ def toy(tmp_path_factory) -> Toy:
 def fit(toy: Toy, out: Path, name="mtn", settings=SMALL, **how) -> TemporalNetwork:
     """Train, and return the model of the file."""
     train(toy.features, toy.annotations, name, settings, out, **how)
-    return load_model(out / "model.pt")
+    return load_model(out / "model.safetensors")
 
 
 @pytest.fixture(scope="module")
@@ -69,9 +71,9 @@ def read_log(folder: Path) -> list[dict[str, str]]:
 
 
 def same_files(one: Path, two: Path) -> bool:
-    """Whether model.pt has the same bytes and log.tsv the same numbers, seconds aside."""
+    """Whether model.safetensors has the same bytes and log.tsv the same numbers, seconds aside."""
     logs = [[{**row, "seconds": ""} for row in read_log(folder)] for folder in (one, two)]
-    bytes_ = [(folder / "model.pt").read_bytes() for folder in (one, two)]
+    bytes_ = [(folder / "model.safetensors").read_bytes() for folder in (one, two)]
     return logs[0] == logs[1] and bytes_[0] == bytes_[1]
 
 
@@ -94,7 +96,7 @@ def test_the_model_is_the_best_epoch_by_validation_loss(toy, trained, tmp_path):
     assert np.argmin(losses) < len(losses) - 1, "the case must tell best from last"
     last = trained("mtn", replace(TWELVE, keep="last"))
     for out, loss in ((whole, min(losses)), (last, losses[-1])):
-        model = load_model(out / "model.pt")
+        model = load_model(out / "model.safetensors")
         replica = Replica(torch.optim.Adam(model.parameters()))
         kept = train_module.validate(model, replica, samples, TWELVE)
         assert kept["validation_loss"] == pytest.approx(loss, rel=1e-6)
@@ -118,7 +120,7 @@ def test_without_validation_videos_the_last_epoch_is_kept(make_toy, tmp_path, ca
 def test_the_average_is_of_the_last_epochs_alone(trained):
     settings = replace(SMALL, decay_epochs=(), average_epochs=2)
     fourth, fifth, average = (
-        load_model(trained("mtn", replace(settings, **changes)) / "model.pt").state_dict()
+        load_model(trained("mtn", replace(settings, **changes)) / "model.safetensors").state_dict()
         for changes in ({"epochs": 4}, {}, {"keep": "average"})
     )
     for name, value in average.items():
@@ -199,11 +201,13 @@ def test_noise_comes_from_the_seed_and_only_training_has_it(toy, trained, tmp_pa
 
 
 def test_a_model_of_before_lacks_the_newer_settings_and_loads(toy, trained):
-    content = torch.load(trained() / "model.pt", weights_only=True)
+    content = read_model(trained() / "model.safetensors").value
     del content["settings"]["feature_noise"]
     features = torch.from_numpy(toy.array[:1])
     with torch.no_grad():
-        before, after = (load_model(one)(features) for one in (content, trained() / "model.pt"))
+        before, after = (
+            load_model(one)(features) for one in (content, trained() / "model.safetensors")
+        )
     assert torch.equal(before, after)
 
 
@@ -213,10 +217,10 @@ def test_the_files_say_what_made_them_and_the_callers_torch_is_left_as_it_was(to
     assert torch.get_num_threads() == threads
     assert torch.equal(torch.get_rng_state(), state)
     assert not torch.are_deterministic_algorithms_enabled()
-    content = torch.load(tmp_path / "model.pt", weights_only=True)
+    content = read_model(tmp_path / "model.safetensors").value
     expected = {"model": "dense", "channels": 6, "actionspan_version": __version__}
     assert content | expected == content
-    assert TemporalSettings(**content["settings"]) == SMALL
+    assert from_mapping(TemporalSettings, content["settings"]) == SMALL
     timing = json.loads((tmp_path / "timing.json").read_text())
     expected = {"samples": 8, "validation_samples": 4, "threads": 1, "epochs": 5}
     expected |= {"epochs_here": 5, "exchange": "none", "ranks": 1}
@@ -228,7 +232,7 @@ def test_the_files_say_what_made_them_and_the_callers_torch_is_left_as_it_was(to
     assert (rank["t2"], rank["host"]) == (0, platform.node())
     assert rank["t1"] + rank["t3"] == pytest.approx(timing["seconds"])
     files = sorted(path.name for path in tmp_path.iterdir())
-    assert files == ["log.tsv", "model.pt", "timing.json"]
+    assert files == ["log.tsv", "model.safetensors", "timing.json"]
 
 
 def test_a_run_has_the_seconds_of_the_worker_that_computed_longest():
@@ -394,10 +398,11 @@ def test_the_command_trains_and_predicts(toy, tmp_path):
     words = f"temporal train --features {toy.features} --annotations {toy.annotations} --model se"
     knobs = "--hidden 8 --epochs 2 --decay-epochs 1 --labels mtn"
     assert main(f"{words} --out {tmp_path} {knobs}".split()) == 0
-    content = torch.load(tmp_path / "model.pt", weights_only=True)
+    content = read_model(tmp_path / "model.safetensors").value
     assert content["settings"]["labels"] == "mtn"
     out = tmp_path / "probabilities.h5"
-    words = f"temporal predict --model {tmp_path}/model.pt --features {toy.features} --out {out}"
+    words = f"temporal predict --model {tmp_path}/model.safetensors"
+    words += f" --features {toy.features} --out {out}"
     assert main(words.split()) == 0
     assert out.exists()
 

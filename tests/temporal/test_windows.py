@@ -119,7 +119,7 @@ def test_coverage_is_of_the_segment_held_best(segments, starts, expected):
 
 def test_probabilities_of_windows_are_merged_to_videos(windowed):
     folder, rows = windowed
-    features, model = folder / "features.h5", folder / "run/model.pt"
+    features, model = folder / "features.h5", folder / "run/model.safetensors"
     predicted, candidates = folder / "probabilities.h5", folder / "candidates.h5"
     for words in (
         f"temporal train --annotations {folder}/annotations.json --epochs 2 --hidden 8"

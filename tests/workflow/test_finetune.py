@@ -50,11 +50,11 @@ def test_features_are_those_of_the_tuned_encoders_and_frames_are_not_kept(tuned)
     folder = tuned.folder / "results"
     assert not list((folder / "video").rglob("*.h5"))
     for stream in ("rgb", "flow"):
-        assert (folder / f"finetune/{stream}/model.pt").exists()
+        assert (folder / f"finetune/{stream}/model.safetensors").exists()
     with h5py.File(folder / "features/shards/0000.h5") as file:
         settings = json.loads(file.attrs["settings"])["encoders"]
         video = next(iter(file.values()))
-        assert settings["rgb_weights"] == "results/finetune/rgb/model.pt"
+        assert settings["rgb_weights"] == "results/finetune/rgb/model.safetensors"
         assert settings["input_size"] == 32
         assert video["rgb"].shape == video["flow"].shape == (len(video["time"]), 1280)
         assert np.isfinite(video["rgb"][:]).all()
@@ -80,8 +80,8 @@ def test_the_bundle_carries_the_tuned_weights_to_any_folder(tuned, tmp_path):
     video = video or next(
         path for path in (tuned.folder / "results/dataset/demo").iterdir() if path.suffix != ".json"
     )
-    model = tmp_path / "model.pt"
-    shutil.copy(tuned.folder / "results/proposals/mtn/model.pt", model)
+    model = tmp_path / "model.safetensors"
+    shutil.copy(tuned.folder / "results/proposals/mtn/model.safetensors", model)
     (tmp_path / "elsewhere").mkdir()
     done = subprocess.run(
         [sys.executable, "-m", "actionspan", "propose", video, "--model", model, "--out", "out"],
@@ -96,7 +96,9 @@ def test_the_bundle_carries_the_tuned_weights_to_any_folder(tuned, tmp_path):
 
 
 def test_a_budget_that_is_too_small_is_one_line_and_keeps_what_is_made(tuned):
-    done = tuned.snakemake("results/finetune/rgb/model.pt", config=changed(memory_budget_mb=50))
+    done = tuned.snakemake(
+        "results/finetune/rgb/model.safetensors", config=changed(memory_budget_mb=50)
+    )
     assert done.returncode != 0
     last = tuned.text("results/logs/finetune_train.log").splitlines()[-1]
     assert last.startswith("actionspan finetune: ")

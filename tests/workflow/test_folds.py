@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from actionspan.dataset.folds import fold_parts
+from actionspan.storage.model_files import read_model
 from workflow.conftest import copy_program
 
 pytestmark = pytest.mark.workflow
@@ -24,7 +25,10 @@ CONFIG = {
     "evaluation": {"folds": 2, "subset": "testing", "baselines": ["random", "sliding"]},
 }
 # The weights of a fold.
-FOLD = ("results/temporal/mtn-fold1/none-1/model.pt", "results/proposals/mtn-fold1/pem.pt")
+FOLD = (
+    "results/temporal/mtn-fold1/none-1/model.safetensors",
+    "results/proposals/mtn-fold1/pem.safetensors",
+)
 
 
 def write_features(project, *names):
@@ -35,7 +39,7 @@ def write_features(project, *names):
 
 
 def weights(project):
-    network, evaluator = (torch.load(project.folder / name, weights_only=True) for name in FOLD)
+    network, evaluator = (read_model(project.folder / name).value for name in FOLD)
     return {**network["state_dict"], **evaluator["evaluator"]["weights"]}
 
 
@@ -68,7 +72,9 @@ def test_a_fold_is_trained_on_files_of_its_own(bare):
         *("features rescale", "temporal train", "temporal predict", "proposals train"),
         *("proposals classifier", "proposals generate", "proposals detections"),
     ):
-        tables = r"results/\S*(?:annotations\.json|videos\.tsv|features\.h5|classifier\.pt)"
+        tables = (
+            r"results/\S*(?:annotations\.json|videos\.tsv|features\.h5|classifier\.safetensors)"
+        )
         files = re.findall(tables, commands[step])
         assert files, step
         assert all("/folds/1/" in file for file in files), commands[step]

@@ -2,9 +2,9 @@
 
 import h5py
 import pytest
-import torch
 import yaml
 
+from actionspan.storage.model_files import read_model
 from workflow.conftest import ROOT, copy_program
 
 pytestmark = pytest.mark.workflow
@@ -66,7 +66,7 @@ def test_a_small_run_trains_a_network_of_its_own_for_each_stream(tmp_path):
     done = project.snakemake("--show-failed-logs", config=config)
     assert done.returncode == 0, done.stdout + done.stderr
     models = {
-        stream: torch.load(tmp_path / f"results/recognition/{stream}/model.pt", weights_only=True)
+        stream: read_model(tmp_path / f"results/recognition/{stream}/model.safetensors").value
         for stream in ("rgb", "flow")
     }
     assert {stream: model["network"] for stream, model in models.items()} == {

@@ -7,10 +7,10 @@ import sys
 
 import h5py
 import pytest
-import torch
 
 from actionspan.demo.data_set import render_demo
 from actionspan.demo.scenario import DemoSettings, demo_video_names
+from actionspan.storage.model_files import read_model
 from workflow.conftest import copy_program
 
 pytestmark = pytest.mark.workflow
@@ -49,8 +49,8 @@ def scored(tmp_path_factory):
 def test_features_are_the_scores_of_the_trained_classifiers(scored):
     models = {}
     for stream in ("rgb", "flow"):
-        path = scored.folder / f"results/recognition/{stream}/model.pt"
-        models[stream] = torch.load(path, weights_only=True)
+        path = scored.folder / f"results/recognition/{stream}/model.safetensors"
+        models[stream] = read_model(path).value
     classes = models["rgb"]["classes"]
     assert classes[-1] == "background"
     assert len(classes) > 1
@@ -76,7 +76,7 @@ def test_validation_videos_are_seen_by_no_classifier(scored):
 def test_a_changed_knob_of_training_re_runs_only_what_follows(scored):
     assert scored.planned(config=TINY) == {}
     changed = {**TINY, "recognition": {**TINY["recognition"], "learners": 1}}
-    planned = scored.planned("results/recognition/flow/model.pt", config=changed)
+    planned = scored.planned("results/recognition/flow/model.safetensors", config=changed)
     assert planned == {"recognition_train": 2}
 
 
@@ -105,7 +105,7 @@ def test_trimmed_clips_by_class_train_learners_in_one_process(tmp_path):
     (tmp_path / "clips/walk/broken.mp4").write_bytes(b"no video")
     recognition = {**TINY["recognition"], "clips": "clips", "in_process": True}
     config = {**TINY, "recognition": recognition, "features": {}}
-    targets = ["results/recognition/flow/model.pt"]
+    targets = ["results/recognition/flow/model.safetensors"]
     done = project.snakemake(*targets, "--show-failed-logs", config=config)
     assert done.returncode == 0, done.stdout + done.stderr
     scores = json.loads(project.text("results/recognition/flow/scores.json"))

@@ -39,7 +39,7 @@ SMALL = {
 WANTED = (
     "results/features/features.h5",
     "results/temporal/mtn/none-1/probabilities.h5",
-    "results/proposals/mtn/model.pt",
+    "results/proposals/mtn/model.safetensors",
     "results/evaluation/mtn.json",
     "results/evaluation/tag.json",
     "results/evaluation/random.json",

@@ -84,7 +84,7 @@ def test_span_gives_sequences_and_a_list_for_a_reader(project):
         np.testing.assert_array_equal(file["features"][..., 0].sum(axis=1), file["length"][:])
     with h5py.File(project.folder / "results/features/features.h5") as file:
         assert file["features"].shape == (6, 100, 2 * 8)  # what the papers' models see
-    assert (project.folder / "results/proposals/span/density.pt").is_file()
+    assert (project.folder / "results/proposals/span/density.safetensors").is_file()
     proposals, events = (
         json.loads(project.text(f"results/proposals/span/{name}.json"))["results"]
         for name in ("proposals", "events")
@@ -262,7 +262,10 @@ def test_a_further_seed_plans_only_its_own_chain(project):
 
 def test_a_further_seed_moves_each_seed_on_and_changes_nothing_else(project):
     def commands(name):
-        wanted = f"results/temporal/{name}/none-1/model.pt", f"results/proposals/{name}/pem.pt"
+        wanted = (
+            f"results/temporal/{name}/none-1/model.safetensors",
+            f"results/proposals/{name}/pem.safetensors",
+        )
         _, text = project.dry_run("--printshellcmds", "--forcerun", *wanted)
         return re.findall(r"(?:temporal|proposals) train .*?(?= --then|$)", text, re.MULTILINE)
 
@@ -328,8 +331,8 @@ def test_seed_3_of_a_benchmark_is_that_of_the_run(project, benchmark, model, mon
 @pytest.mark.parametrize(
     "name",
     [
-        "results/temporal/mtn-seed1/none-1/model.pt",
-        "results/temporal/mtn/none-2/model.pt",
+        "results/temporal/mtn-seed1/none-1/model.safetensors",
+        "results/temporal/mtn/none-2/model.safetensors",
         "results/evaluation/mtm.json",
     ],
 )
@@ -355,8 +358,8 @@ def losses(text: str) -> np.ndarray:
 def test_ranks_that_are_named_train_the_same_network(project):
     done = project.snakemake(
         "results/temporal/mtn/ring-2/probabilities.h5",
-        "results/temporal/mtn/ps-2/model.pt",
-        "results/temporal/mtn-seed5/none-1/model.pt",
+        "results/temporal/mtn/ps-2/model.safetensors",
+        "results/temporal/mtn-seed5/none-1/model.safetensors",
     )
     assert done.returncode == 0, done.stdout + done.stderr
     alone = losses(project.text("results/temporal/mtn/none-1/log.tsv"))

@@ -38,7 +38,7 @@ rule finetune_train:
     output:
         models=plan.finetune.models,
         folders=[directory(folder) for folder in plan.finetune.folders],
-        temporal="results/finetune/temporal.pt",
+        temporal="results/finetune/temporal.safetensors",
         plan="results/finetune/plan.json",
         log="results/finetune/log.tsv",
         scores=multiext("results/finetune/scores", ".h5", ".json"),
@@ -77,7 +77,7 @@ rule finetune_online:
         weights=files.given(plan.finetune.weights),
         code=step("finetune online"),
     output:
-        temporal="results/finetune/online/{head}/temporal.pt",
+        temporal="results/finetune/online/{head}/temporal.safetensors",
         plan="results/finetune/online/{head}/plan.json",
         log="results/finetune/online/{head}/log.tsv",
         scores=multiext("results/finetune/online/{head}/scores", ".h5", ".json"),

@@ -33,7 +33,7 @@ rule proposals_classifier:
         annotations="results/dataset/{fold}annotations.json",
         code=step("proposals classifier"),
     output:
-        classifier="results/proposals/{fold}classifier.pt",
+        classifier="results/proposals/{fold}classifier.safetensors",
         log="results/proposals/{fold}classifier.tsv",
     log:
         "results/logs/proposals_classifier/{fold}classifier.log",
@@ -54,11 +54,11 @@ rule proposals_classifier:
 
 rule proposals_generate:
     input:
-        model=f"results/temporal/{{model}}/{plan.ranks.run}/model.pt",
+        model=f"results/temporal/{{model}}/{plan.ranks.run}/model.safetensors",
         network_features=plan.outcomes.network_features,
         features=of_fold("results/features/features.h5"),
         annotations=of_fold("results/dataset/annotations.json"),
-        classifier=of_fold("results/proposals/classifier.pt"),
+        classifier=of_fold("results/proposals/classifier.safetensors"),
         code=step(
             "temporal predict",
             "proposals candidates",
@@ -71,7 +71,7 @@ rule proposals_generate:
     output:
         probabilities=f"results/temporal/{{model}}/{plan.ranks.run}/probabilities.h5",
         candidates="results/proposals/{model}/candidates.h5",
-        scorer="results/proposals/{model}/pem.pt",
+        scorer="results/proposals/{model}/pem.safetensors",
         log="results/proposals/{model}/pem.tsv",
         json="results/proposals/{model}/proposals.json",
         csv="results/proposals/{model}/proposals.csv",
@@ -121,11 +121,11 @@ rule proposals_generate:
 rule proposals_select:
     # The models span and stream: a density of instances in place of candidates, PEM and Soft-NMS.
     input:
-        model=f"results/temporal/{{model}}/{plan.ranks.run}/model.pt",
+        model=f"results/temporal/{{model}}/{plan.ranks.run}/model.safetensors",
         network_features=plan.outcomes.network_features,
         features=of_fold("results/features/features.h5"),
         annotations=of_fold("results/dataset/annotations.json"),
-        classifier=of_fold("results/proposals/classifier.pt"),
+        classifier=of_fold("results/proposals/classifier.safetensors"),
         videos="results/dataset/videos.tsv",
         code=step(
             "temporal predict",
@@ -137,7 +137,7 @@ rule proposals_select:
         ),
     output:
         probabilities=f"results/temporal/{{model}}/{plan.ranks.run}/probabilities.h5",
-        scorer="results/proposals/{model}/density.pt",
+        scorer="results/proposals/{model}/density.safetensors",
         json="results/proposals/{model}/proposals.json",
         csv="results/proposals/{model}/proposals.csv",
         events="results/proposals/{model}/events.json",
@@ -185,7 +185,7 @@ rule proposals_detections:
     input:
         proposals="results/proposals/{baseline}/proposals.json",
         features=of_fold("results/features/features.h5"),
-        classifier=of_fold("results/proposals/classifier.pt"),
+        classifier=of_fold("results/proposals/classifier.safetensors"),
         code=step("proposals detections"),
     output:
         "results/proposals/{baseline}/detections.json",

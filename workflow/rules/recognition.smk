@@ -106,7 +106,7 @@ rule recognition_train:
         weights=lambda wildcards: files.given(plan.recognition.weights(wildcards)),
         code=step("recognition train"),
     output:
-        model="results/recognition/{stream}/model.pt",
+        model="results/recognition/{stream}/model.safetensors",
         log="results/recognition/{stream}/log.tsv",
         scores="results/recognition/{stream}/scores.json",
     log:
@@ -138,7 +138,7 @@ rule recognition_train:
 
 use rule recognition_train as recognition_experiment with:
     output:
-        model="results/recognition/runs/{learning}/{stream}/model.pt",
+        model="results/recognition/runs/{learning}/{stream}/model.safetensors",
         log="results/recognition/runs/{learning}/{stream}/log.tsv",
         scores="results/recognition/runs/{learning}/{stream}/scores.json",
     log:

@@ -11,7 +11,7 @@ rule scaling_run:
     output:
         timing="results/scaling/runs/{run}/{repeat}/timing.json",
         log="results/scaling/runs/{run}/{repeat}/log.tsv",
-        model=temp("results/scaling/runs/{run}/{repeat}/model.pt"),
+        model=temp("results/scaling/runs/{run}/{repeat}/model.safetensors"),
     log:
         "results/logs/scaling_run/{run}/{repeat}.log",
     conda:

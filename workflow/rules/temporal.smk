@@ -8,7 +8,7 @@ rule temporal_train:
         subset="results/dataset/subsets/training.tsv",
         code=step("temporal train"),
     output:
-        model="results/temporal/{model}/{run}/model.pt",
+        model="results/temporal/{model}/{run}/model.safetensors",
         log="results/temporal/{model}/{run}/log.tsv",
         timing="results/temporal/{model}/{run}/timing.json",
     log:
@@ -42,7 +42,7 @@ rule temporal_train:
 rule temporal_predict:
     # Of further runs: what proposals are made of is predicted with them.
     input:
-        model="results/temporal/{model}/{run}/model.pt",
+        model="results/temporal/{model}/{run}/model.safetensors",
         features=plan.outcomes.network_features,
         code=step("temporal predict"),
     output:

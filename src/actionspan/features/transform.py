@@ -15,7 +15,7 @@ from actionspan.features.settings import Grid, RescaleSettings
 from actionspan.features.steps import rescale, window_starts
 
 if TYPE_CHECKING:
-    from actionspan.storage.torch_files import Part
+    from actionspan.storage.model_files import Part
 
 CURVES = 2  # of motion
 _NEGLIGIBLE = 1e-6  # a deviation below this share of the stream's largest counts as 0
@@ -300,7 +300,7 @@ def transform_from(part: "Part") -> Transform:
     """
     import torch  # takes seconds, and most that transforms features needs none of it
 
-    from actionspan.storage.torch_files import Part
+    from actionspan.storage.model_files import Part
 
     arrays: dict[str, NDArray[np.generic]] = {}
 

@@ -21,7 +21,7 @@ from actionspan.networks.hub_tuning import levels_of, save_tuned, unfreeze
 from actionspan.networks.names import is_hub
 from actionspan.networks.weights import describe, unfolded_state
 
-FORMAT = "actionspan finetune 1"  # of model.pt, whose state_dict the features stage reads
+FORMAT = "actionspan finetune 1"  # of model.safetensors, whose state_dict the features stage reads
 
 
 class _StreamEncoder(nn.Module):
@@ -137,7 +137,7 @@ def encoder_content(
     input_size: int,
     digest: str,
 ) -> dict[str, Any]:
-    """Return what {stream}/model.pt holds: weights under the network's public names, unfolded.
+    """Return the content of {stream}/model.safetensors: weights under public names, unfolded.
 
     `state` is a state_dict of `encoders`. The file is a checkpoint that
     `features.encoders.{stream}_weights` takes, but of networks of timm and transformers: theirs is

@@ -17,7 +17,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="recurrent: GRU, as TRN; attention: over a window of the past, as LSTR (default: "
         "recurrent)",
     )
-    add_run_flags(parser, "{stream}/model.pt, temporal.pt, log.tsv, scores.h5 and scores.json")
+    add_run_flags(
+        parser,
+        "{stream}/model.safetensors, temporal.safetensors, log.tsv, scores.h5 and scores.json",
+    )
 
 
 def run(arguments: argparse.Namespace) -> None:

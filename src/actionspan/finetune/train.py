@@ -19,7 +19,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "`mpiexec -n N python -m mpi4py -m actionspan finetune train …`",
         workers="--ranks",
         count="ranks that compute; ps and ps_async take another process, the server",
-        files="{stream}/model.pt, temporal.pt, log.tsv, scores.json and plan.json",
+        files="models of streams, temporal.safetensors, log.tsv, scores.json and plan.json",
     )
     add_settings(parser, ParallelSettings)
 

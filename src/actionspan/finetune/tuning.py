@@ -29,7 +29,8 @@ from actionspan.memory.ways import FeatureBank, make_way
 from actionspan.networks.names import TUNED, is_hub
 from actionspan.parallel.communicator import Communicator
 from actionspan.parallel.settings import ExchangeName, ParallelSettings
-from actionspan.storage.torch_files import read_torch, unsealed, write_sealed, write_torch
+from actionspan.storage.model_files import write_model
+from actionspan.storage.torch_files import read_torch, unsealed, write_sealed
 from actionspan.storage.writing import create_h5, digest, write_json, write_text
 from actionspan.temporal.networks import model_content
 from actionspan.temporal.settings import TemporalSettings
@@ -60,7 +61,7 @@ def tune(
     threads: int = 1,
     continued: bool = True,
 ) -> None:
-    """Tune encoders and write {stream}/model.pt, temporal.pt, log.tsv and plan.json into `out`.
+    """Tune encoders and write models, log.tsv and plan.json into `out`.
 
     Args:
         stores: Snippet stores of `finetune store`.
@@ -210,14 +211,14 @@ def write_results(
         )
         if is_hub(content["network"]):
             write_encoder(model.encoders.of(stream), content, encoders, out / stream / TUNED)
-        write_torch(out / stream / "model.pt", content)
-    write_torch(out / "temporal.pt", _network_content(model.objective, task, run))
+        write_model(out / stream / "model.safetensors", content)
+    write_model(out / "temporal.safetensors", _network_content(model.objective, task, run))
     run.log(out / "log.tsv", LOG_COLUMNS)
     _write_scores(out, model.objective, task, run, scores)
 
 
 def _network_content(objective: Objective, task: Task, run: Run) -> dict[str, Any]:
-    """Return what temporal.pt holds: the network above the encoders, and its projection."""
+    """Return the content of temporal.safetensors: network above the encoders, and projection."""
     proposes = isinstance(objective, ProposalObjective)
     own = "objective.temporal." if proposes else "objective.head."
     state = {name: value.cpu() for name, value in part_of(run.weights(), own).items()}

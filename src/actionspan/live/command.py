@@ -26,13 +26,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "never shown or written"
     )
     add("source", metavar="SOURCE", help=source)
-    model = "model.pt or the folder that holds it, of a network that can stream"
+    model = "model.safetensors or the folder that holds it, of a network that can stream"
     add("--model", required=True, help=model)
     add("--out", type=Path, default=Path("live"), help="folder for the results (default: live)")
     add("--resume", action="store_true", help="go on where an earlier run into --out stopped")
     labels = (
         "train the network while the stream plays, with labels of this file (any form), each "
-        "known some time after its instance; it scores first, then learns, and writes model.pt"
+        "known some time after its instance; it scores first, then learns, "
+        "and writes model.safetensors"
     )
     add("--learn", type=Path, metavar="ANNOTATIONS", help=labels)
     name = "the stream's id in results and annotations (default: the source's name)"

@@ -37,7 +37,7 @@ from actionspan.video.settings import FrameSettings
 from actionspan.video.snippets import Snippet
 
 _REPETITIONS = 3  # of measuring the chain: each delays the start by a snippet's work
-_LEARNED = "model.pt"
+_LEARNED = "model.safetensors"
 _STALL_SECONDS = 60.0  # no stage works that long on a snippet
 
 
@@ -81,7 +81,7 @@ class Player:
             found = located(bundle.encoders, encoders)
             given = (found, bundle.flow, bundle.frames.stack, bundle.weights, bundle.widths)
             chain = encoding_chain(*given, one_process=settings.executor != "process")
-        file = model / "model.pt" if model.is_dir() else model
+        file = model / "model.safetensors" if model.is_dir() else model
         return cls(
             frames=bundle.frames,
             chain=chain,

@@ -18,7 +18,7 @@ from torch import Tensor
 from torch.nn.modules import module as modules
 
 from actionspan.errors import InputError
-from actionspan.storage.torch_files import Part
+from actionspan.storage.model_files import Part
 
 _JSON = 64 << 20  # bytes
 _MOST = 1 << 20  # of a whole number

@@ -14,7 +14,8 @@ from torch import Tensor, nn
 from actionspan.errors import InputError, printable
 from actionspan.lazy import needed
 from actionspan.networks.names import PACKAGED
-from actionspan.storage.torch_files import Part, read_torch
+from actionspan.storage.model_files import Part, is_model, read_model
+from actionspan.storage.torch_files import read_torch
 
 State = dict[str, Tensor]
 
@@ -66,11 +67,12 @@ def load_file(path: Path) -> State:
         from safetensors.torch import load_file as load_safetensors
 
         try:
-            return load_safetensors(path)
+            content = read_model(path).value if is_model(path) else load_safetensors(path)
         except SafetensorError as error:
             raise InputError(f"{path}: not a safetensors file: {printable(str(error))}") from None
-    unsafe = "not a checkpoint that loads safely (torch.load with weights_only=True)"
-    content = read_torch(path, f"{unsafe}; save its state_dict alone")
+    else:
+        unsafe = "not a checkpoint that loads safely (torch.load with weights_only=True)"
+        content = read_torch(path, f"{unsafe}; save its state_dict alone")
     for key in _WRAPPERS:
         if isinstance(content, Mapping) and isinstance(content.get(key), Mapping):
             content = content[key]

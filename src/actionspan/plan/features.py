@@ -84,7 +84,9 @@ def trains_classifiers(config: Mapping[str, Any]) -> bool:
 
 def tuned_files(config: Mapping[str, Any]) -> list[str]:
     """Return what `finetune train` writes of each stream."""
-    return [f"results/finetune/{stream}/model.pt" for stream in config["finetune"]["streams"]]
+    return [
+        f"results/finetune/{stream}/model.safetensors" for stream in config["finetune"]["streams"]
+    ]
 
 
 def tuned_folders(config: Mapping[str, Any]) -> list[str]:
@@ -110,7 +112,7 @@ def encoders_of(config: Mapping[str, Any]) -> dict[str, Any]:
             given = encoders["flow_weights"] or encoders["rgb_weights"]
             encoders["flow_weights"] = given or PACKAGED
         for stream in finetune["streams"]:
-            encoders[f"{stream}_weights"] = f"results/finetune/{stream}/model.pt"
+            encoders[f"{stream}_weights"] = f"results/finetune/{stream}/model.safetensors"
         for folder in tuned_folders(config):  # which has the weights
             encoders |= {"rgb_encoder": folder, "rgb_weights": None, "rgb_digest": None}
         # as they saw pictures while they were tuned
@@ -121,7 +123,7 @@ def encoders_of(config: Mapping[str, Any]) -> dict[str, Any]:
         for stream in ("rgb", "flow"):
             training = training_of(config["recognition"], stream)
             encoders[f"{stream}_encoder"] = training["network"]
-            encoders[f"{stream}_weights"] = f"results/recognition/{stream}/model.pt"
+            encoders[f"{stream}_weights"] = f"results/recognition/{stream}/model.safetensors"
             encoders["input_size"] = training["input_size"]
     return encoders
 

@@ -136,7 +136,7 @@ class OutcomesPlan:
         self.methods = self.models + self.baselines  # in the order of the tables
         folders = [f"results/proposals/{model}" for model in self.models]
         # with external features a model cannot take videos
-        self.bundle = [] if features.external else ["results/proposals/{model}/model.pt"]
+        self.bundle = [] if features.external else ["results/proposals/{model}/model.safetensors"]
         self.bundles = [path.format(model=model) for path in self.bundle for model in self.models]
         # the videos whose chapters one job makes: all, or in a large set one
         browsed = len(videos) <= BROWSED

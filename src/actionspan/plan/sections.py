@@ -56,7 +56,7 @@ OURS: Mapping[str, Section] = {
     "video.flow": Section((FlowSettings,)),
     "recognition": Section(
         (own.RecognitionKnobs,),
-        "two-stream classifiers (paper 003): snakemake results/recognition/flow/model.pt",
+        "two-stream classifiers (paper 003): snakemake results/recognition/flow/model.safetensors",
     ),
     "recognition.store": Section((ClipSettings,), "the clips as they are stored"),
     "recognition.training": Section((RecognitionSettings,)),

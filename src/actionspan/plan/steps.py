@@ -39,6 +39,7 @@ SHORT = {
     "config": "actionspan.plan.config",
     "schema": "actionspan.plan.schema",
     "fit-timing": "actionspan.scaling.fit_timing",
+    "convert-model": "actionspan.storage.convert_model",
 }
 # As the help lists them.
 GROUPS = {
@@ -46,7 +47,7 @@ GROUPS = {
     "What was found": ("clips", "budget", "frames", "agree", "score"),
     "A run of your own, by Snakemake": ("init", "run", "config"),
     "The stages of a run, one by one": STAGES,
-    "Tools": ("schema", "fit-timing"),
+    "Tools": ("schema", "fit-timing", "convert-model"),
 }
 # A step is a module with this function, defined or assigned.
 _FLAGS = re.compile(r"^(?:def )?add_arguments\b", re.MULTILINE)

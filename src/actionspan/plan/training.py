@@ -206,8 +206,8 @@ class RecognitionPlan(_Together):
             return []
         if "learning" in wildcards.keys():  # noqa: SIM118 (`in wildcards` asks for values)
             run = self.learning(wildcards).trained_as("rgb").name
-            return [f"results/recognition/runs/{run}/rgb/model.pt"]
-        return ["results/recognition/rgb/model.pt"]
+            return [f"results/recognition/runs/{run}/rgb/model.safetensors"]
+        return ["results/recognition/rgb/model.safetensors"]
 
     def _training(self, wildcards: Any) -> dict[str, Any]:
         return self.learning(wildcards).applied(training_of(self._section, wildcards.stream))

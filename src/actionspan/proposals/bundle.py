@@ -12,15 +12,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--features", type=Path, required=True, help="what the network learned from"
     )
-    parser.add_argument("--temporal", type=Path, required=True, help="the network's model.pt")
+    parser.add_argument(
+        "--temporal", type=Path, required=True, help="the network's model.safetensors"
+    )
     scorer = parser.add_mutually_exclusive_group(required=True)
-    scorer.add_argument("--evaluator", type=Path, help="pem.pt")
-    scorer.add_argument("--density", type=Path, help="density.pt (models span and stream)")
-    parser.add_argument("--classifier", type=Path, help="classifier.pt; without it, no labels")
+    scorer.add_argument("--evaluator", type=Path, help="pem.safetensors")
+    scorer.add_argument("--density", type=Path, help="density.safetensors (models span and stream)")
+    parser.add_argument(
+        "--classifier", type=Path, help="classifier.safetensors; without it, no labels"
+    )
     parser.add_argument(
         "--classifier-features", type=Path, help="features.h5 (default: those of the network)"
     )
-    parser.add_argument("--out", type=Path, required=True, help="model.pt to write")
+    parser.add_argument("--out", type=Path, required=True, help="model.safetensors to write")
     ranks = "give events ranks and no chance: for other footage than it learned from"
     parser.add_argument("--ranks", action="store_true", help=ranks)
     for settings in SECTIONS.values():

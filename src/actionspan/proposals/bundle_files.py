@@ -22,11 +22,11 @@ DEMO = "demo"  # the model that comes with the package (docs/demo_model.md)
 
 def included_model() -> Path:
     """Return the file of the model that comes with the package."""
-    return Path(str(resources.files("actionspan"))) / "propose" / "demo.pt"
+    return Path(str(resources.files("actionspan"))) / "propose" / "demo.safetensors"
 
 
 def bundle_path(path: Path) -> Path:
-    """Return the file of a model: `path`, or `model.pt` in it if it is a folder.
+    """Return the file of a model: `path`, or `model.safetensors` in it if it is a folder.
 
     `demo` is the model that comes with the package, unless there is a file or folder of that name.
 
@@ -35,10 +35,12 @@ def bundle_path(path: Path) -> Path:
     """
     if path == Path(DEMO) and not path.exists():
         return included_model()
-    file = path / "model.pt" if path.is_dir() else path
+    file = path / "model.safetensors" if path.is_dir() else path
+    if path.is_dir() and not file.exists() and (path / "model.pt").exists():
+        file = path / "model.pt"  # which its reader refuses with the command that converts it
     if not file.is_file():
-        missing = "no model.pt in this folder" if path.is_dir() else "no such file"
-        cure = "give the model.pt of a run, such as results/proposals/span/model.pt"
+        missing = "no model.safetensors in this folder" if path.is_dir() else "no such file"
+        cure = "give that of a run, such as results/proposals/span/model.safetensors"
         demo = f"{DEMO}, the model that comes with actionspan"
         raise InputError(f"{path}: {missing}; {cure}, or {demo}")
     return file

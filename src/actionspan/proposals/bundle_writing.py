@@ -21,7 +21,7 @@ from actionspan.proposals.intensity import density_state
 from actionspan.proposals.model_bundle import FORMAT, named_weights, settings_of
 from actionspan.proposals.selection import Calibration
 from actionspan.settings import Checked, from_mapping, to_json
-from actionspan.storage.torch_files import Part, read_model, read_torch, write_torch
+from actionspan.storage.model_files import Part, read_model, write_model
 from actionspan.temporal.network import TemporalNetwork
 from actionspan.temporal.networks import load_model
 
@@ -42,10 +42,10 @@ def write_bundle(
     Args:
         features: What the network learned from, features.h5 or sequences.h5; it gives the transform
             and the settings of frames, flow and encoders.
-        temporal: The network's model.pt.
-        scorer: pem.pt or density.pt.
+        temporal: The network's model.safetensors.
+        scorer: pem.safetensors or density.safetensors.
         out: The file to write.
-        classifier: classifier.pt; without one, proposals get no labels.
+        classifier: classifier.safetensors; without one, proposals get no labels.
         classified: features.h5, which the classifier sees; None: `features`.
         ranks: Whether its events have ranks, as it is meant for other footage than it learned from.
         **sections: Settings of proposals.
@@ -57,7 +57,7 @@ def write_bundle(
     if "encoders" not in earlier:
         line = "a model of features made elsewhere cannot take videos, so it has no bundle"
         raise InputError(f"{features}: no settings of encoders: {line}")
-    learned = read_torch(temporal)
+    learned = read_model(temporal).value
     load_model(learned)
     transform = _tensors(features)
     if "mover/mean" not in transform:  # it takes videos without squares
@@ -84,14 +84,14 @@ def write_bundle(
         if classified not in (None, features):
             content["classified"] = _tensors(classified)
     settings_of(Part(content, str(out)))
-    write_torch(out, content)
+    write_model(out, content)
 
 
 def write_learned(bundle: Path, network: TemporalNetwork, out: Path) -> None:
     """Write a bundle's file with the weights that its network has now."""
-    content = read_torch(bundle)
+    content = read_model(bundle).value
     temporal = {**content["temporal"], "state_dict": network.state_dict()}
-    write_torch(out, {**content, "temporal": temporal})
+    write_model(out, {**content, "temporal": temporal})
 
 
 def carry_on(path: Path, base: Path, own: float, weight: float) -> None:
@@ -100,15 +100,15 @@ def carry_on(path: Path, base: Path, own: float, weight: float) -> None:
     Raises:
         InputError: One of them cannot be read.
     """
-    mixed = {**read_torch(base), "mixture": [own, weight]}
-    write_torch(path, {**read_torch(path), "base": mixed})
+    mixed = {**read_model(base).value, "mixture": [own, weight]}
+    write_model(path, {**read_model(path).value, "base": mixed})
 
 
 def calibrate_bundle(path: Path, out: Path, calibration: Calibration, *, ranks: bool) -> None:
     """Write a bundle whose events have other chances, or ranks instead."""
-    content = read_torch(path)
+    content = read_model(path).value
     density = {**content["density"], "calibration": list(calibration)}
-    write_torch(out, {**content, "density": density, "ranks": ranks})
+    write_model(out, {**content, "density": density, "ranks": ranks})
 
 
 def _read_weights(encoders: EncoderSettings) -> dict[str, dict[str, Tensor]]:

@@ -13,7 +13,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the step's flags."""
     parser.add_argument("--features", type=Path, required=True, help="features.h5")
     parser.add_argument("--annotations", type=Path, required=True, help="annotations.json")
-    parser.add_argument("--out", type=Path, required=True, help="classifier.pt to write")
+    parser.add_argument("--out", type=Path, required=True, help="classifier.safetensors to write")
     parser.add_argument("--out-log", type=Path, help="table of the cross-validation to write")
     add_settings(parser, ClassifierSettings)
 

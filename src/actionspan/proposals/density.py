@@ -11,7 +11,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the step's flags."""
     parser.add_argument("--probabilities", type=Path, required=True, help="probabilities.h5")
     parser.add_argument("--annotations", type=Path, required=True, help="annotations.json")
-    parser.add_argument("--out", type=Path, required=True, help="density.pt to write")
+    parser.add_argument("--out", type=Path, required=True, help="density.safetensors to write")
     parser.add_argument(
         "--ahead",
         type=float,

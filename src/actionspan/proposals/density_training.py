@@ -21,7 +21,7 @@ from actionspan.proposals.intensity import DensityModel, Intensity, Lengths
 from actionspan.proposals.segments import temporal_iou
 from actionspan.proposals.settings import DensitySettings, EventSettings, LatticeSettings
 from actionspan.proposals.shots import share_on_cuts
-from actionspan.storage.torch_files import read_model, write_torch
+from actionspan.storage.model_files import read_model, write_model
 from actionspan.storage.writing import digest, open_h5
 from actionspan.temporal.probabilities import read_probabilities
 
@@ -64,7 +64,7 @@ def train_density(
     ahead: float | None = None,
     reading: EventSettings | None = None,
 ) -> None:
-    """Train the density on the training videos' probabilities and write density.pt.
+    """Train the density on the training videos' probabilities and write density.safetensors.
 
     For a stream, a cell is seen `ahead` steps behind its end; otherwise as far as the video goes.
     `reading` is the list of events that chances are calibrated for.
@@ -80,7 +80,7 @@ def train_density(
     further = [each for each in (ahead, reading) if each not in (None, EventSettings())]
     made_of = digest(settings, grid, source, *further)
     head = {"format": FORMAT, "actionspan_version": __version__, "digest": made_of}
-    write_torch(out, {**head, "density": intensity.density_state(model)})
+    write_model(out, {**head, "density": intensity.density_state(model)})
 
 
 def load_density(path: Path) -> DensityModel:

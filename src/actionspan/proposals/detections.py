@@ -11,7 +11,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the step's flags."""
     parser.add_argument("--proposals", type=Path, required=True, help="proposals.json")
     parser.add_argument("--features", type=Path, required=True, help="features.h5")
-    parser.add_argument("--classifier", type=Path, required=True, help="classifier.pt")
+    parser.add_argument("--classifier", type=Path, required=True, help="classifier.safetensors")
     parser.add_argument(
         "--out", type=Path, required=True, help="ActivityNet detection form to write"
     )

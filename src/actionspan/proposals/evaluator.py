@@ -17,7 +17,7 @@ from actionspan.jobs.determinism import deterministic
 from actionspan.proposals.pgm import FEATURES, Candidates, candidates_of
 from actionspan.proposals.settings import CandidateSettings, RankingSettings, SuppressionSettings
 from actionspan.proposals.suppression import soft_nms_of_many
-from actionspan.storage.torch_files import Part, read_model, write_torch
+from actionspan.storage.model_files import Part, read_model, write_model
 
 BOUNDARY_INPUTS = 3  # p_start, p_end, length
 
@@ -104,7 +104,7 @@ def save_evaluator(path: Path, evaluator: ProposalEvaluator, settings_digest: st
     """Write the evaluator, atomically; equal weights give equal bytes."""
     kind = {"kind": "actionspan proposal evaluator", "actionspan_version": __version__}
     state = evaluator_state(evaluator)
-    write_torch(path, {**kind, "digest": settings_digest, "evaluator": state})
+    write_model(path, {**kind, "digest": settings_digest, "evaluator": state})
 
 
 def load_evaluator(path: Path) -> ProposalEvaluator:

@@ -12,10 +12,12 @@ from actionspan.settings import add_settings, from_arguments
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the step's flags."""
     parser.add_argument("--candidates", type=Path, required=True, help="candidates.h5")
-    parser.add_argument("--evaluator", type=Path, required=True, help="pem.pt")
+    parser.add_argument("--evaluator", type=Path, required=True, help="pem.safetensors")
     parser.add_argument("--out-json", type=Path, required=True, help="ActivityNet form to write")
     parser.add_argument("--out-csv", type=Path, help="table to write")
-    parser.add_argument("--classifier", type=Path, help="classifier.pt; without it, no labels")
+    parser.add_argument(
+        "--classifier", type=Path, help="classifier.safetensors; without it, no labels"
+    )
     parser.add_argument("--features", type=Path, help="features.h5, which the classifier sees")
     add_settings(parser, RankingSettings)
     add_settings(parser, SuppressionSettings)

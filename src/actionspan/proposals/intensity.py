@@ -44,7 +44,7 @@ from actionspan.jobs.determinism import deterministic
 from actionspan.proposals.selection import Calibration, Chosen, choose_cells
 from actionspan.proposals.settings import EventSettings, LatticeSettings, SelectionSettings
 from actionspan.proposals.shots import on_shots
-from actionspan.storage.torch_files import Part
+from actionspan.storage.model_files import Part
 from actionspan.temporal.labels import ACTIONNESS, END, KINDS, START
 
 

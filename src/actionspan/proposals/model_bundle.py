@@ -24,14 +24,14 @@ from actionspan.proposals.intensity import DensityModel, density_from_state
 from actionspan.proposals.pgm import candidates_of
 from actionspan.proposals.selection import Chosen, choose_cells
 from actionspan.settings import Checked
-from actionspan.storage.torch_files import Part, read_model
+from actionspan.storage.model_files import Part, read_model
 from actionspan.temporal.network import TemporalNetwork
 from actionspan.temporal.networks import load_model
 from actionspan.temporal.probabilities import Prediction
 from actionspan.video.settings import FlowSettings, FrameSettings
 
 FORMAT = "actionspan model 1"
-_UNREADABLE = f"not a complete model ({FORMAT!r}); give results/proposals/MODEL/model.pt"
+_UNREADABLE = f"not a complete model ({FORMAT!r}); give results/proposals/MODEL/model.safetensors"
 # Sections that older files lack, with what was done before there were any.
 _LATER: dict[str, Any] = {name: dataclasses.asdict(kind()) for name, kind in SECTIONS.items()}
 _LATER["ranking"] = {"boundary_power": 1.0}
@@ -123,7 +123,7 @@ _SECTIONS: dict[str, type[Checked]] = {**_ENCODING, **SECTIONS}
 
 
 def load_bundle(path: Path) -> Bundle:
-    """Read a file that `write_bundle` wrote, or `model.pt` in a folder.
+    """Read a file that `write_bundle` wrote, or `model.safetensors` in a folder.
 
     It may be a stranger's: each part is checked before it is built, and no path in it is opened.
 

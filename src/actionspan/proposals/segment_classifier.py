@@ -14,7 +14,7 @@ from actionspan.arrays import Float32, Float64
 from actionspan.errors import InputError
 from actionspan.features.store import open_features
 from actionspan.proposals.segments import Row, label_rows
-from actionspan.storage.torch_files import Part, read_model, write_torch
+from actionspan.storage.model_files import Part, read_model, write_model
 
 BLOCKS = 4  # before, first half, second half, after
 _NOTHING = 1e-6  # steps: a region that is shorter has no features
@@ -104,7 +104,7 @@ class SegmentClassifier:
 
 
 def classifier_state(classifier: SegmentClassifier) -> dict[str, Any]:
-    """Return what `classifier_from_state` needs, in types that `read_torch` reads."""
+    """Return what `classifier_from_state` needs, in types that `read_model` reads."""
     return {
         "labels": list(classifier.labels),
         "coefficients": torch.from_numpy(np.array(classifier.coefficients)),
@@ -123,7 +123,7 @@ def classifier_from_state(part: Part) -> SegmentClassifier:
 def save_classifier(path: Path, classifier: SegmentClassifier, settings_digest: str) -> None:
     """Write the classifier, atomically; equal coefficients give equal bytes."""
     kind = {"kind": _KIND, "actionspan_version": __version__, "digest": settings_digest}
-    write_torch(path, {**kind, "classifier": classifier_state(classifier)})
+    write_model(path, {**kind, "classifier": classifier_state(classifier)})
 
 
 def load_classifier(path: Path) -> SegmentClassifier:

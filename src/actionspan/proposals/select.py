@@ -12,10 +12,12 @@ from actionspan.settings import add_settings, from_arguments
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the step's flags."""
     parser.add_argument("--probabilities", type=Path, required=True, help="probabilities.h5")
-    parser.add_argument("--density", type=Path, required=True, help="density.pt")
+    parser.add_argument("--density", type=Path, required=True, help="density.safetensors")
     parser.add_argument("--out-json", type=Path, required=True, help="ActivityNet form to write")
     parser.add_argument("--out-csv", type=Path, help="table to write")
-    parser.add_argument("--classifier", type=Path, help="classifier.pt; without it, no labels")
+    parser.add_argument(
+        "--classifier", type=Path, help="classifier.safetensors; without it, no labels"
+    )
     parser.add_argument("--features", type=Path, help="features.h5, which the classifier sees")
     parser.add_argument("--out-events-json", type=Path, help="the reader's list, in the same form")
     parser.add_argument("--out-events-csv", type=Path, help="the reader's list as a table")

@@ -11,7 +11,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the step's flags."""
     parser.add_argument("--candidates", type=Path, required=True, help="candidates.h5")
     parser.add_argument("--annotations", type=Path, required=True, help="annotations.json")
-    parser.add_argument("--out", type=Path, required=True, help="pem.pt to write")
+    parser.add_argument("--out", type=Path, required=True, help="pem.safetensors to write")
     parser.add_argument("--out-log", type=Path, help="table of losses to write, one row an epoch")
     add_settings(parser, EvaluatorSettings)
 

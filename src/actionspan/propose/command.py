@@ -33,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("videos", type=Path, nargs="+", metavar="VIDEO", help="video files, or folders of them")
     model = (
-        "model.pt or the folder that holds it; demo (default): the model that comes with "
+        "model.safetensors or the folder that holds it; demo (default): the model that comes with "
         "actionspan; none: untrained motion grouping"
     )
     add("--model", help=model)

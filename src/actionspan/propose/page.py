@@ -63,11 +63,11 @@ def learned(model: Path) -> Mapping[str, Any]:
 
 
 def _named(model: Path | None) -> str:
-    """Return how the page calls a model: results/proposals/span/model.pt is span."""
+    """Return how the page calls a model: results/proposals/span/model.safetensors is span."""
     if model is None:
         return "motion, without a model"
     path = model.resolve()
-    return f"model {path.parent.name if path.name == 'model.pt' else path.stem}"
+    return f"model {path.parent.name if path.name == 'model.safetensors' else path.stem}"
 
 
 def _page_video(

@@ -33,7 +33,7 @@ class Proposer:
     tuned encoders they are so but for what JPEG alters: the workflow encodes stored pictures.
 
     Args:
-        model: `model.pt` or the folder that holds it, such as `results/proposals/span`.
+        model: `model.safetensors` or the folder that holds it, such as `results/proposals/span`.
         device: Where the encoders run: auto, cpu or cuda; None: as they were trained.
         encoders: Networks of timm or transformers that the model sees by, where it names a path.
 

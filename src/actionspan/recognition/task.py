@@ -23,10 +23,12 @@ from actionspan.parallel.member import Replica
 from actionspan.recognition.batches import clip_batches, evaluation_samples
 from actionspan.recognition.clip_store import ClipStore
 from actionspan.recognition.settings import RecognitionSettings
-from actionspan.storage.torch_files import read_model
+from actionspan.storage.model_files import read_model
 from actionspan.video.jpegs import Stream
 
-FORMAT = "actionspan recognition 1"  # of model.pt, whose state_dict the features stage reads
+FORMAT = (
+    "actionspan recognition 1"  # of model.safetensors, whose state_dict the features stage reads
+)
 _CLASSES = 100_000  # of a model at most
 _PICTURES = 40  # at once, or those of one clip where it has more
 
@@ -58,7 +60,7 @@ def build_classifier(
 def carry_over(
     settings: RecognitionSettings, channels: int, classes: Sequence[str], rgb: Path
 ) -> nn.Module:
-    """Return a flow network that starts from `rgb`, the model.pt of the RGB network.
+    """Return a flow network that starts from `rgb`, the model.safetensors of the RGB network.
 
     Its last layer is carried over too; both streams have the same `classes`.
 

@@ -19,7 +19,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--weights", type=Path, help="to start from: a checkpoint, or a name of torchvision's"
     )
     parser.add_argument(
-        "--rgb-model", type=Path, help="model.pt of the RGB stream, from which flow starts"
+        "--rgb-model", type=Path, help="model.safetensors of the RGB stream, from which flow starts"
     )
     add_training_flags(
         parser,
@@ -28,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         workers="--learners",
         count="P; start them by `mpiexec -n P python -m mpi4py -m actionspan recognition train …`; "
         "without mpiexec, aavg trains all of them in one process",
-        files="model.pt, log.tsv and scores.json",
+        files="model.safetensors, log.tsv and scores.json",
     )
     add_settings(parser, RecognitionSettings)
     add_settings(parser, ParallelSettings, without=_OF_RECOGNITION)

@@ -26,7 +26,7 @@ from actionspan.recognition.batches import epoch_steps, training_batches
 from actionspan.recognition.scores import accuracy
 from actionspan.recognition.settings import RecognitionSettings
 from actionspan.recognition.task import FORMAT, Task, autocast, class_probabilities, read_task
-from actionspan.storage.torch_files import write_torch
+from actionspan.storage.model_files import write_model
 from actionspan.storage.writing import digest, write_json
 from actionspan.training.fit import CHECKPOINT, Row, Run, Stopwatch, begin, end, fit, join_ranks
 from actionspan.video.jpegs import Stream
@@ -52,7 +52,7 @@ def train(
     threads: int = 1,
     continued: bool = True,
 ) -> None:
-    """Train a stream's classifier and write model.pt, log.tsv and scores.json into `out`.
+    """Train a stream's classifier and write model.safetensors, log.tsv and scores.json into `out`.
 
     Args:
         clips: The clip stores.
@@ -60,7 +60,7 @@ def train(
         settings: How it is built and trained.
         out: The folder; rank 0 writes.
         weights: To start from; None: those that come with the network.
-        rgb_model: model.pt of the RGB stream, from which flow starts where `transfer` is on.
+        rgb_model: model.safetensors of the RGB stream, where flow starts if `transfer` is on.
         exchange: How learners are joined.
         learners: How many there are.
         parallel: Of the exchange.
@@ -77,7 +77,9 @@ def train(
     transfers = stream == "flow" and settings.is_on("transfer")
     carried = rgb_model if transfers else None
     if transfers and carried is None:
-        raise InputError("--rgb-model is missing: transfer needs model.pt of the RGB stream")
+        raise InputError(
+            "--rgb-model is missing: transfer needs model.safetensors of the RGB stream"
+        )
     growth = settings.batch_growth if settings.is_on("adaptive_batch") else 1.0
     batch = AdaptiveBatch(settings.batch_size, settings.batch_margin, growth, settings.batch_cap)
 
@@ -233,7 +235,7 @@ def _finish(run: Run, task: Task, out: Path, trained: str) -> None:
         "state_dict": {name: value.cpu() for name, value in run.weights().items()},
         "digest": run.digest,
     }
-    write_torch(out / "model.pt", model_content)
+    write_model(out / "model.safetensors", model_content)
     run.log(out / "log.tsv", LOG_COLUMNS)
     labels = task.labels[clips]
     correct = accuracy(probabilities, labels)

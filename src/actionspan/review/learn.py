@@ -17,7 +17,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     corrected += "videos they name; other videos are not opened"
     add("--annotations", type=Path, required=True, metavar="FILE", help=corrected)
     add_reading(parser)
-    folder = "folder for model.pt and learned.json (default: mine)"
+    folder = "folder for model.safetensors and learned.json (default: mine)"
     add("-o", "--out", type=Path, default=Path("mine"), help=folder)
     kept = "folder where the features of videos are kept (default: features, in --out)"
     add("--features", type=Path, metavar="DIR", help=kept)

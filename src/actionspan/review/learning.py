@@ -103,7 +103,7 @@ class Learned:
 def learn(
     videos: Sequence[Encoded], truth: Truth, out: Path, processes: int = 0, seed: int = SEED
 ) -> Learned:
-    """Learn from the videos that `truth` names, and write the model to use as out/model.pt.
+    """Learn from the videos that `truth` names, and write out/model.safetensors, the model to use.
 
     Args:
         videos: With their features.
@@ -142,8 +142,8 @@ def learn(
         if figures["own"].auc > max(figures["included"].auc, figures["motion"].auc):
             uses, found, models = "own", own, unseen
     calibrated = _calibration(found, known)
-    source = trials / "whole/model.pt" if uses == "own" else included
-    calibrate_bundle(source, out / "model.pt", calibrated, ranks=few)
+    source = trials / "whole/model.safetensors" if uses == "own" else included
+    calibrate_bundle(source, out / "model.safetensors", calibrated, ranks=few)
     shutil.rmtree(trials, ignore_errors=True)
     labelled = uses == "own" and counts["labels"] > 1
     points = {} if few else _thresholds(tried, known, found, models, calibrated, labelled=labelled)
@@ -302,7 +302,7 @@ def _folds(corrected: Sequence[Encoded], truth: Truth) -> list[list[Encoded]]:
 
 
 def _train(videos: Sequence[Encoded], truth: Truth, out: Path, seed: int) -> None:
-    """Train a model that carries on from the included one, and write out/model.pt."""
+    """Train a model that carries on from the included one, and write out/model.safetensors."""
     out.mkdir(parents=True, exist_ok=True)
     shards = sorted({one.shard for one in videos})
     table, annotations = out / "videos.tsv", out / "annotations.json"
@@ -323,17 +323,17 @@ def _train(videos: Sequence[Encoded], truth: Truth, out: Path, seed: int) -> Non
     collect(*given, with_cues=True, same_footage=how.same_footage, all_needed=True)
     settings = TemporalSettings(seed=seed)
     train(sequences, annotations, "span", settings, out / "network", continued=False)
-    network, probabilities = out / "network/model.pt", out / "probabilities.h5"
+    network, probabilities = out / "network/model.safetensors", out / "probabilities.h5"
     predict(network, sequences, probabilities)
-    density = out / "density.pt"
+    density = out / "density.safetensors"
     chosen = (knobs.DensitySettings(seed=seed), knobs.LatticeSettings())
     train_density(probabilities, annotations, density, *chosen)
     classifier = None
     if len({each.label for row in rows for each in row.instances}) > 1:
-        classifier = out / "classifier.pt"
+        classifier = out / "classifier.safetensors"
         train_on_features(sequences, annotations, classifier, knobs.ClassifierSettings())
     sections: dict[str, Any] = {name: kind() for name, kind in SECTIONS.items()}
-    model = out / "model.pt"
+    model = out / "model.safetensors"
     write_bundle(sequences, network, density, model, classifier=classifier, **sections)
     # what it carries on from
     included = included_model()

@@ -77,7 +77,10 @@ class ReviewWork:
         for name, line in self.corrections.remarks().items():
             print(f"{name}: {line}", file=sys.stderr)
         self._copies = copies
-        self._model, self._note = folder / "model/model.pt", folder / "model/learned_from.json"
+        self._model, self._note = (
+            folder / "model/model.safetensors",
+            folder / "model/learned_from.json",
+        )
         self._noted = learned(self._model)
         self._seen: dict[str, Mapping[str, int]] = {}  # size and time of the videos looked at
         self._encoded: dict[str, Encoded] = {}

@@ -12,7 +12,7 @@ from actionspan import __version__
 from actionspan.arrays import Int64
 from actionspan.errors import InputError
 from actionspan.plugins import load, plugins
-from actionspan.storage.torch_files import Part, read_model
+from actionspan.storage.model_files import Part, read_model
 from actionspan.temporal.network import TemporalNetwork
 from actionspan.temporal.settings import MODELS, ModelName, TemporalSettings
 
@@ -52,7 +52,7 @@ def model_content(
     training_digest: str,
     parts: Mapping[str, Int64] | None = None,
 ) -> dict[str, Any]:
-    """Return what model.pt holds: everything needed to build the network again.
+    """Return the content of model.safetensors: everything needed to build the network again.
 
     `parts` has the part of each step (T,) of each training video, if they were divided.
     """
@@ -69,7 +69,7 @@ def model_content(
 
 
 def load_model(source: Path | str | Mapping[str, Any] | Part) -> TemporalNetwork:
-    """Build the network of a model.pt, or of what it holds, ready to predict.
+    """Build the network of a model.safetensors, or of what it holds, ready to predict.
 
     Raises:
         InputError: The file is missing, or not a model of this version of the format.
@@ -90,7 +90,7 @@ def load_model(source: Path | str | Mapping[str, Any] | Part) -> TemporalNetwork
 
 
 def model_digest(model: Part) -> tuple[str, dict[str, Int64]]:
-    """Return the digest of a model.pt, and the parts (T,) of each training video it learned."""
+    """Return the digest of a model file, and the parts (T,) of each training video it learned."""
     parts = model["parts"].entries() if "parts" in model else {}
     learned = {key: each.tensor(None, kind=torch.int64).numpy() for key, each in parts.items()}
     return model["digest"].text(), learned

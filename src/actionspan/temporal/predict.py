@@ -6,7 +6,7 @@ from pathlib import Path
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the step's flags."""
-    parser.add_argument("--model", type=Path, required=True, help="model.pt")
+    parser.add_argument("--model", type=Path, required=True, help="model.safetensors")
     parser.add_argument("--features", type=Path, required=True, help="features.h5")
     parser.add_argument("--out", type=Path, required=True, help="probabilities.h5")
 

@@ -16,7 +16,7 @@ from actionspan.features.store import open_features, read_transform
 from actionspan.features.transform import Transform
 from actionspan.jobs.determinism import deterministic
 from actionspan.jobs.progress import progress
-from actionspan.storage.torch_files import read_model
+from actionspan.storage.model_files import read_model
 from actionspan.storage.writing import digest
 from actionspan.temporal.labels import KINDS
 from actionspan.temporal.network import TemporalNetwork

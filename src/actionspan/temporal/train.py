@@ -26,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "`mpiexec -n N python -m mpi4py -m actionspan temporal train …`",
         workers="--ranks",
         count="ranks that compute; ps and ps_async take another process, the server",
-        files="model.pt, log.tsv and timing.json",
+        files="model.safetensors, log.tsv and timing.json",
     )
     add_settings(parser, TemporalSettings)
     add_settings(parser, ParallelSettings)

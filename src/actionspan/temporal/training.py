@@ -18,7 +18,7 @@ from actionspan.jobs.prefetch import prefetched
 from actionspan.parallel.communicator import Communicator
 from actionspan.parallel.member import Replica
 from actionspan.parallel.settings import ExchangeName, ParallelSettings
-from actionspan.storage.torch_files import write_torch
+from actionspan.storage.model_files import write_model
 from actionspan.storage.writing import digest, write_json
 from actionspan.temporal import networks
 from actionspan.temporal.augmentation import add_noise, change_speed
@@ -145,7 +145,7 @@ def train(
     started: float | None = None,
     continued: bool = True,
 ) -> None:
-    """Train a network; rank 0 writes model.pt, log.tsv and timing.json into the folder `out`.
+    """Train a network; rank 0 writes model.safetensors, log.tsv and timing.json into `out`.
 
     The bits of the model depend on the `threads` of each rank. `comm`, an mpi4py communicator, is
     not needed for exchange `none`. Seconds count from `started` (of `time.perf_counter`; None:
@@ -214,7 +214,7 @@ def train(
     if replica.rank == 0:
         channels, learned = samples.features.shape[2], (run.weights(), run.digest, samples.parts)
         content = networks.model_content(name, channels, settings, *learned)
-        write_torch(out / "model.pt", content)
+        write_model(out / "model.safetensors", content)
         run.log(out / "log.tsv", LOG_COLUMNS)
     timings = replica.gather(_rank_timing(replica, stopwatch), "the seconds of the run")
     if replica.rank == 0:

@@ -136,7 +136,7 @@ def _read(
         weights = None
         if training != FROZEN:
             tuned(arguments, training, tuning, seed, out / "tuned")
-            weights = out / "tuned" / "rgb" / "model.pt"
+            weights = out / "tuned" / "rgb" / "model.safetensors"
         proposals = _proposals(arguments, tuning, weights, seed, out)
         return score_proposals(arguments.annotations, proposals)
 
@@ -173,10 +173,10 @@ def _proposals(
     rescaling = RescaleSettings(components=tuning.components)
     collect([shard], arguments.videos, annotations, features, rescaling)
     train(features, annotations, "mtn", TemporalSettings(seed=seed), out)
-    predict(out / "model.pt", features, probabilities)
+    predict(out / "model.safetensors", features, probabilities)
     write_candidates(probabilities, candidates, CandidateSettings())
-    train_pem(candidates, annotations, EvaluatorSettings(seed=seed), out / "pem.pt")
-    return _ranked(candidates, out / "pem.pt", out / "proposals.json")
+    train_pem(candidates, annotations, EvaluatorSettings(seed=seed), out / "pem.safetensors")
+    return _ranked(candidates, out / "pem.safetensors", out / "proposals.json")
 
 
 def _encode(
