@@ -10,7 +10,7 @@ WORKFLOW = ("Snakefile", "config.yaml", "workflow", "envs", "examples")
 
 
 class BuildWithWorkflow(build_py):
-    """Copies the workflow to actionspan/project, where actionspan.plan.run finds it."""
+    """Copies the workflow to actionspan/project, where actionspan.workflow.run finds it."""
 
     def run(self) -> None:
         """Build the package, then add the workflow unless it is an editable installation."""

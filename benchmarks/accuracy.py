@@ -25,10 +25,10 @@ import numpy as np
 import yaml
 
 from actionspan.cli import main as actionspan
-from actionspan.plan.runs import flags as config_flags
-from actionspan.plan.runs import seeded_flags, with_seed
-from actionspan.plan.sections import defaults
 from actionspan.temporal.settings import ON_SEQUENCES, SEQUENCES
+from actionspan.workflow.runs import flags as config_flags
+from actionspan.workflow.runs import seeded_flags, with_seed
+from actionspan.workflow.sections import defaults
 
 ROOT = Path(__file__).parents[1]
 COLUMNS = ("AR@1", "AR@10", "AR@100")

@@ -40,7 +40,7 @@ SECOND_TIER = (
     "mpi/test_rank_kills.py",
     "mpi/test_temporal_averaging.py",
     "papers",
-    "plan/test_without_papers.py",
+    "workflow/test_without_papers.py",
     "propose/test_hub.py",
     "report/test_browser.py",
     "report/test_firefox.py",
@@ -49,7 +49,7 @@ SECOND_TIER = (
     "test_installed.py",
     "test_wheel.py",
     *(
-        f"workflow/test_{name}.py"
+        f"runs/test_{name}.py"
         for name in (
             *("analysis", "engines", "finetune", "folds", "growing", "hostile", "kills", "loop"),
             *("module", "papers_aavg", "papers_examples", "papers_partime", "papers_ring"),

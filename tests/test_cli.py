@@ -11,14 +11,14 @@ import pytest
 from actionspan import __version__
 from actionspan.cli import main
 from actionspan.errors import InputError
-from actionspan.plan.steps import SHORT, STAGES, commands, step_module, steps_of
+from actionspan.workflow.steps import SHORT, STAGES, commands, step_module, steps_of
 
 HEAVY = ["torch", "torchvision", "cv2", "decord", "av", "matplotlib"]
 
 EVERY_HELP = """
 import contextlib, importlib, io, json, sys
 from actionspan.cli import main
-from actionspan.plan.steps import SHORT, commands, steps_of
+from actionspan.workflow.steps import SHORT, commands, steps_of
 
 def below(words, module):
     yield words
@@ -229,7 +229,7 @@ def raising(monkeypatch, error: BaseException | type[BaseException]) -> list[str
     def run(arguments):
         raise error
 
-    monkeypatch.setattr("actionspan.plan.schema.run", run)
+    monkeypatch.setattr("actionspan.workflow.schema.run", run)
     return ["schema"]
 
 
@@ -264,7 +264,7 @@ def test_an_error_of_the_program_keeps_its_traceback(monkeypatch):
 
 def test_a_status_is_passed_on(monkeypatch):
     for given, expected in ((None, 0), (0, 0), (1, 1)):
-        monkeypatch.setattr("actionspan.plan.schema.run", lambda arguments, given=given: given)
+        monkeypatch.setattr("actionspan.workflow.schema.run", lambda arguments, given=given: given)
         assert main(["schema"]) == expected
 
 
@@ -338,11 +338,11 @@ def test_a_full_disk_without_a_name_is_one_line(capsys, monkeypatch):
 
 def test_commands_of_one_process_end_with_the_first_that_fails(monkeypatch, capsys):
     said = []
-    monkeypatch.setattr("actionspan.plan.schema.run", lambda arguments: said.append("schema"))
+    monkeypatch.setattr("actionspan.workflow.schema.run", lambda arguments: said.append("schema"))
     assert main(["schema", "--then", "schema"]) == 0
     assert said == ["schema"] * 2
     broken = raising(monkeypatch, InputError("a.json: no such file"))
-    monkeypatch.setattr("actionspan.plan.config.run", lambda arguments: said.append("config"))
+    monkeypatch.setattr("actionspan.workflow.config.run", lambda arguments: said.append("config"))
     assert main(["config", "--then", *broken, "--then", "config"]) == 2
     assert said[2:] == ["config"]
     assert capsys.readouterr().err == "actionspan schema: a.json: no such file\n"

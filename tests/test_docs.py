@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from actionspan.plan.steps import STAGES, step_module
+from actionspan.workflow.steps import STAGES, step_module
 
 PAGES = Path(__file__).parents[1] / "docs" / "api"
 

@@ -15,7 +15,7 @@ from actionspan.networks.runtime import find_openvino
 from actionspan.networks.weights import load_state
 from actionspan.parallel.communicator import told_by
 from actionspan.parallel.launch import world
-from actionspan.plan.dataset import Storage
+from actionspan.workflow.dataset import Storage
 from actionspan_papers.experiments import frame_of
 
 

@@ -101,7 +101,7 @@ def test_steps_are_listed_and_run(installed, tmp_path):
     missing = ["laps", "count", "--proposals", str(tmp_path / "none.csv")]
     done = python(installed, "-m", "actionspan", *missing)
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
-    code = "from actionspan.plan.steps import step; print(*step('laps count'), sep='\\n')"
+    code = "from actionspan.workflow.steps import step; print(*step('laps count'), sep='\\n')"
     files = python(installed, "-c", code).stdout.split()
     assert any(file.endswith("laps/steps/count.py") for file in files)
     assert any(file.endswith("actionspan/errors.py") for file in files)
@@ -157,8 +157,8 @@ def test_a_network_is_trained_and_predicts(installed, tmp_path):
 CHECK = """
 import json, sys, yaml
 from actionspan.errors import InputError
-from actionspan.plan.checking import check_config, check_settings
-from actionspan.plan.sections import fill_in
+from actionspan.workflow.checking import check_config, check_settings
+from actionspan.workflow.sections import fill_in
 
 config = {}
 fill_in(config)

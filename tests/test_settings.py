@@ -12,8 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actionspan.errors import InputError
-from actionspan.plan.runs import flags
-from actionspan.plan.sections import SECTIONS
 from actionspan.settings import (
     Checked,
     add_settings,
@@ -22,6 +20,8 @@ from actionspan.settings import (
     knobs_of,
     option,
 )
+from actionspan.workflow.runs import flags
+from actionspan.workflow.sections import SECTIONS
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -216,7 +216,7 @@ WITH_FLAGS = [
     settings
     for section in SECTIONS.values()
     for settings in section.settings
-    if settings.__module__ != "actionspan.plan.settings"
+    if settings.__module__ != "actionspan.workflow.settings"
 ]
 
 

@@ -16,11 +16,11 @@ from typing import Any
 import yaml
 
 from actionspan.errors import InputError
-from actionspan.plan import settings as knobs
-from actionspan.plan.runs import flags
-from actionspan.plan.sections import SECTIONS, defaults
-from actionspan.plan.workflow import Plan
 from actionspan.settings import Knob, add_settings, from_mapping, knobs_of
+from actionspan.workflow import settings as knobs
+from actionspan.workflow.plan import Plan
+from actionspan.workflow.runs import flags
+from actionspan.workflow.sections import SECTIONS, defaults
 from campaigns.cases import Result, fault, wrong
 from campaigns.children import call
 

@@ -19,8 +19,8 @@ from typing import Any, NoReturn
 from actionspan import __version__
 from actionspan.errors import InputError, lacks_memory, printable
 from actionspan.jobs.launcher import let_root_speak
-from actionspan.plan.steps import GROUPS, OURS, commands, file_of, steps_of, summary_of
 from actionspan.storage.inputs import inputs_kept
+from actionspan.workflow.steps import GROUPS, OURS, commands, file_of, steps_of, summary_of
 
 _THEN = "--then"
 

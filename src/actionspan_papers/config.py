@@ -2,8 +2,8 @@
 
 import argparse
 
-from actionspan.plan.config import sections_text
-from actionspan.plan.sections import PLUGGED
+from actionspan.workflow.config import sections_text
+from actionspan.workflow.sections import PLUGGED
 
 _HEAD = """\
 # The knobs of the papers' experiments. Override any of them in a file of your own:

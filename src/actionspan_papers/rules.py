@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from actionspan.plan.dataset import DatasetPlan
-from actionspan.plan.runs import flags
+from actionspan.workflow.dataset import DatasetPlan
+from actionspan.workflow.runs import flags
 from actionspan_papers.aavg import comparisons as aavg
 from actionspan_papers.mtn import published as mtn
 

@@ -8,8 +8,8 @@ import numpy as np
 
 from actionspan.arrays import Float64
 from actionspan.errors import InputError
-from actionspan.plan.runs import split_seed, with_seed
 from actionspan.storage.writing import read_tsv
+from actionspan.workflow.runs import split_seed, with_seed
 
 Key = TypeVar("Key", bound=Hashable)
 

@@ -18,7 +18,7 @@ from campaigns.damage import WAYS, damaged
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="forks and orphans as on Linux")
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 # First case and number of cases of seed 1. Those of a tuple share a process, and so a tiny run.
-# `runs` and `ranks` are minutes a case; workflow/test_kills.py and mpi/test_faults.py are theirs.
+# `runs` and `ranks` are minutes a case; runs/test_kills.py and mpi/test_faults.py are theirs.
 SMALL = {
     ("config",): (7, 25),
     ("annotations",): (0, 120),

@@ -18,9 +18,9 @@ from actionspan.features.one_pass import VideoEncoder, encode_each
 from actionspan.features.settings import EncoderSettings
 from actionspan.jobs.parts import rejected_videos
 from actionspan.jobs.shards import ShardWork
-from actionspan.plan.runs import flags
 from actionspan.settings import to_json
 from actionspan.video.settings import FlowSettings, FrameSettings
+from actionspan.workflow.runs import flags
 from features.conftest import SMALL, assert_same_h5, work_here
 from tiers import first_tier
 from video.numbered import encode, mostly_still

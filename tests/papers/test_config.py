@@ -7,11 +7,11 @@ import yaml
 
 from actionspan.cli import main
 from actionspan.errors import InputError
-from actionspan.plan.checking import check_config, check_settings
-from actionspan.plan.config import full_text
-from actionspan.plan.sections import OURS, PLUGGED, fill_in
+from actionspan.workflow.checking import check_config, check_settings
+from actionspan.workflow.config import full_text
+from actionspan.workflow.sections import OURS, PLUGGED, fill_in
 from actionspan_papers.settings import SECTIONS
-from plan.test_config import section, with_value
+from workflow.test_config import section, with_value
 
 
 def test_the_product_alone_has_none_of_these_keys():

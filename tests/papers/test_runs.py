@@ -5,7 +5,7 @@ import re
 import pytest
 
 from actionspan.errors import InputError
-from actionspan.plan.runs import POOLED, run_pattern, seeded, split_fold, split_seed, with_seed
+from actionspan.workflow.runs import POOLED, run_pattern, seeded, split_fold, split_seed, with_seed
 from actionspan_papers.runs import by_seed, named_files
 
 

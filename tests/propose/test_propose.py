@@ -26,12 +26,12 @@ from actionspan.demo.scenario import DemoSettings, demo_video_names
 from actionspan.errors import InputError
 from actionspan.jobs import shards
 from actionspan.networks.i3d import I3D
-from actionspan.plan.runs import flags as flag_line
 from actionspan.proposals.bundle_files import bundle_path
 from actionspan.proposals.model_bundle import load_bundle
 from actionspan.propose import MotionProposer, Proposer, proposed, working
 from actionspan.propose.results import ResultFolder, Shown
 from actionspan.storage.model_files import read_model, write_model
+from actionspan.workflow.runs import flags as flag_line
 from tiers import first_tier
 from video.numbered import encode
 

@@ -10,8 +10,8 @@ import pytest
 from actionspan.cli import main
 from actionspan.dataset.formats.registry import read_annotation_file
 from actionspan.errors import InputError
-from actionspan.plan.steps import commands, steps_of
 from actionspan.review.corrections import Corrections
+from actionspan.workflow.steps import commands, steps_of
 
 ROWS = {
     "done": [["done", "1.000", "2.000", "eat", "added"]],

@@ -16,7 +16,7 @@ import pytest
 import yaml
 
 from mpi.conftest import kill_all, processes_with
-from workflow.conftest import copy_program
+from runs.conftest import copy_program
 
 HERE = Path(__file__).parent
 COMMANDS = ("slurmctld", "slurmd", "sbatch", "srun", "sinfo", "munged", "unshare")

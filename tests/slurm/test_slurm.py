@@ -15,8 +15,8 @@ import yaml
 
 from actionspan.parallel.launch import SHARED_MEMORY
 from actionspan.storage.model_files import read_model
+from runs.conftest import copy_program
 from slurm.conftest import run_locally, wait_for
-from workflow.conftest import copy_program
 
 MODEL = "results/temporal/mtn/ring-2/model.safetensors"
 TEXTS = (

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from actionspan.cli import main
-from actionspan.plan.steps import commands, steps_of
+from actionspan.workflow.steps import commands, steps_of
 
 # What a path may be called that is read. A flag of another name is an output, and is called `out`
 # or `out_…` (dest=) so that the command line refuses inputs in its place; or it belongs here.

@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 from actionspan.dataset.sharding import assign_shards
 from actionspan.dataset.tables import Video
 from actionspan.errors import InputError
-from actionspan.plan.features import drop_features, keep_features
 from actionspan.storage.writing import create_h5, open_h5
 from actionspan.video.earlier import (
     FEATURES,
@@ -25,6 +24,7 @@ from actionspan.video.earlier import (
     recipe_digest,
     take_features,
 )
+from actionspan.workflow.features import drop_features, keep_features
 
 
 def row(name: str, content: str = "same") -> Video:

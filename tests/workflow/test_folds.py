@@ -1,154 +1,124 @@
-"""Three subsets and cross-validation over the training videos, from features to the tables."""
+"""The folds of a plan: names, files, subsets, and what does not go with them."""
 
-import csv
-import json
 import re
-from collections import Counter
 
-import numpy as np
 import pytest
-import torch
 
-from actionspan.dataset.folds import fold_parts
-from actionspan.storage.model_files import read_model
-from workflow.conftest import copy_program
+from actionspan.errors import InputError
+from actionspan.workflow.outcomes import method_of, of_fold
+from actionspan.workflow.runs import seeded
+from workflow.conftest import Wildcards
 
-pytestmark = pytest.mark.workflow
+ANNOTATIONS = "results/dataset/annotations.json"
 
-SUBSETS = {f"v{number}": "training" for number in range(5)}
-SUBSETS |= {"w0": "validation", "x0": "testing", "x1": "testing"}
-TRAINING = [name for name, subset in SUBSETS.items() if subset == "training"]
-CONFIG = {
-    "dataset": {"videos": None, "annotations": "truth.json"},
-    "features": {"source": "external", "external": {"folder": "npy"}},
-    "temporal": {"models": ["mtn"]},
-    "evaluation": {"folds": 2, "subset": "testing", "baselines": ["random", "sliding"]},
-}
-# The weights of a fold.
-FOLD = (
-    "results/temporal/mtn-fold1/none-1/model.safetensors",
-    "results/proposals/mtn-fold1/pem.safetensors",
+
+@pytest.fixture
+def folds(planned):
+    return planned({"evaluation": {"folds": 3, "subset": "validation"}}).folds
+
+
+def test_names_of_folds_and_of_nothing_else(folds):
+    one, pooled = seeded(["mtn"]) + folds.one, seeded(["mtn"]) + folds.pooled
+    for name in ("mtn", "mtn-fold1", "mtn-seed2-fold3"):
+        assert re.fullmatch(one, name)
+        assert not re.fullmatch(pooled, name)
+    for name in ("mtn-fold0", "mtn-fold4", "mtn-fold", "mtn-fold2-seed2", "mtn-folds"):
+        assert not re.fullmatch(one, name)
+    assert re.fullmatch(pooled, "mtn-folds")
+    assert re.fullmatch(pooled, "mtn-seed2-folds")
+    for folder in ("", "folds/1/", "folds/3/"):
+        assert re.fullmatch(folds.folder, folder)
+    assert not re.fullmatch(folds.folder, "folds/4/")
+
+
+@pytest.mark.parametrize("count", [0, 1])
+def test_without_cross_validation_no_name_has_a_fold(planned, count):
+    folds = planned({"evaluation": {"folds": count}}).folds
+    assert folds.summary == []
+    assert list(folds.numbers) == []
+    assert re.fullmatch(seeded(["mtn"]) + folds.one, "mtn-seed2")
+    for pattern in (folds.one, folds.pooled):
+        for name in ("mtn-fold1", "mtn-folds"):
+            assert not re.fullmatch(seeded(["mtn"]) + pattern, name)
+    assert re.fullmatch(folds.folder, "")
+    assert not re.fullmatch(folds.folder, "folds/1/")
+    with pytest.raises(InputError, match=r"evaluation\.folds: cross-validation is off"):
+        folds.targets(Wildcards())
+    with pytest.raises(InputError, match=r"evaluation\.folds: cross-validation is off"):
+        folds.evaluations(Wildcards(folds="folds/"))
+
+
+@pytest.mark.parametrize(
+    ("name", "file", "subset"),
+    [
+        ("mtn-seed2", ANNOTATIONS, "validation"),
+        ("mtn-fold2", "results/dataset/folds/2/annotations.json", "testing"),
+        ("mtn-seed2-fold3", "results/dataset/folds/3/annotations.json", "testing"),
+        ("mtn-folds", ANNOTATIONS, "training"),
+    ],
 )
+def test_a_fold_has_its_own_files_and_subset(folds, name, file, subset):
+    for key in ("model", "baseline", "method"):
+        wildcards = Wildcards(**{key: name})
+        assert method_of(wildcards) == name
+        assert of_fold(ANNOTATIONS)(wildcards) == file
+        assert folds.subset(wildcards) == subset
+        assert folds.pooled_flag(wildcards) == ("--folds=3" if name == "mtn-folds" else "")
 
 
-def write_features(project, *names):
-    """Write random features of some videos; they differ from call to call."""
-    for name in names:
-        rows = np.random.default_rng().normal(size=(30, 12)).astype(np.float32)
-        np.save(project.folder / f"npy/{name}.npy", rows)
+def test_joined_folds_are_of_one_seed(folds):
+    for listed in ("proposals", "events"):
+        assert folds.proposals(Wildcards(pooled="span-seed2-folds", listed=listed)) == [
+            f"results/proposals/span-seed2-fold{number}/{listed}.json" for number in (1, 2, 3)
+        ]
 
 
-def weights(project):
-    network, evaluator = (read_model(project.folder / name).value for name in FOLD)
-    return {**network["state_dict"], **evaluator["evaluator"]["weights"]}
+def test_only_a_model_on_sequences_has_events(planned):
+    outcomes = planned({"evaluation": {"folds": 3}}).outcomes
+    for name in ("span", "span-seed2", "span-fold3", "span-folds"):
+        events = f"results/proposals/{name}/events.json"
+        assert outcomes.events(Wildcards(method=name)) == [events]
+        assert outcomes.listed(Wildcards(model=name)) == events
+    for name in ("mtn", "mtn-folds", "random"):
+        assert outcomes.events(Wildcards(method=name)) == []
+    assert outcomes.listed(Wildcards(model="mtn")) == "results/proposals/mtn/proposals.json"
 
 
-@pytest.fixture(scope="module")
-def bare(tmp_path_factory):
-    """The program, features of eight videos and their annotations."""
-    project = copy_program(tmp_path_factory.mktemp("folds"))
-    (project.folder / "npy").mkdir()
-    write_features(project, *SUBSETS)
-    database = {
-        name: {
-            "subset": subset,
-            "duration": 20.0,
-            "annotations": [{"segment": [4.0 + place, 12.0], "label": "jump"}],
-        }
-        for place, (name, subset) in enumerate(SUBSETS.items())
-    }
-    (project.folder / "truth.json").write_text(json.dumps({"database": database}))
-    return project
+def test_the_tables_have_all_methods(folds, planned):
+    methods = planned().outcomes.methods
+    for folder, end in (("", ""), ("folds/", "-folds")):
+        expected = [f"results/evaluation/{method}{end}.json" for method in methods]
+        assert folds.evaluations(Wildcards(folds=folder)) == expected
+    assert folds.summary == folds.targets(Wildcards())
+    assert "results/evaluation/folds/summary.md" in folds.summary
 
 
-def test_a_fold_is_trained_on_files_of_its_own(bare):
-    """Every command of a fold gets the fold's data set, and no other features or annotations."""
-    wanted = (*FOLD, "results/proposals/mtn-fold1/detections.json")
-    status, text = bare.dry_run("--printshellcmds", *wanted, config=CONFIG)
-    assert status == 0, text
-    found = r"(?:actionspan|--then) (\w+ [\w-]+) (.*?)(?= --then|$)"
-    commands = dict(re.findall(found, text, re.MULTILINE))
-    for step in (
-        *("features rescale", "temporal train", "temporal predict", "proposals train"),
-        *("proposals classifier", "proposals generate", "proposals detections"),
-    ):
-        tables = (
-            r"results/\S*(?:annotations\.json|videos\.tsv|features\.h5|classifier\.safetensors)"
-        )
-        files = re.findall(tables, commands[step])
-        assert files, step
-        assert all("/folds/1/" in file for file in files), commands[step]
-
-
-def test_a_plain_run_has_the_folds_and_without_them_is_as_before(bare):
-    off = {**CONFIG, "evaluation": {**CONFIG["evaluation"], "folds": 0}}
-    plain, folds, both = (
-        Counter(bare.planned(*words, config=config))
-        for words, config in (((), off), (("folds",), CONFIG), ((), CONFIG))
-    )
-    # the list of training videos is needed by both
-    shared = Counter(dataset_index=1, dataset_subset=1, features_external=1, folds=1)
-    assert not set(plain) & {"dataset_folds", "evaluation_pool"}
-    assert both == plain + folds - shared
-    # k trainings of each model; a join and a record of each method
-    assert (folds["dataset_folds"], folds["features_rescale"], folds["temporal_train"]) == (2, 2, 2)
-    assert (folds["evaluation_baseline"], folds["evaluation_pool"]) == (2 * 2, 3)
-    status, text = bare.dry_run("folds", config=off)
-    assert status != 0
-    assert "evaluation.folds: cross-validation is off; give a number" in text
-
-
-@pytest.fixture(scope="module")
-def project(bare):
-    done = bare.snakemake("--show-failed-logs", config=CONFIG)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return bare
-
-
-def test_the_tables_are_of_testing_and_of_each_training_video_once(project):
-    def read(name):
-        return json.loads(project.text(f"results/{name}"))
-
-    for table, subset, videos in (("", "testing", 2), ("folds/", "training", 5)):
-        assert list(read(f"evaluation/{table}summary.json")) == ["mtn", "random", "sliding"]
-        caption = project.text(f"results/evaluation/{table}summary.md").splitlines()[0]
-        assert f"subset {subset}: {videos} videos" in caption
-        assert ("each held out in one of 2 folds" in caption) == bool(table)
-    parts = fold_parts(TRAINING, 2)
-    for method in ("mtn", "random", "sliding"):
-        record = read(f"evaluation/{method}-folds.json")
-        assert (record["method"], record["subset"], record["folds"]) == (method, "training", 2)
-        assert record["videos"] == len(TRAINING)
-        joined = read(f"proposals/{method}-folds/proposals.json")["results"]
-        assert sorted(joined) == TRAINING
-        for number, part in enumerate(parts, start=1):
-            own = read(f"proposals/{method}-fold{number}/proposals.json")["results"]
-            assert not set(own) & {"w0", "x0", "x1"}
-            assert {name: joined[name] for name in part} == {name: own[name] for name in part}
-    with (project.folder / "results/evaluation/videos/mtn-folds.tsv").open() as file:
-        assert sorted(row["video_id"] for row in csv.DictReader(file, delimiter="\t")) == TRAINING
-    assert project.planned(config=CONFIG) == {}
-    # whatever can be asked of a method can be asked of a fold and of all of them
-    wanted = [
-        f"results/evaluation/{folder}/mtn-{name}.md"
-        for folder in ("misses", "reliability", "videos")
-        for name in ("folds", "fold2")
+def test_a_baseline_of_a_fold_reads_that_fold_alone(planned):
+    outcomes = planned({"evaluation": {"folds": 3}}).outcomes
+    assert outcomes.baseline_features(Wildcards(method="difference-fold2")) == [
+        "results/features/folds/2/features.h5"
     ]
-    done = project.snakemake(*wanted, config=CONFIG)
-    assert done.returncode == 0, done.stdout + done.stderr
+    assert outcomes.baseline_probabilities(Wildcards(method="tag-seed2-fold1")) == [
+        "results/temporal/origin-seed2-fold1/none-1/probabilities.h5"
+    ]
+    flags = [outcomes.baseline_flags(Wildcards(method=f"random{end}")) for end in ("", "-fold2")]
+    assert flags[0] == flags[1]
 
 
-def test_a_fold_learns_nothing_from_the_videos_it_holds_out(project):
-    held_out, kept = fold_parts(TRAINING, 2)
-    before = weights(project)
-    write_features(project, *held_out, "w0", "x0", "x1")
-    done = project.snakemake(*FOLD, config=CONFIG)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "temporal_train" in done.stderr, "the network was trained again"
-    after = weights(project)
-    assert all(torch.equal(before[name], after[name]) for name in before)
-    write_features(project, kept[0])
-    done = project.snakemake(*FOLD, config=CONFIG)
-    assert done.returncode == 0, done.stdout + done.stderr
-    after = weights(project)
-    assert not all(torch.equal(before[name], after[name]) for name in before)
+def test_only_single_models_have_timelines(planned):
+    outcomes = planned({"evaluation": {"folds": 3}}).outcomes
+    for name in ("mtn", "mtn-seed2", "mtn-fold2"):
+        flag = outcomes.timelines_flag(Wildcards(method=name))
+        assert flag == f"--timelines results/evaluation/timelines/{name}"
+    for name in ("random", "mtn-folds"):
+        assert outcomes.timelines_flag(Wildcards(method=name)) == ""
+
+
+def test_classifiers_that_learn_from_held_out_videos_are_refused(planned, tmp_path):
+    scores = {"features": {"source": "scores"}, "evaluation": {"folds": 3}}
+    with pytest.raises(InputError, match=r"evaluation\.folds: 3 does not go with features\.source"):
+        planned(scores)
+    (tmp_path / "walk").mkdir()
+    (tmp_path / "walk/a.mp4").write_bytes(b"x")
+    assert planned({**scores, "recognition": {"clips": str(tmp_path)}}).folds.summary
+    assert planned({**scores, "evaluation": {"folds": 1}}).folds.summary == []

@@ -1,228 +1,142 @@
-"""Videos and results in S3, by Snakemake's storage plugin and a server of these tests."""
+"""Files in S3 as the plan sees them, without Snakemake."""
 
-import importlib.util
-import itertools
-import logging
-import shutil
-from collections.abc import Iterator
-from dataclasses import dataclass
+import os
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
 
-import h5py
-import numpy as np
 import pytest
 
-from dataset.conftest import encode_video
-from workflow.conftest import Project, copy_program
-
-pytestmark = pytest.mark.workflow
-
-NEEDED = ("moto", "boto3", "snakemake_storage_plugin_s3", "flask")
-NUMBERS = itertools.count()
-SHARDS = ("a", "b")  # of one video each
-FRAMES = [f"results/video/frames/{shard}.h5" for shard in SHARDS]
-STREAMS = "results/papers/partime/frames.h5"
-TARGETS = ("results/dataset/videos.tsv", *FRAMES, STREAMS, "--notemp")
-FEATURES = "results/features/shards/a.h5"
+from actionspan.errors import InputError
+from actionspan.jobs import memory
+from actionspan.workflow.dataset import DatasetPlan, Storage, is_uri
+from actionspan.workflow.features import found_weights
+from workflow.conftest import merged
 
 
-@dataclass(frozen=True)
-class Bucket:
-    """A bucket for one test."""
+class Registry:
+    """Snakemake's `storage`, with nothing behind it."""
 
-    client: Any
-    name: str
+    default_storage_provider = None
 
-    def keys(self) -> set[str]:
-        listed = self.client.list_objects_v2(Bucket=self.name)
-        return {each["Key"] for each in listed.get("Contents", [])}
-
-    def upload(self, path: Path, key: str) -> None:
-        self.client.upload_file(str(path), self.name, key)
-
-    def download(self, key: str, path: Path) -> Path:
-        self.client.download_file(self.name, key, str(path))
-        return path
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[Any]:
-    """A client of an S3 server that Snakemake knows too, by its environment."""
-    if missing := [name for name in NEEDED if importlib.util.find_spec(name) is None]:
-        pytest.skip(
-            f"{', '.join(missing)} missing: pip install 'actionspan[s3]' 'moto[server]' "
-            "(docs/cluster.md)"
-        )
-    import boto3
-    from moto.server import ThreadedMotoServer
-
-    logging.getLogger("werkzeug").setLevel(logging.WARNING)
-    own = ThreadedMotoServer(ip_address="127.0.0.1", port=0)
-    own.start()
-    host, port = own.get_host_and_port()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("AWS_ACCESS_KEY_ID", "tests")
-        patch.setenv("AWS_SECRET_ACCESS_KEY", "tests")
-        patch.setenv("SNAKEMAKE_STORAGE_S3_ENDPOINT_URL", f"http://{host}:{port}")
-        yield boto3.client("s3", endpoint_url=f"http://{host}:{port}", region_name="us-east-1")
-    own.stop()
-
-
-@pytest.fixture
-def bucket(server) -> Bucket:
-    name = f"bucket-{next(NUMBERS)}"
-    server.create_bucket(Bucket=name)
-    return Bucket(server, name)
-
-
-@pytest.fixture(scope="module")
-def videos(tmp_path_factory) -> Path:
-    """Two videos and their annotations; of another the name is taken."""
-    folder = tmp_path_factory.mktemp("videos")
-    for name, frames in (("a.avi", 40), ("b.mp4", 60)):
-        encode_video(folder / name, times=range(frames))
-    shutil.copy(folder / "a.avi", folder / "a.mp4")
-    rows = "a,1,2,jump,training\nb,2,4,jump,validation\n"
-    (folder / "truth.csv").write_text(f"video,start,end,label,subset\n{rows}")
-    return folder
-
-
-@pytest.fixture(scope="module")
-def local(videos, tmp_path_factory) -> Path:
-    """The folder of a run with everything on this disk."""
-    made = with_data(tmp_path_factory.mktemp("local"), videos)
-    done = made.snakemake(*TARGETS, "--show-failed-logs", config=configured())
-    assert done.returncode == 0, done.stdout + done.stderr
-    return made.folder
-
-
-def with_data(folder: Path, videos: Path) -> Project:
-    folder.mkdir(exist_ok=True)
-    shutil.copy2(videos / "truth.csv", folder)
-    shutil.copytree(videos, folder / "videos")
-    return copy_program(folder)
-
-
-def configured(place: str = "videos", annotations: str = "truth.csv", keep: bool = True) -> dict:
-    dataset = {"videos": place, "annotations": annotations, "videos_per_shard": 1}
-    return {"dataset": dataset, "video": {"keep": keep}}
-
-
-def assert_same(one: Path, two: Path) -> None:
-    with h5py.File(one) as first, h5py.File(two) as second:
-        names: list[str] = []
-        first.visititems(lambda name, _: names.append(name))
-        names = [name for name in names if isinstance(first[name], h5py.Dataset)]
-        assert names
-        for name in names:
-            np.testing.assert_array_equal(first[name][()], second[name][()])
-
-
-def fetched(folder: Path) -> list[str]:
-    """Return the videos from storage that lie on the disk."""
-    place = folder / ".snakemake/storage"
-    return sorted(path.name for path in place.rglob("*") if path.suffix in (".avi", ".mp4"))
-
-
-def test_videos_in_s3_are_fetched_for_their_jobs_alone(bucket, videos, local, tmp_path):
-    for path in videos.iterdir():
-        bucket.upload(path, f"videos/{path.name}")
-    bucket.upload(videos / "b.mp4", "videos/deeper/c.mp4")
-    project = copy_program(tmp_path)
-    place = f"s3://{bucket.name}/videos/"
-    config = configured(place, f"{place}truth.csv")
-    done = project.snakemake(*TARGETS, "--show-failed-logs", config=config)
-    assert done.returncode == 0, done.stdout + done.stderr
-    for name in (*FRAMES, STREAMS):
-        assert_same(tmp_path / name, local / name)
-    assert fetched(tmp_path) == []
-    rejected = project.text("results/dataset/rejected_input.tsv")
-    assert f"{place}a.mp4\t\ta.avi has the same name, which is the id of a video" in rejected
-    assert project.planned(*TARGETS, config=config) == {}
-    # another video in its place is fetched, the other is not
-    encode_video(tmp_path / "a.avi", times=range(45))
-    bucket.upload(tmp_path / "a.avi", "videos/a.avi")
-    assert project.planned(*TARGETS, config=config)["video_frames"] == 1
-
-
-def test_one_pass_over_videos_in_s3(bucket, videos, tmp_path):
-    bucket.upload(videos / "a.avi", "a.avi")
-    bucket.upload(videos / "truth.csv", "truth.csv")
-    project = copy_program(tmp_path)
-    place = f"s3://{bucket.name}"
-    config = configured(place, f"{place}/truth.csv", keep=False)
-    done = project.snakemake(FEATURES, "--show-failed-logs", config=config)
-    assert done.returncode == 0, done.stdout + done.stderr
-    with h5py.File(tmp_path / FEATURES) as file:
-        assert len(file["a/rgb"]) == 5  # 40 frames, 8 a snippet
-    assert fetched(tmp_path) == []
-
-
-def test_results_in_s3_are_those_of_this_disk(bucket, videos, local, tmp_path):
-    project = with_data(tmp_path / "one", videos)
-    storage = ("--default-storage-provider", "s3")
-    storage += ("--default-storage-prefix", f"s3://{bucket.name}/mine")
-    done = project.snakemake(*TARGETS, *storage, "--show-failed-logs", config=configured())
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert not (project.folder / "results").exists()
-    keys = bucket.keys()
-    assert {key for key in keys if not key.startswith("mine/results/")} == set()
-    assert "mine/results/logs/video_frames/a.log" in keys
-    for name in FRAMES:
-        assert_same(bucket.download(f"mine/{name}", tmp_path / "frames.h5"), local / name)
-    # another machine goes on where this one stopped
-    other = with_data(tmp_path / "other", videos)
-    assert other.planned(*TARGETS, *storage, config=configured()) == {}
-
-
-def test_jobs_of_a_cluster_work_on_the_disk_of_their_node(bucket, videos, local, tmp_path):
-    """Each job has a folder of its own, fetches what it reads and stores what it makes."""
-    if importlib.util.find_spec("snakemake_executor_plugin_cluster_generic") is None:
-        pytest.skip("cluster-generic missing: pip install 'actionspan[slurm]'")
-    for path in videos.iterdir():
-        bucket.upload(path, f"videos/{path.name}")
-    project = copy_program(tmp_path)
-    submit, status = tmp_path / "submit.sh", tmp_path / "status.sh"
-    submit.write_text(
-        f'#!/bin/sh\nexport SCRATCH={tmp_path}/scratch/$$\nmkdir -p "$SCRATCH"\n'
-        'sh "$1" > "$SCRATCH/job.log" 2>&1\necho $? > "$SCRATCH/status"\necho "$SCRATCH"\n'
-    )
-    status.write_text('#!/bin/sh\n[ "$(cat "$1/status")" = 0 ] && echo success || echo failed\n')
-    for script in (submit, status):
-        script.chmod(0o755)
-    place = f"s3://{bucket.name}/videos"
-    done = project.snakemake(
-        *TARGETS,
-        *("--executor", "cluster-generic", "--jobs", "2", "--seconds-between-status-checks", "1"),
-        *("--cluster-generic-submit-cmd", str(submit)),
-        *("--cluster-generic-status-cmd", str(status)),
-        *("--default-storage-provider", "s3"),
-        *("--default-storage-prefix", f"s3://{bucket.name}/mine"),
-        *("--shared-fs-usage", "persistence", "software-deployment", "sources", "source-cache"),
-        *("--remote-job-local-storage-prefix", "$SCRATCH"),
-        config=configured(place, f"{place}/truth.csv"),
-    )
-    logs = "".join(path.read_text()[-3000:] for path in tmp_path.glob("scratch/*/job.log"))
-    assert done.returncode == 0, done.stdout + done.stderr + logs
-    assert len([*tmp_path.glob("scratch/*/job.log")]) >= 4
-    for name in FRAMES:
-        assert_same(bucket.download(f"mine/{name}", tmp_path / "frames.h5"), local / name)
-    assert not (tmp_path / "results").exists()
+    def s3(self, uri: str) -> SimpleNamespace:
+        return SimpleNamespace(uri=uri)
 
 
 @pytest.mark.parametrize(
-    ("videos_in", "line"),
-    [
-        ("s3://{}/empty", "dataset.videos: no video in s3://"),
-        ("s3://no-such-bucket/videos", "dataset.videos: s3://no-such-bucket/videos: cannot be"),
-        ("gs://{}/videos", "dataset.videos: gs://"),
-    ],
+    ("path", "is_one"),
+    [("s3://b/v", True), ("gs://b/v", True), ("videos", False), ("/s3:/b", False), (None, False)],
 )
-def test_a_place_without_videos_is_one_line(bucket, videos_in, line, tmp_path):
-    project = copy_program(tmp_path)
-    config = configured(videos_in.format(bucket.name), "s3://any/truth.csv")
-    status, text = project.dry_run(*TARGETS, config=config)
-    assert status != 0
-    assert line in text
-    assert "Traceback" not in text
+def test_a_uri_begins_with_its_scheme(path, is_one):
+    assert is_uri(path) == is_one
+
+
+def test_only_what_a_person_gives_is_kept_out_of_the_storage_of_results():
+    storage = Storage(Registry(), lambda path: f"local {path}")
+    given = storage.given(["mine.csv", "results/features/features.h5", "s3://b/mine.csv"])
+    assert given[:2] == ["local mine.csv", "results/features/features.h5"]
+    assert given[2].uri == "s3://b/mine.csv"
+
+
+def test_other_files_are_seen_by_size_and_any_time_or_by_content(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    paths = ["a.mp4", "results/made.mp4", "s3://b/c.mp4", "missing.mp4"]
+    Path("results").mkdir()
+    for path in paths[:2]:
+        Path(path).write_bytes(b"1234")
+        os.utime(path, (1, 1))
+
+    def changed(before: str, *, content: bool = False) -> bool:
+        return Storage().seen(paths, content=content) != before
+
+    by_time, by_content = Storage().seen(paths), Storage().seen(paths, content=True)
+    os.utime("results/made.mp4", (9, 9))
+    assert not changed(by_time)
+    os.utime("a.mp4", (0, 0))
+    assert changed(by_time)
+    assert not changed(by_content, content=True)
+    Path("a.mp4").write_bytes(b"12345")
+    os.utime("a.mp4", (1, 1))
+    assert changed(by_time)
+    Path("a.mp4").write_bytes(b"4321")
+    assert changed(by_content, content=True)
+
+
+@pytest.mark.parametrize("value", [None, object()])
+def test_results_are_in_storage_where_snakemake_says_so(value):
+    registry = Registry()
+    registry.default_storage_provider = value
+    assert Storage(registry).holds_results == (value is not None)
+    assert not Storage().holds_results
+
+
+@pytest.mark.parametrize("folder", ["gs://b/v", "http://b/v"])
+def test_another_kind_of_storage_says_what_is_understood(folder):
+    with pytest.raises(InputError, match="my.yaml: dataset.videos: .*://b/v: a folder, or s3://"):
+        Storage(Registry()).names(folder, "my.yaml: dataset.videos")
+
+
+def test_a_missing_plugin_says_how_to_get_it(planned):
+    with pytest.raises(InputError, match=r"s3://b/v: needs pip install 'actionspan\[s3\]'"):
+        planned({"dataset": {"videos": "s3://b/v/", "annotations": "s3://b/truth.csv"}})
+
+
+def test_the_first_videos_by_name_are_fetched_where_videos_are_not_on_this_disk(config):
+    config = merged(config, {"demo": {"videos": 5}})
+    here, away = Registry(), Registry()
+    away.default_storage_provider = object()
+    first, second = sorted(DatasetPlan(config, "config.yaml", Storage(here)).paths.values())[:2]
+    assert DatasetPlan(config, "config.yaml", Storage(here)).first_fetched(2) == []
+    assert DatasetPlan(config, "config.yaml", Storage(away)).first_fetched(2) == [first, second]
+
+
+@pytest.fixture
+def shards(config, tmp_path, monkeypatch):
+    """Return how many shards 96 videos have on so many cores, with memory for 8 jobs."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(memory, "_allowed_cores", lambda: 64)
+    monkeypatch.setattr(memory, "_available_bytes", lambda: 35 * 10**9)
+    known = merged(config, {"demo": {"videos": 96}})
+
+    def planned(cores, storage=None, keep=False):
+        plan = DatasetPlan(known, "config.yaml", storage or Storage(), cores)
+        if keep:
+            plan.keep_shards()
+        return len(plan.shards)
+
+    return planned
+
+
+def test_a_small_set_has_a_shard_for_each_core_that_memory_allows(shards):
+    assert [shards(cores) for cores in (1, 2, 4, 7, 8, 16)] == [4, 4, 4, 7, 8, 8]
+
+
+def test_later_runs_and_jobs_elsewhere_make_as_many_shards_as_the_first(shards):
+    assert shards(7, keep=True) == 7
+    assert [shards(cores) for cores in (2, 16, None)] == [7, 7, 7]
+
+
+def test_cores_do_not_count_where_jobs_run_elsewhere_or_results_are_there(shards):
+    away = Registry()
+    away.default_storage_provider = object()
+    assert [shards(None), shards(7, Storage(away), keep=True)] == [4, 4]
+    assert not Path("results").exists()
+    Path("results/dataset").mkdir(parents=True)
+    Path("results/dataset/videos.tsv").touch()  # of a version that did not keep the number
+    assert shards(7) == 6, "of 16 videos"
+
+
+def test_weights_are_where_their_job_finds_them():
+    encoders = {
+        "rgb_weights": "results/finetune/rgb/model.safetensors",
+        "flow_weights": "s3://b/flow.pt",
+    }
+    encoders |= {"clip_weights": "mine.pt", "rgb_encoder": "resnet18", "input_size": 224}
+    tuned = "results/finetune/rgb/tuned_encoder"
+    there = found_weights({"rgb_encoder": tuned}, [f".snakemake/storage/s3/b/{tuned}"])
+    assert there == {"rgb_encoder": f".snakemake/storage/s3/b/{tuned}"}
+    files = [".snakemake/storage/s3/b/me/results/finetune/rgb/model.safetensors"]
+    files += [".snakemake/storage/s3/b/flow.pt", "mine.pt"]
+    found = found_weights(encoders, files)
+    assert [found[f"{stream}_weights"] for stream in ("rgb", "flow", "clip")] == files
+    assert (found["rgb_encoder"], found["input_size"]) == ("resnet18", 224)
+    assert found_weights(encoders, ["results/finetune/rgb/model.safetensors"]) == encoders

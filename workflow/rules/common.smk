@@ -17,13 +17,13 @@ elif find_spec("actionspan") is None:
 
 from actionspan.errors import InputError
 from actionspan.finetune.settings import HEADS
-from actionspan.plan.dataset import Storage
-from actionspan.plan.features import drop_features, found_weights, keep_features
-from actionspan.plan.jobs import Messages, check_jobs, failed_jobs, start_this_python
-from actionspan.plan.messages import failures_text, print_briefly
-from actionspan.plan.mistakes import explain_mistakes
-from actionspan.plan.outcomes import of_fold
-from actionspan.plan.runs import (
+from actionspan.workflow.dataset import Storage
+from actionspan.workflow.features import drop_features, found_weights, keep_features
+from actionspan.workflow.jobs import Messages, check_jobs, failed_jobs, start_this_python
+from actionspan.workflow.messages import failures_text, print_briefly
+from actionspan.workflow.mistakes import explain_mistakes
+from actionspan.workflow.outcomes import of_fold
+from actionspan.workflow.runs import (
     flags,
     one_of,
     run_pattern,
@@ -31,11 +31,11 @@ from actionspan.plan.runs import (
     seeded_flags,
     split_seed,
 )
-from actionspan.plan.sections import fill_in
-from actionspan.plan.steps import shard_step
-from actionspan.plan.steps import step as step_files
-from actionspan.plan.training import LEARNING, STREAMS
-from actionspan.plan.workflow import Plan
+from actionspan.workflow.sections import fill_in
+from actionspan.workflow.steps import shard_step
+from actionspan.workflow.steps import step as step_files
+from actionspan.workflow.training import LEARNING, STREAMS
+from actionspan.workflow.plan import Plan
 from actionspan.plugins import plugins
 from actionspan.jobs.takeover import begin_run
 from actionspan.temporal.settings import MODELS as KNOWN_MODELS

@@ -6,8 +6,8 @@ from itertools import product
 from typing import Any, cast
 
 from actionspan.parallel.settings import ExchangeName
-from actionspan.plan.runs import VARIANTS, Learning, Variant
 from actionspan.settings import from_mapping
+from actionspan.workflow.runs import VARIANTS, Learning, Variant
 from actionspan_papers.aavg.settings import ExperimentSettings
 
 Config = Mapping[str, Any]

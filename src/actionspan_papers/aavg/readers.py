@@ -10,8 +10,8 @@ import numpy as np
 
 from actionspan.arrays import Float64
 from actionspan.errors import InputError
-from actionspan.plan.runs import Learning
 from actionspan.recognition.scores import read_classifier_scores
+from actionspan.workflow.runs import Learning
 from actionspan_papers.aavg.comparisons import STREAMS
 from actionspan_papers.aavg.settings import ExperimentSettings
 from actionspan_papers.experiments import files

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from actionspan.arrays import Float64
-from actionspan.plan.runs import Learning
+from actionspan.workflow.runs import Learning
 from actionspan_papers.aavg import readers
 from actionspan_papers.aavg.comparisons import DATA_SETS, PUBLISHED, STREAM_NAMES, STREAMS, run_of
 from actionspan_papers.aavg.settings import ExperimentSettings

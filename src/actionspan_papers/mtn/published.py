@@ -7,7 +7,7 @@ They were measured with the features of each paper, on all of ActivityNet-1.3 or
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
-from actionspan.plan.runs import with_seed
+from actionspan.workflow.runs import with_seed
 
 Config = Mapping[str, Any]
 """The checked configuration."""

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actionspan.plan.runs import METHODS, Learning
+from actionspan.workflow.runs import METHODS, Learning
 from actionspan_papers.aavg.comparisons import (
     COMPARISONS,
     curve_figures,

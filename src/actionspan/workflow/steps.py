@@ -1,0 +1,191 @@
+"""The steps of the command line by name: `actionspan video flow` is actionspan/video/flow.py.
+
+Plug-ins add to them (entry points `actionspan.steps`): a package is a stage, a module a command,
+and a module called `stage.step` a step of a stage.
+
+The files that a step depends on are found without importing anything. Snakemake does not see
+changes inside imported modules: as inputs of a rule these files make a change re-run exactly the
+rules whose code it touches.
+"""
+
+import hashlib
+import os
+import re
+from collections.abc import Mapping
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+
+from actionspan.plugins import plugins
+
+PACKAGE_FOLDER = Path(__file__).parents[1]
+STAGES = (
+    "dataset video recognition features temporal proposals evaluation report scaling finetune"
+).split()
+# Commands of one word, for work outside the workflow.
+SHORT = {
+    "propose": "actionspan.propose.command",
+    "review": "actionspan.review.command",
+    "learn": "actionspan.review.learn",
+    "find": "actionspan.find.command",
+    "stream": "actionspan.live.command",
+    "clips": "actionspan.events.clips",
+    "budget": "actionspan.events.budget",
+    "frames": "actionspan.events.frames",
+    "agree": "actionspan.events.agree",
+    "score": "actionspan.evaluation.score",
+    "init": "actionspan.workflow.init",
+    "run": "actionspan.workflow.run",
+    "config": "actionspan.workflow.config",
+    "schema": "actionspan.workflow.schema",
+    "fit-timing": "actionspan.scaling.fit_timing",
+    "convert-model": "actionspan.storage.convert_model",
+}
+# As the help lists them.
+GROUPS = {
+    "Your videos": ("review", "propose", "learn", "find", "stream"),
+    "What was found": ("clips", "budget", "frames", "agree", "score"),
+    "A run of your own, by Snakemake": ("init", "run", "config"),
+    "The stages of a run, one by one": STAGES,
+    "Tools": ("schema", "fit-timing", "convert-model"),
+}
+# A step is a module with this function, defined or assigned.
+_FLAGS = re.compile(r"^(?:def )?add_arguments\b", re.MULTILINE)
+OURS = {stage: f"actionspan.{stage}" for stage in STAGES} | SHORT
+
+
+@cache
+def commands() -> Mapping[str, str]:
+    """Return {word: module} of the stages and commands, ours and those of plug-ins."""
+    added = {name: point.value for name, point in plugins("steps").items() if "." not in name}
+    return added | OURS
+
+
+def step_module(words: str) -> str:
+    """Return the module of a step: actionspan.video.flow for "video flow".
+
+    Raises:
+        ValueError: There is no such step.
+    """
+    first, *rest = words.split() or [""]
+    module = OURS.get(first) or commands().get(first, f"actionspan.{first}")
+    module = ".".join([module, *rest]).replace("-", "_")
+    if not _is_step(file_of(module)):
+        module = steps_of(module.rpartition(".")[0]).get(rest[-1], module) if rest else module
+    if not _is_step(file_of(module)):
+        raise ValueError(f"no step {words!r}: {module} has no add_arguments")
+    return module
+
+
+def steps_of(package: str) -> dict[str, str]:
+    """Return {word: module} of the steps of a stage, and of the stages inside it."""
+    if file_of(package).name != "__init__.py":
+        return {}
+    folder = file_of(package).parent
+    inner = [path for path in folder.glob("*/__init__.py") if steps_of(f"{package}.{_stem(path)}")]
+    steps = [path for path in folder.glob("*.py") if _is_step(path)]
+    stems = map(_stem, sorted(inner + steps))
+    words = {stem.replace("_", "-"): f"{package}.{stem}" for stem in stems}
+    stage, inside = package.rpartition(".")[2], package.startswith("actionspan.")
+    added = plugins("steps").items() if inside and stage in STAGES else ()
+    return words | {
+        name.partition(".")[2]: point.value for name, point in added if name.startswith(f"{stage}.")
+    }
+
+
+def file_of(module: str) -> Path:
+    """Return the file of a module or package of ours or of a plug-in, even if it is not there."""
+    package = module.split(".")[0]
+    folder = PACKAGE_FOLDER.parent if package == PACKAGE_FOLDER.name else _folder_of(package)
+    return _file_below(folder, module)
+
+
+@cache  # asked for each import of each module of each rule
+def _file_below(folder: Path, module: str) -> Path:
+    base = folder / module.replace(".", "/")
+    inside = base / "__init__.py"
+    return inside if inside.is_file() else base.with_suffix(".py")
+
+
+@cache
+def _folder_of(package: str) -> Path:
+    """Return the folder that a plug-in's package or module lies in, without importing it."""
+    spec = find_spec(package)
+    if spec is None or spec.origin is None:
+        return PACKAGE_FOLDER.parent
+    return Path(spec.origin).parents[1 if spec.submodule_search_locations else 0]
+
+
+def _stem(path: Path) -> str:
+    return path.parent.name if path.name == "__init__.py" else path.stem
+
+
+def _is_step(path: Path) -> bool:
+    return path.is_file() and _FLAGS.search(path.read_text(encoding="utf-8")) is not None
+
+
+def summary_of(path: Path) -> str:
+    """Return the first line of a module's docstring without importing the module."""
+    with path.open(encoding="utf-8") as file:
+        return file.readline().strip().strip('"').rstrip(".")
+
+
+_QUOTED_MODULE = re.compile(r"""["'](actionspan\w*(?:\.\w+)+)["']""")
+# `from MODULE import NAMES` or `import NAMES`, wherever a statement can begin
+_IMPORT = re.compile(
+    r"(?:^|[;:])[ \t]*(?:from[ \t]+([\w.]+)[ \t]+)?import\b[ \t]*(\([^)]*|[^\n;#]*)", re.MULTILINE
+)
+
+
+def step(words: str) -> list[str]:
+    """Return the source files of a step of the command line, e.g. `"video flow"`.
+
+    Raises:
+        ValueError: There is no such step.
+    """
+    return source_files(step_module(words))
+
+
+def shard_step(words: str) -> str:
+    """Return a digest of the source files of a step that runs once per shard.
+
+    It is a parameter of the rule. Snakemake takes milliseconds for each input of each job: with
+    these files as inputs, planning thousands of shards would take most of its time on them.
+    """
+    made_of = b"".join(Path(file).read_bytes() for file in step(words))
+    return hashlib.sha256(made_of).hexdigest()[:16]
+
+
+def source_files(module: str) -> list[str]:
+    """Return the files of a module and of all it imports from the package and from plug-ins.
+
+    They are sorted, and relative to the working directory.
+    """
+    paths: dict[str, Path] = {}
+    waiting = [module]
+    while waiting:
+        name = waiting.pop()
+        if name not in paths and (path := file_of(name)).is_file():
+            paths[name] = path
+            waiting += _imported(path)
+    assert module in paths, f"no such module: {module}"
+    return sorted(os.path.relpath(path) for path in paths.values())
+
+
+@cache  # the import graph is read once, whatever the number of rules
+def _imported(path: Path) -> tuple[str, ...]:
+    """Return the names a file imports from the package, at its top, in functions or by text.
+
+    Statements are found by a pattern: to parse three hundred files takes half a second.
+    """
+    # lines that go on are joined, and comments left out
+    text = re.sub(r"\\\n|#.*", " ", path.read_text(encoding="utf-8"))
+    # modules imported by name: `import_module("actionspan.…")`
+    names = _QUOTED_MODULE.findall(text)
+    for module, listed in _IMPORT.findall(text):
+        words = [each.split() for each in listed.strip("()").split(",")]
+        inner = [".".join(filter(None, (module, word[0]))) for word in words if word]
+        # in `from package import name` the name may itself be a module
+        names += [name if not module or file_of(name).is_file() else module for name in inner]
+    ours = {"actionspan", *(point.value.split(".")[0] for point in plugins("steps").values())}
+    return tuple(name for name in names if name.split(".")[0] in ours)

@@ -1,0 +1,89 @@
+"""What a person who asks Snakemake for something wrong is told: one line, and no traceback."""
+
+import pytest
+import yaml
+
+from runs.conftest import ROOT, copy_program
+
+pytestmark = pytest.mark.workflow
+
+PAPERS = yaml.safe_load((ROOT / "examples/papers.yaml").read_text())
+OFF = "evaluation.folds: cross-validation is off; give a number: --config evaluation='{folds: 5}'"
+LISTED = "docs/outputs.md lists the files that can be asked for"
+
+
+@pytest.fixture(scope="module")
+def bare(tmp_path_factory):
+    return copy_program(tmp_path_factory.mktemp("bare"))
+
+
+def mistake(project, *words, config=None) -> str:
+    """Return the only line that follows Snakemake's own about its progress."""
+    status, text = project.dry_run(*words, config=config)
+    assert status == 1, text
+    assert "Traceback" not in text
+    assert "Exception" not in text
+    *_, before, line = text.splitlines()
+    assert before == "Building DAG of jobs...", text
+    return line.removeprefix("Error: ")
+
+
+@pytest.mark.parametrize(
+    ("target", "line"),
+    [
+        ("folds", OFF),
+        ("results/evaluation/folds/summary.json", OFF),
+        (
+            "results/evaluation/mtn-fold7.json",
+            "results/evaluation/mtn-fold7.json: nothing makes it with this configuration; "
+            "evaluation.folds is 0",
+        ),
+        (
+            "results/evaluaton/summary.json",
+            "results/evaluaton/summary.json: nothing makes it with this configuration; "
+            "did you mean results/evaluation/summary.json?",
+        ),
+        ("fold", "fold: nothing makes it with this configuration; did you mean folds?"),
+        ("tabels", "tabels: nothing makes it with this configuration; did you mean tables?"),
+        (
+            "results/report/videos/nobody.mp4",
+            "results/report/videos/nobody.mp4: nothing makes it with this configuration; " + LISTED,
+        ),
+        (
+            "temporal_train",
+            f"this rule makes a file for each of many things: name the file; {LISTED}",
+        ),
+    ],
+)
+def test_a_target_that_the_configuration_does_not_have(bare, target, line):
+    assert mistake(bare, target) == line
+
+
+@pytest.mark.parametrize(
+    ("config", "line"),
+    [
+        (
+            {**PAPERS, "evaluation": {"baselines": ["random"]}},
+            "recognition.flow.weights: bn_inception.pth: no such file; give a checkpoint, or null "
+            "beside pretrained: false to train from scratch",
+        ),
+        (
+            {"features": {"encoders": {"rgb_weights": "mine.pt"}}},
+            "features.encoders.rgb_weights: mine.pt: no such file",
+        ),
+        ({"dataset": {"video_info": "info.csv"}}, "dataset.video_info: info.csv: no such file"),
+    ],
+)
+def test_a_file_of_the_configuration_that_is_not_there(bare, config, line):
+    assert mistake(bare, config=config) == line
+
+
+def test_values_of_the_command_line_are_numbers_and_switches(bare):
+    words = ["--config", "evaluation={folds: 2, baselines: [random]}", "report={page: false}"]
+    planned = bare.planned(*words)
+    assert planned["dataset_folds"] == 2
+    assert "report_index" not in planned
+    status, text = bare.dry_run("--config", "evaluation={folds: five}")
+    assert status == 1
+    line = "--config: evaluation.folds 'five': a whole number from 0 to 1000"
+    assert text.splitlines()[-1] == line

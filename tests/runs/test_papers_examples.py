@@ -1,0 +1,83 @@
+"""A run with the papers' own values: planned as they are, and made whole with small networks."""
+
+import h5py
+import pytest
+import yaml
+
+from actionspan.storage.model_files import read_model
+from runs.conftest import ROOT, copy_program
+
+pytestmark = pytest.mark.workflow
+
+PAPERS = yaml.safe_load((ROOT / "examples/papers.yaml").read_text())
+DEMO = {
+    "demo": {"videos": 6, "shortest_seconds": 5.0, "longest_seconds": 6.0},
+    "temporal": {"models": ["origin"]},
+}
+# what makes a laptop's minutes of days; the networks, their batches and weights
+SMALL = {
+    "video": {"frames": {"short_side": 64}, "flow": {"preset": "ultrafast"}},
+    "recognition": {
+        "weights": None,
+        "store": {"height": 64, "width": 80},
+        "training": {
+            "network": "resnet18",
+            "pretrained": False,
+            "epochs": 1,
+            "batch_size": 2,
+            "input_size": 64,
+            "validation_samples": 1,
+            "final_samples": 1,
+        },
+        "flow": {"weights": None, "epochs": 2, "batch_size": 3},
+    },
+    "temporal": {"training": {"epochs": 1, "hidden": 16, "decay_epochs": []}},
+    "proposals": {"evaluator": {"epochs": 1, "hidden": 16}},
+    "evaluation": {"baselines": ["random"], "timelines": 1},
+}
+
+
+def merged(*configs):
+    """Return configurations laid over each other, as Snakemake merges files."""
+    made = {}
+    for config in configs:
+        for key, value in config.items():
+            inner = isinstance(value, dict) and isinstance(made.get(key), dict)
+            made[key] = merged(made[key], value) if inner else value
+    return made
+
+
+def test_the_papers_own_run_is_planned(tmp_path):
+    project = copy_program(tmp_path)
+    config = merged(PAPERS, {"demo": DEMO["demo"]})
+    status, text = project.dry_run(config=config)
+    assert status != 0
+    assert "bn_inception.pth" in text
+    assert "Traceback" not in text
+    (tmp_path / "bn_inception.pth").write_bytes(b"")
+    planned = project.planned(config=config)
+    assert planned["recognition_train"] == 2
+    assert planned["temporal_train"] == len(PAPERS["temporal"]["models"])
+
+
+def test_a_small_run_trains_a_network_of_its_own_for_each_stream(tmp_path):
+    project = copy_program(tmp_path)
+    config = merged(PAPERS, DEMO, SMALL)
+    done = project.snakemake("--show-failed-logs", config=config)
+    assert done.returncode == 0, done.stdout + done.stderr
+    models = {
+        stream: read_model(tmp_path / f"results/recognition/{stream}/model.safetensors").value
+        for stream in ("rgb", "flow")
+    }
+    assert {stream: model["network"] for stream, model in models.items()} == {
+        "rgb": "resnet18",
+        "flow": "bn_inception",
+    }
+    classes = models["rgb"]["classes"]
+    assert "background" not in classes
+    logs = [project.text(f"results/recognition/{name}/log.tsv") for name in models]
+    assert [len(log.splitlines()) - 1 for log in logs] == [1, 2]
+    # class scores as they are, and concatenated
+    with h5py.File(tmp_path / "results/features/features.h5") as file:
+        assert file["features"].shape[1:] == (100, 2 * len(classes))
+    assert "origin" in project.text("results/evaluation/summary.json")

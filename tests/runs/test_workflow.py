@@ -1,0 +1,531 @@
+"""Whole runs: every file is made, and only what changed is made again."""
+
+import csv
+import importlib
+import json
+import re
+import shlex
+import shutil
+import sys
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+
+from actionspan.demo.scenario import demo_video_names
+from runs.conftest import ROOT, copy_program
+from tiers import first_tier
+
+pytestmark = pytest.mark.workflow
+
+AFTER_PROPOSALS = {
+    "evaluation_evaluate",
+    "evaluation_summary",
+    "evaluation_timeline",
+    "report_index",
+}
+AFTER_SCORING = AFTER_PROPOSALS - {"evaluation_timeline"} | {"evaluation_baseline"}
+AFTER_GENERATE = AFTER_PROPOSALS | {"proposals_generate"}
+# timelines are of the last model of the tiny run, which is not span
+AFTER_SELECT = AFTER_PROPOSALS - {"evaluation_timeline"} | {"proposals_select"}
+# tag groups what origin predicts
+AFTER_TRAIN = AFTER_GENERATE | AFTER_SELECT | {"evaluation_baseline"}
+VIDEO = {"video_frames", "video_flow", "features_extract"}
+
+
+def test_a_run_gives_features_proposals_and_a_table(project):
+    with h5py.File(project.folder / "results/features/features.h5") as file:
+        assert file["features"].shape == (6, 100, 16)
+        assert np.isfinite(file["features"][:]).all()
+    annotations = json.loads(project.text("results/dataset/annotations.json"))["database"]
+    validation = {video for video, entry in annotations.items() if entry["subset"] == "validation"}
+    summary = json.loads(project.text("results/evaluation/summary.json"))
+    assert set(summary) == {"origin", "span", "mtn", "random", "sliding", "difference", "tag"}
+    for scores in summary.values():
+        assert 0 <= scores["AR@1"] <= scores["AR@10"] <= scores["AR@100"] <= 1
+        assert 0 <= scores["AUC"] <= 100
+    for method in summary:
+        record = json.loads(project.text(f"results/evaluation/{method}.json"))
+        videos = read_table(project.text(f"results/evaluation/videos/{method}.tsv"))
+        assert len(videos) == record["videos"]
+        assert 0 <= record["detection"]["average_mAP"] <= 1
+    # lists of 100 proposals, and frame rates from videos.tsv
+    random = json.loads(project.text("results/evaluation/random.json"))
+    assert 0 <= random["thumos14"]["AR@50"] <= random["thumos14"]["AR@100"] <= 1
+    assert random["thumos14"]["AR@200"] is None
+    for model in ("origin", "span", "mtn"):
+        proposals = json.loads(project.text(f"results/proposals/{model}/proposals.json"))["results"]
+        assert validation <= set(proposals)
+        for video, rows in proposals.items():
+            assert all(
+                0 <= row["segment"][0] < row["segment"][1] <= annotations[video]["duration"] + 1e-6
+                for row in rows
+            )
+            scores = [row["score"] for row in rows]
+            assert scores == sorted(scores, reverse=True)
+        known = {
+            each["label"]
+            for entry in annotations.values()
+            if entry["subset"] == "training"
+            for each in entry["annotations"]
+        }
+        assert {row["label"] for rows in proposals.values() for row in rows} <= known
+        reader = json.loads(project.text(f"results/evaluation/reader/{model}.json"))["lists"]
+        events = ["events"] if model == "span" else []
+        assert list(reader) == [*events, "chapters", "proposals"]
+        assert reader["chapters"]["per_video"] <= 10 < reader["proposals"]["per_video"]
+    assert project.text("results/proposals/mtn/chapters/demo_000.vtt").startswith("WEBVTT")
+
+
+def test_span_gives_sequences_and_a_list_for_a_reader(project):
+    with h5py.File(project.folder / "results/features/sequences.h5") as file:
+        assert file["features"].shape == (6, 512, 1 + 3 * 128 + 3 * 4 + 2)
+        np.testing.assert_array_equal(file["features"][..., 0].sum(axis=1), file["length"][:])
+    with h5py.File(project.folder / "results/features/features.h5") as file:
+        assert file["features"].shape == (6, 100, 2 * 8)  # what the papers' models see
+    assert (project.folder / "results/proposals/span/density.safetensors").is_file()
+    proposals, events = (
+        json.loads(project.text(f"results/proposals/span/{name}.json"))["results"]
+        for name in ("proposals", "events")
+    )
+    assert set(proposals) == set(events)
+    for video, rows in events.items():
+        assert len(rows) <= 10
+        assert all(0 <= row["score"] <= 1 for row in rows)
+        chapters = project.text(f"results/proposals/span/chapters/{video}.vtt")
+        assert chapters.count("-->") <= len(rows)
+    table = read_table(project.text("results/proposals/span/events.csv"))
+    assert len(table) == sum(map(len, events.values()))
+
+
+def test_temporary_files_are_gone_and_each_job_has_a_log(project):
+    results = project.folder / "results"
+    assert not list(results.glob("video/**/*.h5"))
+    assert len(list(results.glob("logs/video_frames/new/*.log"))) == 3
+    with (results / "benchmarks/temporal_train/mtn/none-1.tsv").open() as file:
+        assert float(next(csv.DictReader(file, delimiter="\t"))["s"]) > 0
+
+
+def test_after_a_run_there_is_nothing_to_do(project):
+    assert project.planned() == {}
+
+
+def test_a_touched_source_file_re_runs_nothing(project):
+    (project.folder / "src/actionspan/proposals/suppression.py").touch()
+    assert project.planned() == {}
+
+
+KNOBS = [
+    ({"proposals": {"suppression": {"keep": 50}}}, AFTER_GENERATE | {"evaluation_baseline"}),
+    ({"proposals": {"evaluator": {"epochs": 3}}}, AFTER_GENERATE | {"evaluation_baseline"}),
+    ({"proposals": {"suppression": {"slope": 0.3}}}, AFTER_GENERATE | {"evaluation_baseline"}),
+    ({"temporal": {"training": {"learning_rate": 0.002}}}, AFTER_TRAIN | {"temporal_train"}),
+    ({"evaluation": {"protocol": {"resamples": 10}}}, AFTER_SCORING),
+    (
+        {"video": {"flow": {"bound": 15.0}}},
+        VIDEO
+        | AFTER_TRAIN
+        | {
+            "dataset_losses",
+            "features_recipe",
+            "features_rescale",
+            "features_sequences",
+            "temporal_train",
+            "proposals_classifier",
+        },
+    ),
+    ({"proposals": {"events": {"bar": 0.3}}}, AFTER_SELECT),
+    (
+        {"features": {"sequences": {"window": 300}}},
+        AFTER_SELECT | {"features_sequences", "temporal_train"},
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    first_tier(KNOBS, KNOBS[3], *KNOBS[5:7]),
+    ids=[
+        "kept proposals",
+        "evaluator",
+        "soft-nms",
+        "learning rate",
+        "bootstrap",
+        "flow bound",
+        "bar",
+        "sequences",
+    ],
+)
+def test_a_knob_re_runs_what_depends_on_it(project, change, expected):
+    assert set(project.planned(config=change)) == expected
+
+
+@pytest.mark.full
+def test_the_rule_of_cuts_is_scored_as_the_others(project):
+    wanted, named = "results/evaluation/cuts.json", {"evaluation": {"baselines": ["cuts"]}}
+    done = project.snakemake(wanted, config=named)
+    assert done.returncode == 0, done.stdout + done.stderr
+    record = json.loads(project.text(wanted))
+    assert record["method"] == "cuts"
+    assert project.planned(wanted, config=named) == {}
+
+
+def test_a_knob_re_runs_the_baselines_that_read_it(project):
+    wanted = [
+        f"results/proposals/{name}/proposals.json"
+        for name in ("random", "sliding", "difference", "tag")
+    ]
+    overlap = {"evaluation": {"baseline": {"overlap": 0.5}}}
+    assert project.planned(*wanted, config=overlap) == {"evaluation_baseline": 1}
+
+
+EDITS = [
+    # which the page, and the steps that draw figures like its, import
+    ("evaluation/drawn.py", AFTER_SCORING),
+    ("proposals/bundle.py", AFTER_TRAIN),
+    ("temporal/train.py", AFTER_TRAIN | {"temporal_train"}),
+]
+
+
+@pytest.mark.parametrize(("module", "expected"), first_tier(EDITS, *EDITS[::2]))
+def test_an_edit_re_runs_the_rules_of_that_file(project, module, expected):
+    path = project.folder / "src/actionspan" / module
+    before = path.read_text()
+    try:
+        path.write_text(before + "\n# edited\n")
+        assert set(project.planned()) == expected
+    finally:
+        path.write_text(before)
+    assert project.planned() == {}
+
+
+@pytest.mark.full
+def test_chapters_of_a_large_set_are_made_for_the_videos_that_are_named(project):
+    config = {"demo": {"videos": 1001}}
+    names = [Path(name).stem for name in demo_video_names(1001)]
+    wanted = [f"results/proposals/mtn/chapters/{name}.vtt" for name in (names[7], names[900])]
+    assert project.planned(*wanted, config=config)["proposals_chapters"] == 2
+    status, text = project.dry_run("results/proposals/mtn/chapters/demo.vtt", config=config)
+    assert status != 0
+    assert "demo: no file of this video in dataset.videos" in text
+
+
+def test_a_changed_annotation_leaves_the_videos_alone(project):
+    path = project.folder / "results/dataset/demo/annotations.json"
+    before = path.read_text()
+    try:
+        content = json.loads(before)
+        entry = next(entry for entry in content["database"].values() if entry["annotations"])
+        entry["annotations"][0]["segment"][0] += 0.1
+        path.write_text(json.dumps(content))
+        planned = set(project.planned())
+        assert {"dataset_index", "temporal_train", "evaluation_evaluate"} <= planned
+        assert not planned & VIDEO
+    finally:
+        path.write_text(before)
+
+
+def test_one_changed_video_re_runs_its_shard_alone(project):
+    path = project.folder / "results/dataset/demo/demo_001.mp4"
+    before = path.read_bytes()
+    try:
+        path.write_bytes(before + b"\0" * 8)
+        planned = project.planned()
+        assert {rule: planned[rule] for rule in VIDEO} == dict.fromkeys(VIDEO, 1)
+    finally:
+        path.write_bytes(before)
+
+
+def test_one_file_can_be_asked_for_by_name(project):
+    path = project.folder / "results/evaluation/random.json"
+    before = path.read_text()
+    path.unlink()
+    done = project.snakemake("results/evaluation/random.json")
+    assert done.returncode == 0, done.stderr
+    assert path.read_text() == before
+
+
+def test_a_further_seed_plans_only_its_own_chain(project):
+    chain = dict.fromkeys(
+        (
+            "temporal_train",
+            "proposals_generate",
+            "evaluation_evaluate",
+        ),
+        1,
+    )
+    assert project.planned("results/evaluation/dense-seed10.json") == chain
+    planned = project.planned("results/evaluation/difference-seed2.json")
+    assert planned == {"evaluation_baseline": 1}
+
+
+def test_a_further_seed_moves_each_seed_on_and_changes_nothing_else(project):
+    def commands(name):
+        wanted = (
+            f"results/temporal/{name}/none-1/model.safetensors",
+            f"results/proposals/{name}/pem.safetensors",
+        )
+        _, text = project.dry_run("--printshellcmds", "--forcerun", *wanted)
+        return re.findall(r"(?:temporal|proposals) train .*?(?= --then|$)", text, re.MULTILINE)
+
+    first, third = commands("mtn"), commands("mtn-seed3")
+    assert [re.findall(r"--seed=\d+", line) for line in first] == [["--seed=1"], ["--seed=0"]]
+    expected = [
+        line.replace("/mtn/", "/mtn-seed3/").replace("/mtn.log", "/mtn-seed3.log") for line in first
+    ]
+    expected[0] = expected[0].replace("--seed=1", "--seed=3")
+    expected[1] = expected[1].replace("--seed=0", "--seed=2")
+    assert third == expected
+
+
+@pytest.fixture
+def benchmark(project, monkeypatch):
+    """The script that trains models outside of the workflow, and the run's configuration."""
+    # last, so that no test package is hidden by a script of the same name
+    monkeypatch.setattr(sys, "path", [*sys.path, str(ROOT / "benchmarks")])
+    accuracy = importlib.import_module("accuracy")
+    return accuracy, accuracy.changed_config([project.folder / "tiny.yaml"], [])
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("model", ["span", "origin"])
+def test_the_first_seed_of_a_benchmark_is_the_model_of_the_run(project, benchmark, model, tmp_path):
+    accuracy, config = benchmark
+    accuracy.run_model(project.folder / "results", config, model, 1, tmp_path)
+    for name in ["proposals.json", *["events.json"] * (model == "span")]:
+        lists = [
+            {
+                video: [(row["segment"], row["score"]) for row in rows]
+                for video, rows in json.loads((folder / name).read_text())["results"].items()
+            }
+            for folder in (project.folder / f"results/proposals/{model}", tmp_path)
+        ]
+        assert any(lists[0].values())
+        assert lists[0] == lists[1]
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("model", ["span", "origin"])
+def test_seed_3_of_a_benchmark_is_that_of_the_run(project, benchmark, model, monkeypatch, tmp_path):
+    accuracy, config = benchmark
+    called = []
+    monkeypatch.setattr(accuracy, "call", lambda *words: called.append(list(map(str, words))))
+    monkeypatch.setattr(accuracy, "score", lambda *_: {})
+    monkeypatch.setattr(accuracy, "read", lambda *_: {})
+    accuracy.run_model(project.folder / "results", config, model, 3, tmp_path)
+    learned = "density" if model == "span" else "pem"
+    wanted = f"results/proposals/{model}-seed3/{learned}.pt"
+    _, text = project.dry_run("--printshellcmds", wanted)
+    commands = r"((?:temporal|proposals) (?:train|density) .*?)(?= --then|$)"
+    run = re.findall(commands, text, re.MULTILINE)
+    ours = [words for words in called if words[1] in ("train", "density")]
+    assert len(run) == len(ours) == 2
+    paths = ("--out", "--features", "--probabilities", "--annotations", "--candidates", "--code")
+    for line, words in zip(run, ours, strict=True):
+        both = [[w for w in each if re.match("--.*=", w)] for each in (shlex.split(line), words)]
+        settings = [{w for w in each if not w.startswith(paths)} for each in both]
+        assert settings[0] - settings[1] == set()
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "results/temporal/mtn-seed1/none-1/model.safetensors",
+        "results/temporal/mtn/none-2/model.safetensors",
+        "results/evaluation/mtm.json",
+    ],
+)
+def test_an_unknown_name_has_no_rule(project, name):
+    status, text = project.dry_run(name)
+    assert status != 0
+    assert name in text
+
+
+def test_a_wrong_configuration_is_one_line(project):
+    status, text = project.dry_run(config={"temporal": {"trainin": {}}})
+    assert status != 0
+    assert "temporal.trainin: unknown key; did you mean training?" in text
+    assert "Traceback" not in text
+
+
+def losses(text: str) -> np.ndarray:
+    rows = csv.DictReader(text.splitlines(), delimiter="\t")
+    return np.array([[float(row["training_loss"]), float(row["validation_loss"])] for row in rows])
+
+
+@pytest.mark.full
+def test_ranks_that_are_named_train_the_same_network(project):
+    done = project.snakemake(
+        "results/temporal/mtn/ring-2/probabilities.h5",
+        "results/temporal/mtn/ps-2/model.safetensors",
+        "results/temporal/mtn-seed5/none-1/model.safetensors",
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    alone = losses(project.text("results/temporal/mtn/none-1/log.tsv"))
+    assert (alone != losses(project.text("results/temporal/mtn-seed5/none-1/log.tsv"))).any()
+    for run, roles in (("ring-2", ["worker"] * 2), ("ps-2", ["server", "worker", "worker"])):
+        together = losses(project.text(f"results/temporal/mtn/{run}/log.tsv"))
+        np.testing.assert_allclose(together, alone, rtol=0, atol=1e-4)
+        timing = json.loads(project.text(f"results/temporal/mtn/{run}/timing.json"))
+        assert [rank["role"] for rank in timing["per_rank"]] == roles
+        assert all(rank["t2"] > 0 for rank in timing["per_rank"])
+    assert project.planned() == {}
+
+
+def test_the_configured_run_is_what_proposals_are_made_of(project):
+    wanted = AFTER_TRAIN | {"temporal_train"}
+    change = {"temporal": {"exchange": "ring", "ranks": 3}}
+    assert set(project.planned(config=change)) == wanted
+    change["temporal"]["parallel"] = {"bucket_kib": 64}
+    alone = {"temporal": {"parallel": {"bucket_kib": 64}}}
+    assert project.planned(config=alone) == {}, "a single rank has no buckets"
+
+
+def test_tag_trains_the_base_network_where_no_model_asks_for_it(project):
+    config = {"temporal": {"models": ["mtn"]}}
+    planned = project.planned("results/proposals/tag-seed9/proposals.json", config=config)
+    assert planned == {"temporal_train": 1, "proposals_generate": 1, "evaluation_baseline": 1}
+    assert project.planned("results/proposals/tag/proposals.json", config=config) == {}
+
+
+@pytest.mark.full
+def test_training_times_are_measured_fitted_and_drawn(project):
+    config = {"scaling": {"exchanges": ["ring"], "ranks": [2], "repeats": 2, "epochs": 1}}
+    wanted = ("results/scaling/speedup.svg", "results/scaling/fit.svg")
+    done = project.snakemake(*wanted, config=config)
+    assert done.returncode == 0, done.stdout + done.stderr
+    rows = [line.split("\t") for line in project.text("results/scaling/times.tsv").splitlines()]
+    assert [row[:3] for row in rows[1:]] == [
+        ["none", "1", "1"],
+        ["none", "1", "2"],
+        ["ring", "2", "1"],
+        ["ring", "2", "2"],
+    ]
+    for row in rows[1:]:
+        seconds, *parts = (float(cell) for cell in row[3:])
+        assert seconds == pytest.approx(sum(parts), rel=1e-6)
+    model = json.loads(project.text("results/scaling/timing_model.json"))
+    assert set(model) == {"ring"}
+    assert model["ring"]["paper_fit"]["rank"] < 3
+    assert all(project.text(name).startswith("<?xml") for name in wanted)
+    assert project.planned(*wanted, config=config) == {}
+
+
+# Whose scores and losses stand for each method and seed: those of a run that has two models.
+STAND_IN = {
+    **{"origin": "origin", "origin-seed2": "mtn", "se": "mtn", "se-seed2": "mtn"},
+    **{"dense": "origin", "dense-seed2": "mtn", "mtn": "mtn", "mtn-seed2": "origin"},
+    **{name: name for name in ("random", "sliding", "difference", "tag")},
+    **{"random-seed2": "tag", "tag-seed2": "random"},
+}
+TABLE_RULES = ("papers_mtn_table", "papers_mtn_claims", "papers_mtn_loss_curves")
+TABLES = [f"results/papers/mtn/{name}" for name in ("table3.md", "claims.md", "loss_curves.md")]
+
+
+@pytest.mark.full
+def test_the_tables_of_the_paper_plan_several_seeds(project):
+    planned = project.planned(*TABLES, config={"evaluation": {"seeds": 2}})
+    # of origin and mtn the first seed is there; 2 + 2 of cnn2 and cnn4 are trained only
+    assert planned["temporal_train"] == 2 + 4 + 4
+    assert planned["proposals_generate"] == 2 + 4
+    assert {rule: planned[rule] for rule in TABLE_RULES} == dict.fromkeys(TABLE_RULES, 1)
+
+
+@pytest.mark.full
+def test_the_tables_of_the_paper_are_made_of_several_seeds(project, tmp_path):
+    own = copy_program(tmp_path)
+    copies = {"features/features.h5": "features/features.h5"}
+    copies |= {
+        f"evaluation/videos/{name}.tsv": f"evaluation/videos/{source}.tsv"
+        for name, source in STAND_IN.items()
+    }
+    for model in ("origin", "cnn2", "cnn4", "mtn"):
+        for name, source in ((model, "origin"), (f"{model}-seed2", "mtn")):
+            copies[f"temporal/{name}/none-1/log.tsv"] = f"temporal/{source}/none-1/log.tsv"
+    for name, source in copies.items():
+        (tmp_path / "results" / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(project.folder / "results" / source, tmp_path / "results" / name)
+    config = {"evaluation": {"seeds": 2}}
+    words = [*TABLES, "--allowed-rules", *TABLE_RULES, "--show-failed-logs"]
+    done = own.snakemake(*words, config=config)
+    assert done.returncode == 0, done.stdout + done.stderr
+    table = read_table(own.text("results/papers/mtn/table3.tsv"))
+    baselines = ["random", "sliding", "difference", "tag"]
+    assert [row["method"] for row in table] == ["origin", "se", "dense", "mtn", *baselines]
+    metrics = ("AR@1", "AR@5", "AR@10", "AR@50", "AR@100", "AUC")
+    assert [row["seeds"] for row in table] == ["2"] * 5 + ["1", "1", "2"]
+    for row in table[:4]:
+        names = (STAND_IN[row["method"]], STAND_IN[f"{row['method']}-seed2"])
+        records = [json.loads(project.text(f"results/evaluation/{name}.json")) for name in names]
+        for metric in metrics:
+            scale = 1 if metric == "AUC" else 100
+            mean = scale * sum(record[metric] for record in records) / 2
+            assert float(row[metric]) == pytest.approx(mean, abs=0.005 + 1e-9)
+            low, high = (float(row[f"{metric}_{end}"]) for end in ("low", "high"))
+            assert low <= float(row[metric]) <= high
+            assert float(row[f"{metric}_published"]) > 0
+    caption = own.text("results/papers/mtn/table3.md").split("|")[0]
+    assert "efficientnet_lite0 on RGB, efficientnet_lite0 on dis flow" in caption
+    assert "the rendered demo set, subset validation (2 videos" in caption
+    assert "Mean over 2 seeds (sliding, difference: 1)" in caption
+    losses_read = own.text("results/papers/mtn/loss_curves.md")
+    assert "the rendered demo set" in losses_read
+    assert all(f"| {model} | 2 |" in losses_read for model in ("origin", "cnn2", "cnn4", "mtn"))
+    claims = read_table(own.text("results/papers/mtn/claims.tsv"))
+    assert {row["verdict"] for row in claims} <= {
+        "reproduced",
+        "not reproduced",
+        "not testable on this data",
+    }
+    assert all(row["difference"] for row in claims if row["source"] == "001, figure 10")
+
+
+def read_table(text: str) -> list[dict[str, str]]:
+    return list(csv.DictReader(text.splitlines(), delimiter="\t"))
+
+
+@pytest.mark.full
+def test_features_from_elsewhere_need_no_video_and_a_changed_file_re_runs(tmp_path):
+    own = copy_program(tmp_path)
+    folder = tmp_path / "npy"
+    folder.mkdir()
+    rng = np.random.default_rng(1)
+    database = {}
+    for number in range(6):
+        np.save(folder / f"v{number}.npy", rng.normal(size=(30, 12)).astype(np.float32))
+        database[f"v{number}"] = {
+            "subset": "training" if number < 4 else "validation",
+            "duration": 20.0,
+            "annotations": [{"segment": [4.0 + number, 12.0], "label": "jump"}],
+        }
+    (tmp_path / "truth.json").write_text(json.dumps({"database": database}))
+    config = {
+        "dataset": {"videos": None, "annotations": "truth.json"},
+        "features": {"source": "external", "external": {"folder": "npy"}},
+        "temporal": {"models": ["mtn"]},
+    }
+    done = own.snakemake("--show-failed-logs", config=config)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert set(json.loads(own.text("results/evaluation/summary.json"))) == {
+        "mtn",
+        "random",
+        "sliding",
+        "tag",  # and origin, which it groups, is trained beside mtn
+    }
+    record = json.loads(own.text("results/evaluation/mtn.json"))
+    assert set(record["thumos14"].values()) == {None}, "no frame rates"
+    assert record["detection"]["average_mAP"] >= 0
+    assert own.planned(config=config) == {}
+    # the page of worst videos names a timeline of each, whose ids are those of the annotations
+    page, timeline = (
+        f"results/evaluation/{name}" for name in ("videos/mtn.md", "timelines/mtn/v5.svg")
+    )
+    done = own.snakemake(page, timeline, config=config)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "results/evaluation/timelines/mtn/" in own.text(page)
+    assert own.text(timeline).startswith("<?xml")
+    np.save(folder / "v0.npy", rng.normal(size=(30, 12)).astype(np.float32))
+    planned = own.planned(config=config)
+    assert {"features_external", "features_rescale", "temporal_train"} <= set(planned)
+    assert "dataset_index" not in planned

@@ -1,0 +1,183 @@
+"""What jobs ask a cluster for, and the check before the first of them."""
+
+import math
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from actionspan.errors import InputError
+from actionspan.workflow import jobs
+from actionspan.workflow.jobs import (
+    GROUPS,
+    SHORTEST,
+    Asked,
+    ClusterPlan,
+    Partition,
+    check_limits,
+    partitions,
+    read_partitions,
+)
+
+MAIN = {"main": Partition(60, 4000, 8, True), "long": Partition(math.inf, 2000, 8, False)}
+
+
+def minutes(most, *words):
+    return ClusterPlan({"cluster": {"max_runtime": most}}).minutes(*words)
+
+
+def test_without_a_limit_rules_ask_for_what_they_need():
+    assert minutes(None, 480) == 480
+    assert minutes(None, 120, "scoring") == 120
+
+
+def test_one_knob_limits_every_rule():
+    assert [minutes(60, asked) for asked in (5, 60, 61, 1440)] == [5, 60, 60, 60]
+
+
+@pytest.mark.parametrize(("image", "wanted"), [("my.sif", True), ("my.sif", False), (None, False)])
+def test_the_image_is_that_of_the_configuration(image, wanted):
+    plan = ClusterPlan({"cluster": {"max_runtime": None, "container": image}})
+    assert plan.container(wanted=wanted) == image
+
+
+def test_containers_without_an_image_are_one_line():
+    plan = ClusterPlan({"cluster": {"max_runtime": None, "container": None}})
+    with pytest.raises(InputError, match="cluster.container: null, but --sdm apptainer runs"):
+        plan.container(wanted=True)
+
+
+@given(
+    st.integers(SHORTEST, 2000),
+    st.sampled_from(sorted(GROUPS)),
+    st.lists(st.integers(5, 240), min_size=1, max_size=8),
+)
+def test_the_rules_of_a_group_share_the_limit(most, group, asked):
+    """Its minutes add up, so a group within its own sum is within the limit too."""
+    total = GROUPS[group]
+    shares = [minutes(most, each, group) for each in asked]
+    assert all(1 <= share <= each for share, each in zip(shares, asked, strict=True))
+    if sum(asked) <= total:  # a share is rounded down, but at least a minute
+        assert sum(share for share in shares if share > 1) <= most
+
+
+@pytest.mark.parametrize(
+    ("limit", "expected"),
+    [
+        ("1:00:00", 60),
+        ("5:00", 5),
+        ("2-12:30:00", 60 * 60 + 30),
+        ("1-00:00:00", 24 * 60),
+        ("infinite", math.inf),
+        ("n/a", math.inf),
+    ],
+)
+def test_time_limits_are_read_as_sinfo_writes_them(limit, expected):
+    assert read_partitions(f"main*|{limit}|4000|8\n")["main"].minutes == expected
+
+
+def test_a_partition_has_the_memory_of_its_largest_node():
+    found = read_partitions("main*|1:00:00|4000|32\nmain*|1:00:00|64000+|8+\ngpu|infinite|8000|4\n")
+    assert found == {
+        "main": Partition(60, 64000, 32, True),
+        "gpu": Partition(math.inf, 8000, 4, False),
+    }
+
+
+def test_a_job_over_the_limit_is_named_with_the_limit_and_the_cure():
+    jobs = [
+        Asked("video_flow", None, 480, 2000, 1),
+        Asked("group scoring", "main", 340, 2000, 1),
+        Asked("video_flow", None, 480, 2000, 1),
+        Asked("dataset_index", None, 60, 2000, 1),
+    ]
+    with pytest.raises(InputError) as error:
+        check_limits(jobs, MAIN)
+    assert str(error.value) == (
+        "partition main: its limit is 60 minutes, but video_flow (480), group scoring (340) ask "
+        "for more and would wait for ever: set cluster.max_runtime: 60 in your configuration "
+        "(what is cut off goes on where it stopped), or give another slurm_partition"
+    )
+
+
+def test_a_limit_that_groups_cannot_keep_asks_for_another_partition():
+    with pytest.raises(InputError, match="would wait for ever: give another slurm_partition"):
+        check_limits([Asked("a", None, 60, 1, 1)], {"short": Partition(5, 1000, 8, True)})
+
+
+def test_memory_over_the_largest_node_is_named():
+    with pytest.raises(InputError, match=r"has 2000 MB, but features_extract \(3000\) ask"):
+        check_limits([Asked("features_extract", "long", 9999, 3000, 1)], MAIN)
+    check_limits([Asked("features_extract", "main,long", 9999, 3000, 1)], MAIN)
+
+
+def test_cores_over_the_largest_node_are_named():
+    job = Asked("video_flow", "main", 60, 3000, 16)
+    cure = r"has 8 cores, but video_flow \(16\) ask .* --set-threads RULE=8, or"
+    with pytest.raises(InputError, match=cure):
+        check_limits([job], MAIN)
+
+
+def test_a_partition_must_exist():
+    with pytest.raises(InputError, match="slurm_partition: mian: .* has long, main"):
+        check_limits([Asked("a", "mian", 1, 1, 1)], MAIN)
+    with pytest.raises(InputError, match="no default partition; give one of a in"):
+        check_limits([Asked("a", None, 1, 1, 1)], {"a": Partition(60, 1000, 8, False)})
+
+
+def test_jobs_within_the_limits_and_clusters_without_answer_pass(monkeypatch, tmp_path):
+    check_limits([Asked("a", None, 60, 4000, 1), Asked("b", "long", 9999, 2000, 1)], MAIN)
+    check_limits([Asked("a", "anything", 9999, 9999, 1)], {})
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert partitions() == {}
+
+
+def test_partitions_are_asked_for_by_sinfo(monkeypatch, tmp_path):
+    command = tmp_path / "sinfo"
+    command.write_text("#!/bin/sh\necho 'main*|1:00:00|4000|8'\n")
+    command.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    assert partitions() == {"main": Partition(60, 4000, 8, True)}
+    command.write_text("#!/bin/sh\necho 'cannot contact the controller' >&2; exit 1\n")
+    assert partitions() == {}
+
+
+def test_a_sinfo_that_does_not_answer_is_not_waited_for(monkeypatch, tmp_path):
+    command = tmp_path / "sinfo"
+    command.write_text("#!/bin/sh\nexec sleep 60\n")
+    command.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setattr(jobs, "_QUERY_SECONDS", 0.2)
+    assert partitions() == {}
+
+
+def test_profiles_are_where_the_docs_name_them():
+    root = Path(__file__).parents[2]
+    for name in ("default", "slurm", "cluster-generic"):
+        assert (root / "workflow/profiles" / name / "config.yaml").is_file()
+    status = root / "workflow/profiles/cluster-generic/status.sh"
+    assert os.access(status, os.X_OK)
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        ("COMPLETED", "success"),
+        ("PENDING", "running"),
+        ("COMPLETING", "running"),
+        ("TIMEOUT", "failed"),
+        ("slurm_load_jobs error: Invalid job id specified", "failed"),
+        ("slurm_load_jobs error: Unable to contact slurm controller", "running"),
+    ],
+)
+def test_the_status_of_a_job_is_one_word(tmp_path, said, expected):
+    command = tmp_path / "squeue"
+    command.write_text(f"#!/bin/sh\necho '{said}'\n")
+    command.chmod(0o755)
+    status = Path(__file__).parents[2] / "workflow/profiles/cluster-generic/status.sh"
+    path = f"{tmp_path}{os.pathsep}{os.environ['PATH']}"
+    done = subprocess.run([status, "7"], env={"PATH": path}, capture_output=True, text=True)
+    assert done.stdout == f"{expected}\n"

@@ -1,0 +1,179 @@
+"""The files that a rule's code depends on: all of them, and none of anybody else's."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from actionspan.workflow import steps
+from actionspan.workflow.steps import source_files, step
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def package(tmp_path, monkeypatch) -> Path:
+    """A package of its own name, `actionspan`, in place of the real one."""
+    files = {
+        "__init__.py": "",
+        "top.py": "import numpy\nfrom actionspan.near import thing\n",
+        "near.py": "def f():\n    if True:\n        import actionspan.stage.far\n",
+        "stage/__init__.py": "from actionspan.stage.settings import KNOB\n",
+        "stage/far.py": "from actionspan import other\nfrom actionspan.stage import deep as d\n",
+        "stage/deep.py": "import json, actionspan.top as t\n",
+        "stage/settings.py": "",
+        "other.py": "from actionspan_plugin import x\nimport actionspanner\nimport torch.nn\n",
+        "unused.py": "import actionspan.top\n",
+    }
+    for name, text in files.items():
+        (tmp_path / "src/actionspan" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "src/actionspan" / name).write_text(text)
+    # neighbours in the same folder, as in site-packages
+    (tmp_path / "src/numpy.py").write_text("")
+    (tmp_path / "src/actionspan_plugin.py").write_text("")
+    (tmp_path / "src/actionspanner.py").write_text("")
+    monkeypatch.setattr(steps, "PACKAGE_FOLDER", tmp_path / "src/actionspan")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def found(module: str) -> list[str]:
+    return [path.removeprefix("src/actionspan/") for path in source_files(module)]
+
+
+def test_imports_are_followed_at_the_top_inside_functions_and_in_circles(package):
+    assert found("actionspan.top") == [
+        "near.py",
+        "other.py",
+        "stage/deep.py",
+        "stage/far.py",
+        "top.py",
+    ]
+
+
+def test_a_module_brings_nothing_that_it_does_not_import(package):
+    assert found("actionspan.stage.settings") == ["stage/settings.py"]
+    assert found("actionspan.other") == ["other.py"]
+
+
+def test_a_package_counts_where_a_name_of_its_own_is_imported(package):
+    (package / "src/actionspan/user.py").write_text("from actionspan.stage import KNOB\n")
+    assert found("actionspan.user") == ["stage/__init__.py", "stage/settings.py", "user.py"]
+
+
+def test_other_packages_are_not_followed_even_of_a_longer_name(package):
+    paths = source_files("actionspan.top")
+    assert all(path.startswith("src/actionspan/") for path in paths)
+
+
+def test_modules_that_are_imported_by_their_names_count(package):
+    lazy = 'MODULES = {"x": "actionspan.unused", "y": "actionspan.missing"}\n'
+    (package / "src/actionspan/lazy.py").write_text(lazy)
+    assert "unused.py" in found("actionspan.lazy")
+
+
+def test_each_file_is_read_once(package, monkeypatch):
+    read = []
+    text_of = Path.read_text
+    monkeypatch.setattr(Path, "read_text", lambda *a, **k: read.append(a[0]) or text_of(*a, **k))
+    steps._imported.cache_clear()
+    for module in ("actionspan.top", "actionspan.near", "actionspan.top"):
+        source_files(module)
+    assert sorted(set(read)) == sorted(read)
+    assert len(read) == len(found("actionspan.top"))
+
+
+# Statements of an importing module, and the modules of `package` that they bring.
+STATEMENTS = {
+    "from actionspan.stage import (\n    far as f,  # a note, or two\n    deep,\n)": {
+        "far",
+        "deep",
+    },
+    "from actionspan.stage import (\n    far,  # one (old)\n    deep,\n)": {"far", "deep"},
+    "from actionspan.stage \\\n    import far, \\\n    deep": {"far", "deep"},
+    "import json, \\\n    actionspan.unused": {"unused"},
+    "from actionspan.stage import far; import actionspan.unused": {"far", "unused"},
+    "if True: import actionspan.unused as other": {"unused"},
+    "try:\n\timport actionspan.unused\nexcept ImportError:\n\timport actionspan.other": {
+        "unused",
+        "other",
+    },
+    "import json  # actionspan.unused": set(),
+    "# import actionspan.unused": set(),
+    "important = actionspan.unused": set(),
+    "from json import loads, actionspan": set(),
+}
+
+
+@pytest.mark.parametrize("statement", STATEMENTS)
+def test_imports_are_found_however_they_are_written(package, statement):
+    (package / "src/actionspan/user.py").write_text(f"x = 1\n{statement}\n")
+    named = {
+        name.rpartition(".")[2] for name in steps._imported(package / "src/actionspan/user.py")
+    }
+    assert named == STATEMENTS[statement]
+
+
+def test_imports_are_those_of_the_syntax_tree():
+    """In all our files: none is missed, and no text is taken for one."""
+    for path in ROOT.glob("src/actionspan/**/*.py"):
+        text, expected = path.read_text(), set()
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.Import):
+                expected |= {name.name for name in node.names}
+            elif isinstance(node, ast.ImportFrom) and node.module:
+                inner = {f"{node.module}.{name.name}" for name in node.names}
+                modules = {name for name in inner if steps.file_of(name).is_file()}
+                expected |= modules | ({node.module} if inner - modules else set())
+        expected |= set(steps._QUOTED_MODULE.findall(text))
+        ours = {name for name in expected if name.split(".")[0].startswith("actionspan")}
+        assert set(steps._imported(path)) == ours, path
+
+
+def test_paths_are_relative_to_the_working_directory(package, monkeypatch):
+    monkeypatch.chdir(package / "src")
+    assert source_files("actionspan.other") == ["actionspan/other.py"]
+    (package / "elsewhere").mkdir()
+    monkeypatch.chdir(package / "elsewhere")
+    assert source_files("actionspan.other") == ["../src/actionspan/other.py"]
+
+
+def test_a_module_that_does_not_exist_is_an_error(package):
+    with pytest.raises(AssertionError, match="no such module"):
+        source_files("actionspan.missing")
+
+
+def test_nothing_is_imported():
+    code = (
+        "import sys; from actionspan.workflow.steps import source_files;"
+        "source_files('actionspan.propose.command');"
+        "sys.exit(bool({'torch', 'cv2', 'numpy', 'actionspan.propose.command'} & set(sys.modules)))"
+    )
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+
+
+def test_a_plan_is_read_without_what_only_jobs_need():
+    code = (
+        "import sys, actionspan.workflow.plan; print({'torch', 'cv2', 'scipy'} & set(sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "set()"
+
+
+def test_the_real_package_is_covered(monkeypatch):
+    monkeypatch.chdir(ROOT)
+    paths = source_files("actionspan.propose.command")
+    assert paths == sorted(set(paths))
+    assert {"src/actionspan/video/decode.py", "src/actionspan/storage/writing.py"} <= set(paths)
+    assert all((ROOT / path).is_file() for path in paths)
+    every = {str(path.relative_to(ROOT)) for path in ROOT.glob("src/actionspan/**/*.py")}
+    assert set(paths) < every
+
+
+def test_flow_does_not_depend_on_training(monkeypatch):
+    monkeypatch.chdir(ROOT)
+    paths = step("video flow")
+    assert {"src/actionspan/video/flow.py", "src/actionspan/video/optical_flow.py"} <= set(paths)
+    assert not [path for path in paths if "/temporal/" in path or "/proposals/" in path]

@@ -1,0 +1,92 @@
+"""What a person reads when jobs failed."""
+
+import logging
+from types import SimpleNamespace
+
+from actionspan.workflow.jobs import Messages, failed_jobs
+from actionspan.workflow.messages import SHOWN_JOBS, SHOWN_LINES, Failed, failures_text
+
+
+def test_a_failure_is_one_block_with_its_last_lines_and_where_its_log_is(tmp_path):
+    log = tmp_path / "ring-2.log"
+    log.write_text("".join(f"line {number}\n\n" for number in range(100)) + "1 %\r50 %\rlast\n")
+    text = failures_text([Failed("temporal_train", ("mtn", "ring-2"), log)])
+    head, *lines = text.splitlines()
+    assert head == f"temporal_train mtn ring-2 failed; its log is {log}"
+    assert len(lines) == SHOWN_LINES
+    assert lines[-2:] == ["    line 99", "    last"]
+
+
+def test_an_empty_wildcard_is_no_name(tmp_path):
+    assert Failed("video_frames", ("", "7"), tmp_path / "a.log").name == "video_frames 7"
+
+
+def test_a_job_that_slurm_ended_says_why(tmp_path):
+    log, slurm = tmp_path / "a.log", tmp_path / "7.log"
+    log.write_text("epoch 3\n")
+    reason = "slurmstepd: error: *** JOB 7 ON c1 CANCELLED AT 12:00 DUE TO TIME LIMIT ***"
+    slurm.write_text(f"Building DAG of jobs...\n{reason}\n{reason}\nAt least one job failed\n")
+    text = failures_text([Failed("a", (), log, slurm)])
+    assert text.splitlines() == [
+        f"a failed; its log is {log}, the scheduler's {slurm}",
+        "    epoch 3",
+        f"    {reason}",
+    ]
+
+
+def test_a_job_that_never_began_shows_what_the_scheduler_wrote(tmp_path):
+    slurm = tmp_path / "7.log"
+    slurm.write_text("python: command not found\n")
+    text = failures_text([Failed("a", (), tmp_path / "none.log", slurm)])
+    assert text.splitlines() == [
+        f"a failed; its log is {slurm}",
+        "    python: command not found",
+    ]
+    assert "(it says nothing)" in failures_text([Failed("a", (), tmp_path / "none.log")])
+
+
+def test_of_many_failures_a_few_are_shown_and_all_are_named(tmp_path):
+    log = tmp_path / "long.log"
+    log.write_text("x" * 10**6 + "\n" + "y" * 10**5)
+    text = failures_text([Failed("a", (f"{number:02}",), log) for number in range(20)])
+    assert len(text) < 10_000
+    assert all(f"a {number:02} failed" in text for number in range(20))
+    assert text.count("yyy") >= 1
+    assert text.count(" failed too: ") == 20 - SHOWN_JOBS
+
+
+def test_of_a_group_the_job_that_failed_is_named(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    jobs = []
+    for name in ("proposals_train", "proposals_generate", "evaluation_evaluate"):
+        rule = SimpleNamespace(name=name)
+        job = SimpleNamespace(rule=rule, wildcards=["mtn"], log=[f"{name}.log"], is_group=bool)
+        jobs.append(job)
+    (tmp_path / "proposals_train.log").write_text("done\n")
+    (tmp_path / "proposals_generate.log").write_text("no memory\n")
+    group = SimpleNamespace(jobs=jobs, name="scoring_x", is_group=lambda: True)
+    scheduler, dag = SimpleNamespace(failed=[group]), SimpleNamespace(jobid=jobs.index)
+    workflow = SimpleNamespace(scheduler=scheduler, dag=dag)
+    folder = tmp_path / ".snakemake/slurm_logs/group_scoring_x"
+    folder.mkdir(parents=True)
+    (folder / "3.log").write_text("    log: proposals_train.log\n")
+    (folder / "4.log").write_text(
+        "Error in rule proposals_generate:\n"
+        "    log: proposals_generate.log (check log file(s) for error details)\n"
+    )
+    (failed,) = failed_jobs(workflow, {1: "SLURM status is: 'FAILED'."})
+    assert failed.name == "proposals_generate mtn"
+    assert failures_text([failed]).splitlines()[1:] == [
+        "    no memory",
+        "    SLURM status is: 'FAILED'.",
+    ]
+
+
+def test_what_the_executor_said_is_kept():
+    messages, logger = Messages(), logging.getLogger("actionspan-test")
+    logger.addHandler(messages)
+    said = "SLURM-job '7' failed, SLURM status is: 'TIMEOUT'. Detailed failure reason unavailable"
+    logger.error("Error in rule a", extra={"rule_msg": said, "jobid": 7})
+    logger.error("another line")
+    logger.error("Error in rule b", extra={"rule_msg": None, "jobid": 8})
+    assert messages.of == {7: "SLURM-job '7' failed, SLURM status is: 'TIMEOUT'."}

@@ -1,0 +1,555 @@
+"""What the Snakefile asks of the plan: videos, runs, seeds, flags and the files of a plain run."""
+
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from actionspan.errors import InputError
+from actionspan.evaluation.baseline import METHODS
+from actionspan.workflow.outcomes import OutcomesPlan
+from actionspan.workflow.runs import flags, one_of, run_pattern, seeded, seeded_flags
+from workflow.conftest import Wildcards, merged
+
+
+@pytest.mark.parametrize(
+    ("wrong", "line"),
+    [
+        ({"temporal": {"trainin": {}}}, "temporal.trainin: unknown key; did you mean training?"),
+        ({"temporal": {"training": {"batch_size": 0}}}, "batch_size"),
+        ({"video": {"flow": {"algorithm": "dos"}}}, "video.flow.algorithm 'dos': one of"),
+        ({"dataset": {"videos": "no/such/folder"}}, "no/such/folder"),
+        ({"dataset": {"videos": None}}, "dataset.annotations: None: no such file"),
+        (
+            {"dataset": {"annotations": "mine.csv"}},
+            "dataset.annotations: mine.csv is not used with dataset.videos: demo; name the folder",
+        ),
+        ({"temporal": {"ranks": 2}}, "temporal: exchange none with ranks 2: none is for 1 rank"),
+        ({"temporal": {"exchange": "rings"}}, "temporal.exchange 'rings': one of none"),
+        ({"temporal": {"parallel": {"stall_seconds": 0.0}}}, "stall_seconds"),
+        ({"recognition": {"learners": 2, "exchange": "none"}}, "recognition: exchange none"),
+        ({"recognition": {"store": {"height": 100}}}, "recognition.store: height"),
+        (
+            {"features": {"encoders": {"clip_encoder": "i3d", "clip_size": 224}}},
+            "features.encoders.clip_size: 224 is more than video.frames.clip_side, 128",
+        ),
+        ({"recognition": {"clips": "nowhere"}}, "nowhere: not a folder of clips"),
+        ({"evaluation": {"folds": 61}}, "evaluation.folds: 61 folds of 36 videos; at most one for"),
+        ({"evaluation": {"folds": 10**8}}, "evaluation.folds 100000000: from 0 to 1000"),
+        (
+            {"report": {"model": "stream"}},
+            "report.model: 'stream' is not one of temporal.models: origin",
+        ),
+        (
+            {"temporal": {"models": ["bmn"]}},  # a model of version 0.2.0
+            "temporal.models 'bmn': one of origin, se, dense, mtn, cnn2, cnn4, span",
+        ),
+    ],
+)
+def test_a_wrong_configuration_is_one_line(planned, wrong, line):
+    with pytest.raises(InputError) as error:
+        planned(wrong)
+    assert line in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("key", "file"),
+    [
+        ("dataset.annotations", "<b>.csv"),
+        ("recognition.clips", "jump<b>/a.mp4"),
+        ("features.external.folder", "<b>.npy"),
+    ],
+)
+def test_a_file_whose_name_snakemake_changes_is_named(planned, tmp_path, key, file):
+    for path in (tmp_path / "v.mp4", tmp_path / "in" / file):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    changes = {"dataset": {"videos": str(tmp_path), "annotations": str(tmp_path / "in")}}
+    (tmp_path / "in" / "{b} is none to a function.csv").touch()
+    if key == "recognition.clips":
+        changes["recognition"] = {"clips": str(tmp_path / "in")}
+    if key == "features.external.folder":
+        changes["features"] = {"source": "external", "external": {"folder": str(tmp_path / "in")}}
+    wrong = f"config.yaml: {key}: {tmp_path}/in/{file}: Snakemake takes <b> for a path variable"
+    with pytest.raises(InputError, match=f"^{re.escape(wrong)}; rename it$"):
+        planned(changes)
+
+
+def test_a_file_of_the_folder_itself_is_no_flag(planned, tmp_path, monkeypatch):
+    for name in ("-x.mp4", "y.mp4", "-x.csv", "y.csv"):
+        (tmp_path / name).touch()
+    monkeypatch.chdir(tmp_path)
+    plan = planned({"dataset": {"videos": ".", "annotations": "."}})
+    assert plan.dataset.paths == {"-x": str(tmp_path / "-x.mp4"), "y": "y.mp4"}
+    assert plan.dataset.annotation_files == [str(tmp_path / "-x.csv"), "y.csv"]
+
+
+def test_a_folder_without_annotation_files_is_named(planned, tmp_path):
+    (tmp_path / "v.mp4").touch()
+    (tmp_path / "empty").mkdir()
+    dataset = {"videos": str(tmp_path), "annotations": str(tmp_path / "empty")}
+    with pytest.raises(
+        InputError, match=r"empty: a folder without annotation files \(.boris, .csv, .eaf"
+    ):
+        planned({"dataset": dataset})
+
+
+def test_external_features_need_their_folder(planned, tmp_path):
+    (tmp_path / "truth.json").touch()
+    dataset = {"videos": None, "annotations": str(tmp_path / "truth.json")}
+    with pytest.raises(InputError, match="dataset.videos: null goes with features.source"):
+        planned({"dataset": dataset})
+    features = {"source": "external", "external": {"folder": str(tmp_path / "gone")}}
+    with pytest.raises(InputError, match="features.external.folder: .*gone: no such folder"):
+        planned({"dataset": dataset, "features": features})
+    with pytest.raises(InputError, match=r"features\.external\.folder: None: no such folder"):
+        planned({"features": {"source": "external"}})  # beside the demo's videos
+
+
+def test_the_demo_brings_its_videos_and_annotations(planned):
+    plan = planned({"demo": {"videos": 6}, "dataset": {"videos_per_shard": 2}})
+    assert plan.dataset.videos == [f"demo_{number:03d}" for number in range(6)]
+    assert plan.dataset.annotation_files == ["results/dataset/demo/annotations.json"]
+    shard, videos = next(iter(plan.dataset.shards.items()))
+    paths = plan.dataset.shard_videos(Wildcards(shard=shard))
+    assert [path.rpartition("/")[2].partition(".")[0] for path in paths] == videos
+    assert sorted(sum(plan.dataset.shards.values(), [])) == plan.dataset.videos
+    assert plan.dataset.passed_over == {}
+
+
+def test_own_videos_are_found_and_what_is_passed_over_has_its_reason(planned, tmp_path):
+    for name in ("a.mp4", "a.avi", "b.mkv", "notes.txt"):
+        (tmp_path / name).touch()
+    annotations = tmp_path / "notes.txt"
+    dataset = {"videos": str(tmp_path), "annotations": str(annotations)}
+    plan = planned({"dataset": dataset})
+    assert plan.dataset.videos == ["a", "b"]
+    assert plan.dataset.annotation_files == [str(annotations)]
+    assert len(plan.dataset.passed_over) == 1
+    assert plan.video_pattern == "a|b"
+
+
+def test_planning_imports_no_torch():
+    """Each job of a cluster plans first: torch would cost it seconds and half a gigabyte."""
+    script = (
+        "import sys\n"
+        "from pathlib import Path\n"
+        "from actionspan.workflow.sections import defaults\n"
+        "from actionspan.workflow.plan import Plan\n"
+        "config = defaults()\n"
+        "Plan(config, 'config.yaml')\n"
+        "print('torch' in sys.modules)"
+    )
+    root = Path(__file__).parents[2]
+    words = [sys.executable, "-c", script]
+    done = subprocess.run(words, cwd=root, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
+
+
+def test_too_many_shards_say_how_many_videos_a_shard_needs(planned, monkeypatch):
+    monkeypatch.setattr("actionspan.workflow.dataset.MOST_SHARDS", 5)
+    with pytest.raises(InputError, match="makes 11 shards; at most 5 are planned: give 3"):
+        planned({"demo": {"videos": 11}, "dataset": {"videos_per_shard": 1}})
+
+
+GIVEN = {"rgb_weights": "a.pt", "flow_weights": "b.pt"}
+NAMES = [
+    ("mtn", True),
+    ("mtn-seed2", True),
+    ("mtn-seed10", True),
+    ("mtn-seed1", False),
+    ("mtn-seed0", False),
+    ("mtn-seed02", False),
+    ("mtn-seed", False),
+    ("mtn-2", False),
+    ("mtm", False),
+]
+
+
+@pytest.mark.parametrize(("name", "right"), NAMES)
+def test_seeds_have_one_name_each(name, right):
+    assert bool(re.fullmatch(seeded(["origin", "mtn"]), name)) == right
+
+
+@pytest.mark.parametrize(
+    ("run", "right"),
+    [
+        ("none-1", True),
+        ("ring-2", True),
+        ("ps_async-12", True),
+        ("none-2", False),
+        ("ring-0", False),
+        ("rings-2", False),
+        ("ring", False),
+    ],
+)
+def test_runs_are_named_by_exchange_and_ranks(run, right):
+    assert bool(re.fullmatch(run_pattern(), run)) == right
+
+
+def test_a_pattern_of_no_names_matches_nothing():
+    assert re.fullmatch(one_of([]), "") is None
+    assert re.fullmatch(one_of(["a.b"]), "axb") is None
+
+
+def test_flags_survive_the_shell():
+    section = {"name": "it's a; test", "yes": True, "no": False, "gone": None, "batch_size": 3}
+    assert shlex.split(flags(section)) == [
+        "--name=it's a; test",
+        "--yes",
+        "--no-no",
+        "--batch-size=3",
+    ]
+    assert flags(section, "batch_size") == "--batch-size=3"
+
+
+def test_a_further_seed_moves_the_seed_on_and_changes_nothing_else():
+    section = {"seed": 5, "epochs": 3}
+    assert seeded_flags(section, "mtn") == "--seed=5 --epochs=3"
+    assert seeded_flags(section, "mtn-seed3") == "--seed=7 --epochs=3"
+
+
+@pytest.mark.parametrize(
+    ("run", "processes", "launch"),
+    [
+        ("none-1", 1, ""),
+        ("ring-1", 1, ""),
+        ("ring-3", 3, "mpiexec -n 3"),
+        ("ps-2", 3, "mpiexec -n 3"),  # a server has a process of its own
+        ("ps_worker-2", 2, "mpiexec -n 2"),
+    ],
+)
+def test_a_run_starts_its_processes(planned, run, processes, launch):
+    ranks = planned({"temporal": {"threads": 2}}).ranks
+    wildcards = Wildcards(run=run)
+    assert ranks.processes(wildcards) == processes
+    assert ranks.threads(wildcards) == 2 * processes
+    assert ranks.memory(wildcards) == 1000 + 1000 * processes
+    assert ranks.launch(wildcards) == launch
+
+
+def test_a_single_rank_has_no_flags_of_an_exchange(planned):
+    ranks = planned().ranks
+    assert ranks.run == "none-1"
+    assert ranks.flags(Wildcards(run="none-1")) == ""
+    assert ranks.flags(Wildcards(run="ring-2")).startswith("--exchange=ring --ranks=2 --bucket-kib")
+
+
+def test_timed_runs_have_a_reference_and_keep_the_last_epoch(planned):
+    ranks = planned({"scaling": {"exchanges": ["ring", "ps"], "ranks": [2], "epochs": 7}}).ranks
+    assert ranks.scaling_runs == ["none-1", "ring-2", "ps-2"]
+    assert ranks.scaling_training["epochs"] == 7
+    assert ranks.scaling_training["keep"] == "last"
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "readers"),
+    [
+        ("seed", 2, {"random"}),
+        ("overlap", 0.5, {"sliding"}),
+        ("shortest_window", 0.1, {"sliding"}),
+        ("window_prior", "none", {"sliding"}),
+        ("tiles", 7, {"tiles"}),
+        ("proposals", 90, {"random", "tiles", "sliding", "difference", "cuts", "tag"}),
+    ],
+)
+def test_a_baseline_has_the_flags_it_reads(planned, key, value, readers):
+    before = planned().outcomes
+    after = planned({"evaluation": {"baseline": {key: value}}}).outcomes
+    for name in METHODS:
+        wildcards = Wildcards(method=name)
+        changed = before.baseline_flags(wildcards) != after.baseline_flags(wildcards)
+        assert changed == (name in readers), name
+
+
+def test_soft_nms_is_of_the_baselines_that_group_a_signal(planned):
+    before = planned().outcomes
+    after = planned({"proposals": {"suppression": {"slope": 0.3}}}).outcomes
+    keep = planned({"proposals": {"suppression": {"keep": 50}}}).outcomes
+    for name in METHODS:
+        wildcards = Wildcards(method=name)
+        changed = before.baseline_flags(wildcards) != after.baseline_flags(wildcards)
+        assert changed == (name in {"difference", "tag"})
+        assert before.baseline_flags(wildcards) == keep.baseline_flags(wildcards)
+
+
+def test_a_baseline_looks_at_what_it_groups(planned):
+    outcomes = planned().outcomes
+    assert outcomes.baseline_features(Wildcards(method="difference")) == [
+        "results/features/features.h5"
+    ]
+    assert outcomes.baseline_features(Wildcards(method="cuts-fold2")) == [
+        "results/features/folds/2/sequences.h5"
+    ]
+    assert outcomes.baseline_features(Wildcards(method="random")) == []
+    assert outcomes.baseline_probabilities(Wildcards(method="tag-seed3")) == [
+        "results/temporal/origin-seed3/none-1/probabilities.h5"
+    ]
+    assert outcomes.baseline_probabilities(Wildcards(method="sliding")) == []
+
+
+@pytest.mark.parametrize("external", [False, True])
+def test_cuts_is_for_those_who_name_it_and_have_videos(config, planned, external):
+    assert "cuts" not in planned().outcomes.baselines
+    named = {"evaluation": {"baselines": ["random", "cuts", "difference"]}}
+    features = SimpleNamespace(external=external)
+    made = OutcomesPlan(merged(config, named), [], features, "none-1").baselines
+    assert made == (["random"] if external else ["random", "cuts", "difference"])
+
+
+def bundle_of(outcomes: OutcomesPlan, wildcards: Wildcards) -> str:
+    """Return the command that makes the bundle of a model."""
+    files = SimpleNamespace(model="", network_features="", classifier="", features="")
+    made = SimpleNamespace(scorer="scorer.pt", bundle="", events="a/events.json", json="a/b.json")
+    chapters, bundle = outcomes.rest(wildcards, files, made).split("--then")[1:]
+    assert f"--proposals {made.json if 'mtn' in wildcards.model else made.events}" in chapters
+    return bundle
+
+
+@pytest.mark.parametrize("model", ["mtn", "mtn-seed2", "span", "span-seed2"])
+def test_span_has_inputs_of_its_own(planned, model):
+    plan = planned({"temporal": {"models": ["mtn", "span"]}})
+    outcomes, wildcards = plan.outcomes, Wildcards(model=model)
+    span = model.startswith("span")
+    name = "sequences" if span else "features"
+    assert outcomes.network_features(wildcards) == f"results/features/{name}.h5"
+    listed = "events" if span else "proposals"
+    assert outcomes.listed(wildcards) == f"results/proposals/{model}/{listed}.json"
+    given = shlex.split(bundle_of(outcomes, wildcards))
+    assert given[given.index("scorer.pt") - 1] == f"--{'density' if span else 'evaluator'}"
+    keys = {flag.partition("=")[0] for flag in given}
+    assert ("--considered" in keys) == ("--overlap" in keys) == span
+    assert ("--slope" in keys) == ("--boundary-power" in keys) == (not span)
+    assert outcomes.evaluated == ["mtn"]
+    assert outcomes.models == ["mtn", "span"]
+
+
+def test_stream_has_causal_features_and_a_density_that_sees_a_short_way(planned):
+    outcomes = planned({"temporal": {"models": ["span", "stream"]}}).outcomes
+    for model in ("stream", "stream-seed2"):
+        wildcards = Wildcards(model=model)
+        assert outcomes.network_features(wildcards) == "results/features/causal.h5"
+        assert "--ahead 1.0" in outcomes.density_flags(wildcards)
+        assert "--least" in bundle_of(outcomes, wildcards)
+    span = Wildcards(model="span")
+    assert "--ahead" not in outcomes.density_flags(span)
+    assert "--least" not in bundle_of(outcomes, span)
+    fold = Wildcards(model="stream-fold2")
+    assert outcomes.network_features(fold) == "results/features/folds/2/causal.h5"
+
+
+def test_a_fold_of_span_has_the_sequences_of_its_fold(planned):
+    outcomes = planned({"evaluation": {"folds": 3}}).outcomes
+    fold = Wildcards(model="span-seed2-fold3")
+    assert outcomes.network_features(fold) == "results/features/folds/3/sequences.h5"
+
+
+def test_a_plain_run_of_external_features_has_no_video_and_no_bundle(planned, tmp_path):
+    (tmp_path / "truth.json").touch()
+    np.save(tmp_path / "v1.npy", np.zeros(3))
+    plan = planned(
+        {
+            "dataset": {"videos": None, "annotations": str(tmp_path / "truth.json")},
+            "features": {"source": "external", "external": {"folder": str(tmp_path)}},
+        }
+    )
+    assert plan.dataset.videos == []
+    assert plan.features.shard_files == ["results/features/shards/external.h5"]
+    assert str(tmp_path / "v1.npy") in plan.features.external_files
+    assert plan.outcomes.bundles == plan.outcomes.chapters == plan.outcomes.timelines == []
+    assert "difference" not in plan.outcomes.baselines
+    assert plan.video_pattern == "[^/]+"
+
+
+def test_timelines_are_spread_over_the_videos(planned):
+    plan = planned({"demo": {"videos": 10}, "evaluation": {"timelines": 3}})
+    names = [path.rpartition("/")[2] for path in plan.outcomes.timelines]
+    assert names == ["demo_000.svg", "demo_003.svg", "demo_006.svg"]
+    assert len(plan.outcomes.chapters) == 10 * len(plan.outcomes.models)
+
+
+def test_the_page_shows_the_last_model_or_the_one_that_is_named(planned):
+    last, named = planned(), planned({"report": {"model": "mtn", "page": False}})
+    assert last.outcomes.page == ["results/report/index.html"]
+    assert last.outcomes.shown == last.outcomes.models[-1] == "span"
+    assert last.outcomes.shown_events == ["results/proposals/span/events.json"]
+    assert (named.outcomes.page, named.outcomes.shown_events) == ([], [])
+    assert "results/evaluation/timelines/mtn/demo_000.svg" in named.outcomes.timelines
+
+
+def test_a_video_has_its_file_and_copies_that_are_there_are_known(planned, tmp_path, monkeypatch):
+    plan = planned({"demo": {"videos": 2}})
+    (path,) = plan.dataset.video_file(Wildcards(video="demo_001"))
+    assert path.startswith("results/dataset/demo/demo_001.")
+    (missing,) = plan.dataset.video_file(Wildcards(video="other"))
+    assert missing == "other: no file of this video in dataset.videos"
+    assert plan.outcomes.made_copies == []
+    monkeypatch.chdir(tmp_path)
+    copy = tmp_path / "results/report/videos/demo_001.mp4"
+    copy.parent.mkdir(parents=True)
+    copy.touch()
+    assert planned().outcomes.made_copies == ["results/report/videos/demo_001.mp4"]
+
+
+def test_chapters_are_left_to_be_named_where_nobody_browses(planned):
+    plan = planned({"demo": {"videos": 1001}})
+    assert plan.outcomes.chapters == []
+    assert plan.outcomes.chaptered == ["{video}"]  # and no output for each
+    assert plan.dataset.missing_video(Wildcards(video=plan.dataset.videos[7])) == []
+    (missing,) = plan.dataset.missing_video(Wildcards(video="other"))
+    assert missing == "other: no file of this video in dataset.videos"
+
+
+def test_clips_are_kept_where_a_network_sees_them_and_their_knobs_count_only_there(planned):
+    other = {"video": {"frames": {"clip_rate": 10.0}}, "features": {"encoders": {"clip_size": 96}}}
+    off, changed = planned().features, planned(other).features
+    assert off.frames["clips"] is False
+    assert (off.frames, off.encoders) == (changed.frames, changed.encoders)
+    encoders = {"clip_encoder": "i3d", "clip_weights": "my_i3d.pt", "clip_size": 96}
+    on = planned(other | {"features": {"encoders": encoders}}).features
+    assert on.frames == planned().features.frames | {
+        "clips": True,
+        "clip_rate": 10.0,
+        "clip_side": 128,
+    }
+    assert on.encoders["clip_size"] == 96
+    assert on.weights == ["my_i3d.pt"]
+
+
+@pytest.mark.parametrize(
+    ("features", "side"),
+    [
+        ({}, 224),
+        ({"encoders": {"input_size": 112}}, 112),
+        ({"encoders": {"mover": False}}, 0),
+        ({"source": "finetuned"}, 0),
+        ({"source": "scores"}, 0),
+    ],
+)
+def test_squares_are_as_large_as_the_network_sees_where_they_are_encoded(planned, features, side):
+    plan = planned({"features": features}).features
+    assert plan.frames["mover_side"] == side
+    assert plan.encoders["mover"] is (side > 0)
+
+
+def test_frames_have_the_flows_that_trained_classifiers_see(planned):
+    scores = {"features": {"source": "scores"}, "recognition": {"store": {"stack": 7}}}
+    assert planned().features.frames["stack"] == 1
+    plan = planned(scores)
+    assert plan.features.frames["stack"] == 7
+    assert plan.features.weights == [
+        "results/recognition/rgb/model.safetensors",
+        "results/recognition/flow/model.safetensors",
+    ]
+    own = {"encoders": {"rgb_weights": "a.pt", "flow_weights": "b.pt"}, "source": "scores"}
+    given = planned({"features": own}).features
+    assert given.frames["stack"] == 1
+    assert given.weights == ["a.pt", "b.pt"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "folder"),
+    [
+        ({}, "new/"),
+        ({"features": {"source": "scores"}}, ""),  # of all videos' segments classifiers learn
+        ({"features": {"source": "scores", "encoders": GIVEN}}, "new/"),
+        ({"features": {"source": "finetuned"}}, ""),
+    ],
+)
+def test_features_are_made_of_the_frames_of_new_videos_where_others_may_stand(
+    planned, changes, folder
+):
+    features = planned(changes).features
+    assert features.frames_file == f"results/video/frames/{folder}{{shard}}.h5"
+    assert features.flow_file == f"results/video/flow/{folder}{{shard}}.h5"
+    recipe = ["results/features/recipe.json"]
+    assert features.recipe(Wildcards(shard="0000")) == (recipe if folder else [])
+    # whoever asks for the frames of all videos has them
+    inputs = SimpleNamespace(recipe="a place/recipe.json")
+    assert features.recipe_flag(Wildcards(shard="0000", new=""), inputs) == ""
+    named = features.recipe_flag(Wildcards(shard="0000", new="new/"), inputs)
+    assert named == "--recipe 'a place/recipe.json'"
+
+
+def test_learners_of_one_process_are_started_like_any_command(planned):
+    wildcards = Wildcards(stream="flow")
+    together = planned({"recognition": {"learners": 3}}).recognition
+    assert together.processes(wildcards) == 3
+    assert together.launch(wildcards) == "mpiexec -n 3"
+    alone = planned({"recognition": {"learners": 3, "in_process": True}}).recognition
+    assert alone.processes(wildcards) == 1
+    assert alone.launch(wildcards) == ""
+    assert alone.memory(wildcards) == together.memory(wildcards)
+
+
+def test_flow_starts_from_the_rgb_network_of_its_own_run(planned):
+    recognition = planned().recognition
+    assert recognition.rgb_classifier(Wildcards(stream="rgb")) == []
+    assert recognition.rgb_classifier(Wildcards(stream="flow")) == [
+        "results/recognition/rgb/model.safetensors"
+    ]
+    named = Wildcards(stream="flow", learning="aavg4-epoch-2-seed2")
+    assert recognition.rgb_classifier(named) == [
+        "results/recognition/runs/aavg3-epoch-2-seed2/rgb/model.safetensors"
+    ]
+
+
+OWN_FLOW = {
+    "training": {"network": "resnet152", "batch_size": 32, "aavg": ["average_state"]},
+    "weights": "IMAGENET1K_V1",
+    "flow": {"network": "bn_inception", "batch_size": 64, "epochs": 7, "weights": "inception.pth"},
+}
+
+
+def test_flow_has_a_network_a_batch_and_weights_of_its_own(planned):
+    plan = planned({"recognition": OWN_FLOW, "features": {"source": "scores"}})
+    recognition = plan.recognition
+    rgb, flow = (recognition.flags(Wildcards(stream=stream)) for stream in ("rgb", "flow"))
+    for words in ("--network=resnet152", "--batch-size=32", "--epochs=20"):
+        assert words in shlex.split(rgb)
+    for words in ("--network=bn_inception", "--batch-size=64", "--epochs=7"):
+        assert words in shlex.split(flow)
+    assert recognition.weights_flags(Wildcards(stream="rgb")) == "--weights=IMAGENET1K_V1"
+    assert recognition.weights_flags(Wildcards(stream="flow")) == "--weights=inception.pth"
+    assert recognition.weights(Wildcards(stream="rgb")) == []
+    assert recognition.weights(Wildcards(stream="flow")) == ["inception.pth"]
+    # runs of the papers' experiments too
+    named = Wildcards(stream="flow", learning="aavg3-k4-2")
+    assert "--network=bn_inception" in shlex.split(recognition.flags(named))
+    # the features are the scores of these two networks
+    encoders = plan.features.encoders
+    assert (encoders["rgb_encoder"], encoders["flow_encoder"]) == ("resnet152", "bn_inception")
+
+
+def test_flow_is_as_rgb_where_it_has_nothing_of_its_own(planned):
+    changed = {"training": {"network": "resnet18"}, "weights": "r18.pth"}
+    recognition = planned({"recognition": changed}).recognition
+    flags = [recognition.flags(Wildcards(stream=stream)) for stream in ("rgb", "flow")]
+    assert flags[0] == flags[1]
+    assert "--network=resnet18" in flags[0]
+    assert recognition.weights(Wildcards(stream="flow")) == ["r18.pth"]
+
+
+def test_trimmed_clips_are_listed_by_shard(planned, tmp_path):
+    for kind in ("walk", "stand"):
+        (tmp_path / kind).mkdir()
+        for number in range(3):
+            (tmp_path / kind / f"v {number}.mp4").write_bytes(b"x")
+    recognition = planned({"recognition": {"clips": str(tmp_path)}}).recognition
+    assert recognition.trimmed
+    clips = [
+        flag.removeprefix("--shard-clips=")
+        for shard in recognition.shards
+        for flag in shlex.split(recognition.shard_flags(Wildcards(clip_shard=shard)))
+    ]
+    assert sorted(clips) == sorted(recognition.clips)
+    shard = next(iter(recognition.shards))
+    rows = recognition.shard_rows(Wildcards(clip_shard=shard))
+    assert {row.split()[0] for row in rows} <= {"walk", "stand"}
+    assert len(recognition.clip_files) == 6
