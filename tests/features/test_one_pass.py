@@ -23,7 +23,7 @@ from actionspan.video.settings import FlowSettings, FrameSettings
 from actionspan.workflow.runs import flags
 from features.conftest import SMALL, assert_same_h5, work_here
 from tiers import first_tier
-from video.numbered import encode, mostly_still
+from video.numbered import encode, mostly_still, small_mover
 
 HISTOGRAM = VideoSettings(encoders=EncoderSettings(flow_encoder="flow_histogram", **SMALL))
 
@@ -91,6 +91,20 @@ def test_features_are_those_of_the_separate_steps(case, shard, weights, tmp_path
         for key in set(one["v4"]) & {"rgb", "flow", "mover", "flow_magnitude"}:
             values = one[f"v4/{key}"][:]
             assert np.array_equal(values[1:][still[1:]], values[:-1][still[1:]])
+
+
+def test_squares_decide_what_is_still_whether_they_are_encoded_or_not(tmp_path):
+    """A model of the papers has no such stream, but learned from features that have it."""
+    path = small_mover(tmp_path / "v.mp4")
+    found = {}
+    for side, mover in ((32, True), (32, False), (0, False)):
+        encoders = replace(HISTOGRAM.encoders, mover=mover, input_size=32)
+        frames = FrameSettings(short_side=32, mover_side=side)
+        found[side, mover] = encode_video(path, VideoSettings(frames=frames, encoders=encoders))
+    squares, without, none = found.values()
+    assert not np.array_equal(squares["still"], none["still"])
+    for key, values in without.items():
+        assert np.array_equal(values, squares[key]), key
 
 
 @pytest.mark.full

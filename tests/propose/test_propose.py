@@ -257,12 +257,12 @@ def test_a_new_video_gives_the_bits_of_the_workflow_by_span(trained, tmp_path):
 
 
 def test_only_span_sees_what_moves(trained):
-    """A model of the papers takes videos without squares, which then cost it nothing."""
+    """In a model of the papers squares only decide which snippets are still, as in its features."""
     span, mtn = (load_bundle(trained.folder / name) for name in ("span/bundle.safetensors", "mtn"))
     assert list(span.transform.streams) == ["rgb", "flow", "mover"]
     assert list(mtn.transform.streams) == list(span.classified.streams) == ["rgb", "flow"]
     assert (span.frames.mover_side, span.encoders.mover) == (64, True)
-    assert (mtn.frames.mover_side, mtn.encoders.mover) == (0, False)
+    assert (mtn.frames.mover_side, mtn.encoders.mover) == (64, False)
 
 
 def test_span_in_python_has_events_with_chances(trained):

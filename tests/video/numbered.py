@@ -129,3 +129,18 @@ def mostly_still(path: Path) -> Path:
             file.mux(stream.encode(av.VideoFrame.from_ndarray(shown, format="rgb24")))
         file.mux(stream.encode())
     return path
+
+
+def small_mover(path: Path) -> Path:
+    """Write a still room of 256 pixels in which a box of 8 pixels moves."""
+    room = np.random.default_rng(2).integers(60, 140, (16, 32, 3), np.uint8)
+    room = room.repeat(16, axis=0).repeat(16, axis=1)
+    with av.open(str(path), "w") as file:
+        stream = file.add_stream("libx264", rate=25, options={"crf": "10"})
+        stream.height, stream.width, stream.pix_fmt = 256, 512, "yuv420p"
+        for number in range(96):
+            shown = room.copy()
+            shown[100:108, 100 + 2 * number : 108 + 2 * number] = 255
+            file.mux(stream.encode(av.VideoFrame.from_ndarray(shown, format="rgb24")))
+        file.mux(stream.encode())
+    return path

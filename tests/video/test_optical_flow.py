@@ -100,6 +100,17 @@ def test_snippets_do_not_see_each_other():
         assert length[0] == lengths[row]
 
 
+@pytest.mark.parametrize("chosen", CLASSICAL, ids=NAMES)
+def test_flow_does_not_depend_on_the_sizes_of_the_videos_before(chosen):
+    """Found where `propose` met videos in another order than a workflow."""
+    small, large = (moved(3, 1, height=side, width=side)[None] for side in (32, 96))
+    estimator.cache_clear()
+    alone = compute_flow(large, chosen)
+    compute_flow(small, chosen)
+    for one, other in zip(compute_flow(large, chosen), alone, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
 def test_objects_are_made_once_a_process():
     assert estimator(FlowSettings()) is estimator(FlowSettings())
 

@@ -62,8 +62,10 @@ class VideoEncoder:
     def __init__(
         self, settings: VideoSettings, weights: Mapping[str, Mapping[str, Tensor]] | None = None
     ) -> None:
-        side = settings.encoders.input_size if settings.encoders.mover else 0
-        self.settings = replace(settings, frames=replace(settings.frames, mover_side=side))
+        if settings.encoders.mover:  # else squares only decide which snippets are still
+            frames = replace(settings.frames, mover_side=settings.encoders.input_size)
+            settings = replace(settings, frames=frames)
+        self.settings = settings
         self.streams = extraction.TwoStream(settings.encoders, 2 * settings.frames.stack, weights)
 
     def __call__(

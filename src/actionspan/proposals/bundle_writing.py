@@ -60,9 +60,9 @@ def write_bundle(
     learned = read_model(temporal).value
     load_model(learned)
     transform = _tensors(features)
-    if "mover/mean" not in transform:  # it takes videos without squares
+    if "mover/mean" not in transform:
+        # squares are still cut: they decide which snippets are still, as for its features
         earlier["encoders"] |= {"mover": False}
-        earlier["frames"] = earlier.get("frames", {}) | {"mover_side": 0}
     encoders = from_mapping(EncoderSettings, earlier["encoders"])
     content = {
         "format": FORMAT,

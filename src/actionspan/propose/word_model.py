@@ -13,7 +13,8 @@ from actionspan.storage.writing import digest
 from actionspan.video.settings import FrameSettings
 
 WORDINGS = ("{}", "a photo of {}", "a video of {}", "a scene in which {}")
-_CLIP_FRAMES = FrameSettings(clip_rate=4.0, clip_side=256)  # X-CLIP learned 8 frames of two seconds
+# X-CLIP learned 8 frames of two seconds
+_CLIP_FRAMES = FrameSettings(mover_side=0, clip_rate=4.0, clip_side=256)
 _CLIP_STRIDE = 2
 
 
@@ -28,7 +29,7 @@ class WordModel:
         name = encoder_name(name)
         self.source = find_source(name)
         self.stream = "clip" if sees_clips(self.source) else "rgb"
-        frames = FrameSettings()
+        frames = FrameSettings(mover_side=0)
         chosen: dict[str, Any] = {"rgb_encoder": name}
         if self.stream == "clip":
             frames, chosen = _CLIP_FRAMES, {"clip_encoder": name, "clip_stride": _CLIP_STRIDE}

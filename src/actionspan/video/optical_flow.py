@@ -85,15 +85,18 @@ def _pair_flow(settings: FlowSettings) -> Callable[[UInt8, UInt8], Any]:
         )  # fmt: skip
     if settings.algorithm == "dis":
         preset = getattr(cv2, f"DISOPTICAL_FLOW_PRESET_{settings.preset.upper()}")
-        solver: Any = cv2.DISOpticalFlow.create(preset)
+        create: Callable[[], Any] = partial(cv2.DISOpticalFlow.create, preset)
     elif hasattr(cv2, "optflow"):
-        solver = cv2.optflow.DualTVL1OpticalFlow.create()
+        create = cv2.optflow.DualTVL1OpticalFlow.create
     else:
         raise InputError(
             "algorithm: tvl1 is not in this OpenCV; install the wheel that has it: "
             "pip uninstall opencv-python-headless && pip install opencv-contrib-python-headless"
         )
-    return lambda first, second: solver.calc(first, second, None)
+
+    # for a small picture DIS lowers its finest scale, for all that it sees later
+    solver = lru_cache(maxsize=4)(lambda size: create())
+    return lambda first, second: solver(first.shape).calc(first, second, None)
 
 
 def write_flow(source: h5py.Group, group: h5py.Group, settings: FlowSettings) -> None:
