@@ -26,8 +26,8 @@ import yaml
 
 from actionspan.cli import main as actionspan
 from actionspan.temporal.settings import ON_SEQUENCES, SEQUENCES
+from actionspan.workflow.runs import RunName, seeded_flags
 from actionspan.workflow.runs import flags as config_flags
-from actionspan.workflow.runs import seeded_flags, with_seed
 from actionspan.workflow.sections import defaults
 
 ROOT = Path(__file__).parents[1]
@@ -52,7 +52,7 @@ def seeded(section: dict[str, Any], seed: int) -> list[str]:
     """
     if seed < 1:
         raise ValueError(f"seed {seed}: at least 1, the run's own")
-    return shlex.split(seeded_flags(section, with_seed("model", seed)))
+    return shlex.split(seeded_flags(section, str(RunName("model", seed))))
 
 
 def call(*words: str | Path) -> None:

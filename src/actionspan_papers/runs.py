@@ -9,7 +9,7 @@ import numpy as np
 from actionspan.arrays import Float64
 from actionspan.errors import InputError
 from actionspan.storage.writing import read_tsv
-from actionspan.workflow.runs import split_seed, with_seed
+from actionspan.workflow.runs import RunName
 
 Key = TypeVar("Key", bound=Hashable)
 
@@ -24,7 +24,7 @@ def by_seed(runs: Iterable[tuple[Key, int, Path]]) -> dict[Key, dict[int, Path]]
     for key, seed, path in runs:
         seeds = files.setdefault(key, {})
         if seed in seeds:
-            name = with_seed(key if isinstance(key, str) else key[0], seed)  # type: ignore[index]
+            name = RunName(key if isinstance(key, str) else key[0], seed)  # type: ignore[index]
             raise InputError(f"{path}: {name} is in {seeds[seed]} already")
         seeds[seed] = path
     return {key: dict(sorted(seeds.items())) for key, seeds in files.items()}
@@ -44,7 +44,8 @@ def named_files(
     for name, path in files:
         if not name:
             raise InputError(f"{path}: its path names no method; the form is {form}")
-    return by_seed((*split_seed(name), path) for name, path in files)
+    runs = [(RunName.of(name), path) for name, path in files]
+    return by_seed((run.base, run.seed, path) for run, path in runs)
 
 
 def read_logs(

@@ -5,40 +5,36 @@ import re
 import pytest
 
 from actionspan.errors import InputError
-from actionspan.workflow.runs import POOLED, run_pattern, seeded, split_fold, split_seed, with_seed
+from actionspan.workflow.runs import POOLED, RunName, run_pattern, seeded
 from actionspan_papers.runs import by_seed, named_files
 
 
 @pytest.mark.parametrize(
-    ("name", "of_seed", "of_fold"),
+    ("name", "parts"),
     [
-        ("mtn", ("mtn", 1), ("mtn", "")),
-        ("mtn-seed2", ("mtn", 2), ("mtn-seed2", "")),
-        ("my-seedless", ("my-seedless", 1), ("my-seedless", "")),
-        ("mtn-seed1", ("mtn-seed1", 1), ("mtn-seed1", "")),
-        ("a-seed2-seed30", ("a-seed2", 30), ("a-seed2-seed30", "")),
-        ("mtn-fold1", ("mtn", 1), ("mtn", "1")),
-        ("mtn-seed2-fold13", ("mtn", 2), ("mtn-seed2", "13")),
-        ("mtn-folds", ("mtn", 1), ("mtn", POOLED)),
-        ("mtn-seed2-folds", ("mtn", 2), ("mtn-seed2", POOLED)),
-        ("my-fold", ("my-fold", 1), ("my-fold", "")),
-        ("mtn-fold0", ("mtn-fold0", 1), ("mtn-fold0", "")),
+        ("mtn", ("mtn", 1, "")),
+        ("mtn-seed2", ("mtn", 2, "")),
+        ("my-seedless", ("my-seedless", 1, "")),
+        ("mtn-seed1", ("mtn-seed1", 1, "")),
+        ("a-seed2-seed30", ("a-seed2", 30, "")),
+        ("mtn-fold1", ("mtn", 1, "1")),
+        ("mtn-seed2-fold13", ("mtn", 2, "13")),
+        ("mtn-folds", ("mtn", 1, POOLED)),
+        ("mtn-seed2-folds", ("mtn", 2, POOLED)),
+        ("my-fold", ("my-fold", 1, "")),
+        ("mtn-fold0", ("mtn-fold0", 1, "")),
     ],
 )
-def test_names_of_seeds_and_folds(name, of_seed, of_fold):
-    assert (split_seed(name), split_fold(name)) == (of_seed, of_fold)
+def test_a_name_has_a_seed_and_a_fold(name, parts):
+    assert RunName.of(name) == RunName(*parts)
+    assert str(RunName(*parts)) == name
 
 
 def test_an_empty_name_is_refused():
     with pytest.raises(ValueError, match="an empty name"):
-        split_seed("")
+        RunName.of("")
     with pytest.raises(InputError, match=r"^x: its path names no method; the form is y"):
         named_files([""], ["x"], "y")
-
-
-@pytest.mark.parametrize("seed", [1, 2, 10])
-def test_a_seed_is_named_and_read_back(seed):
-    assert split_seed(with_seed("mtn", seed)) == ("mtn", seed)
 
 
 @pytest.mark.parametrize(

@@ -24,12 +24,12 @@ from actionspan.workflow.messages import failures_text, print_briefly
 from actionspan.workflow.mistakes import explain_mistakes
 from actionspan.workflow.outcomes import of_fold
 from actionspan.workflow.runs import (
+    RunName,
     flags,
     one_of,
     run_pattern,
     seeded,
     seeded_flags,
-    split_seed,
 )
 from actionspan.workflow.sections import fill_in
 from actionspan.workflow.steps import shard_step

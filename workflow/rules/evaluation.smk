@@ -102,7 +102,7 @@ rule evaluation_baseline:
         runtime=minutes(60, "scoring"),
     params:
         **SCORING_PARAMS,
-        baseline=lambda wildcards: split_seed(wildcards.method)[0],
+        baseline=lambda wildcards: RunName.of(wildcards.method).base,
         settings=plan.outcomes.baseline_flags,
         proposals=lambda wildcards, output: output.json,
     shell:

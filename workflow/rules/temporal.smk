@@ -26,7 +26,7 @@ rule temporal_train:
         mpi=plan.ranks.launch,
     params:
         parallel=plan.ranks.flags,
-        model=lambda wildcards: split_seed(wildcards.model)[0],
+        model=lambda wildcards: RunName.of(wildcards.model).base,
         settings=lambda wildcards: seeded_flags(
             config["temporal"]["training"], wildcards.model
         ),

@@ -8,13 +8,14 @@ folder.
 
 import shlex
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from actionspan.errors import InputError
 from actionspan.temporal.settings import MODELS, ON_SEQUENCES, SEQUENCES
 from actionspan.workflow.features import FeaturesPlan
-from actionspan.workflow.runs import POOLED, flags, one_of, seeded_flags, split_fold, split_seed
+from actionspan.workflow.runs import POOLED, RunName, flags, one_of, seeded_flags
 
 _SUMMARY = [f"results/evaluation/folds/summary.{suffix}" for suffix in ("json", "tsv", "md")]
 
@@ -68,23 +69,23 @@ class FoldsPlan:
 
     def proposals(self, wildcards: Any) -> list[str]:
         """Return each fold's proposals, or the events of each."""
-        method, _ = split_fold(wildcards.pooled)
-        name = f"{wildcards.listed}.json"
-        return [f"results/proposals/{method}-fold{n}/{name}" for n in self.numbers]
+        pooled, name = RunName.of(wildcards.pooled), f"{wildcards.listed}.json"
+        folds = [replace(pooled, fold=str(number)) for number in self.numbers]
+        return [f"results/proposals/{fold}/{name}" for fold in folds]
 
     def subset(self, wildcards: Any) -> str:
         """Return the scored subset: as configured, a fold's held-out videos, or all folds'."""
         subsets: dict[str, str] = {"": self._subset, POOLED: "training"}
-        return subsets.get(_fold_of(wildcards), "testing")
+        return subsets.get(_run(wildcards).fold, "testing")
 
     def scored(self, wildcards: Any) -> str:
         """Return the list of the scored subset's videos; a fold's are training videos."""
-        subset = "training" if _fold_of(wildcards) else self._subset
+        subset = "training" if _run(wildcards).fold else self._subset
         return f"results/dataset/subsets/{subset}.tsv"
 
     def pooled_flag(self, wildcards: Any) -> str:
         """Return the flag of the number of folds that proposals are pooled from."""
-        return f"--folds={len(self.numbers)}" if _fold_of(wildcards) == POOLED else ""
+        return f"--folds={len(self.numbers)}" if _run(wildcards).fold == POOLED else ""
 
 
 def method_of(wildcards: Any) -> str:
@@ -94,8 +95,8 @@ def method_of(wildcards: Any) -> str:
     return str(getattr(wildcards, key))
 
 
-def _fold_of(wildcards: Any) -> str:
-    return split_fold(method_of(wildcards))[1]
+def _run(wildcards: Any) -> RunName:
+    return RunName.of(method_of(wildcards))
 
 
 def of_fold(path: str) -> Callable[[Any], str]:
@@ -105,7 +106,7 @@ def of_fold(path: str) -> Callable[[Any], str]:
     """
 
     def chosen(wildcards: Any) -> str:
-        fold = _fold_of(wildcards)
+        fold = _run(wildcards).fold
         folder, _, name = path.rpartition("/")
         return path if fold in ("", POOLED) else f"{folder}/folds/{fold}/{name}"
 
@@ -160,7 +161,7 @@ class OutcomesPlan:
 
     def network_features(self, wildcards: Any) -> str:
         """Return the features that a model's network learns from."""
-        name = SEQUENCES.get(_base(wildcards), "features")
+        name = SEQUENCES.get(_run(wildcards).base, "features")
         return of_fold(f"results/features/{name}.h5")(wildcards)
 
     def density_flags(self, wildcards: Any) -> str:
@@ -169,7 +170,7 @@ class OutcomesPlan:
         kept = seeded_flags(settings["density"], wildcards.model)
         kept += " " + flags(settings["events"], "events", "overlap")
         ahead = settings["online"]["ahead"]
-        return f"{kept} --ahead {ahead}" if _base(wildcards) == "stream" else kept
+        return f"{kept} --ahead {ahead}" if _run(wildcards).base == "stream" else kept
 
     def rest(self, wildcards: Any, input: Any, output: Any) -> str:
         """Return the steps after a model's proposals: chapters, and the bundle for `propose`."""
@@ -177,7 +178,7 @@ class OutcomesPlan:
         names, flag = ["candidates", "ranking", "suppression"], "evaluator"
         if _on_sequences(wildcards):
             names, flag = ["selection", "events"], "density"
-        if _base(wildcards) == "stream":
+        if _run(wildcards).base == "stream":
             names = [*names, "online"]
         if self.chapters_of:
             listed = output.events if _on_sequences(wildcards) else output.json
@@ -205,18 +206,18 @@ class OutcomesPlan:
 
     def baseline_features(self, wildcards: Any) -> list[str]:
         """Return the features, for their frame differences or their cuts alone."""
-        read = {"difference": "features", "cuts": "sequences"}.get(_base(wildcards))
+        read = {"difference": "features", "cuts": "sequences"}.get(_run(wildcards).base)
         return [of_fold(f"results/features/{read}.h5")(wildcards)] if read else []
 
     def baseline_probabilities(self, wildcards: Any) -> list[str]:
         """Return probabilities: only TAG groups actionness, the base network's of the same seed."""
         model = wildcards.method.replace("tag", "origin", 1)
         path = f"results/temporal/{model}/{self._run}/probabilities.h5"
-        return [path] if _base(wildcards) == "tag" else []
+        return [path] if _run(wildcards).base == "tag" else []
 
     def timelines_flag(self, wildcards: Any) -> str:
         """Return where a model's timelines lie; a baseline and joined folds have none."""
-        drawn = _base(wildcards) in MODELS and _fold_of(wildcards) != POOLED
+        drawn = _run(wildcards).base in MODELS and _run(wildcards).fold != POOLED
         return f"--timelines results/evaluation/timelines/{wildcards.method}" if drawn else ""
 
     def baseline_flags(self, wildcards: Any) -> str:
@@ -224,9 +225,9 @@ class OutcomesPlan:
         name = wildcards.method
         read = {"random": ["seed"], "sliding": ["overlap", "shortest_window", "window_prior"]}
         read["tiles"] = ["tiles"]
-        keys = read.get(_base(wildcards), [])
+        keys = read.get(_run(wildcards).base, [])
         chosen = seeded_flags(self._config["evaluation"]["baseline"], name, "proposals", *keys)
-        if keys or _base(wildcards) == "cuts":
+        if keys or _run(wildcards).base == "cuts":
             return chosen
         # baselines that group a signal have the models' Soft-NMS, but their own number of proposals
         suppression = dict(self._config["proposals"]["suppression"])
@@ -234,10 +235,5 @@ class OutcomesPlan:
         return f"{chosen} {flags(suppression)}"
 
 
-def _base(wildcards: Any) -> str:
-    """Return the model or baseline of a job, without seed and fold."""
-    return split_seed(method_of(wildcards))[0]
-
-
 def _on_sequences(wildcards: Any) -> bool:
-    return _base(wildcards) in ON_SEQUENCES
+    return _run(wildcards).base in ON_SEQUENCES

@@ -41,27 +41,33 @@ VARIANTS: Mapping[Variant, tuple[Part, ...]] = {
 METHODS = (*VARIANTS, *(name for name in ON_CPUS if name != "aavg"))
 
 
-def split_seed(name: str) -> tuple[str, int]:
-    """Return a name and seed: mtn and 2 of mtn-seed2 and of its folds; a ValueError if empty."""
-    match = re.fullmatch(f"(.+?){_SEED}{_FOLD}", name, re.DOTALL)
-    if match is None:
-        raise ValueError("an empty name")
-    return match[1], int(match[2] or 1)
+@dataclass(frozen=True)
+class RunName:
+    """A model, baseline or method with its seed and fold: `str` of it is mtn-seed2-fold3."""
 
+    base: str
+    seed: int = 1
+    fold: str = ""
+    """`3` of mtn-fold3, `POOLED` of mtn-folds, empty for a run on all training videos."""
 
-def split_fold(name: str) -> tuple[str, str]:
-    """Return a name and fold: mtn-seed2 and "3" of mtn-seed2-fold3.
+    @classmethod
+    def of(cls, name: str) -> "RunName":
+        """Return the parts of a name.
 
-    The fold of mtn is "", and of mtn-folds it is `POOLED`.
-    """
-    match = re.fullmatch(f"(.+?){_FOLD}", name, re.DOTALL)
-    assert match is not None, "an empty name"
-    return match[1], POOLED if match[2] == "s" else match[2] or ""
+        Raises:
+            ValueError: It is empty.
+        """
+        match = re.fullmatch(f"(.+?){_SEED}{_FOLD}", name, re.DOTALL)
+        if match is None:
+            raise ValueError("an empty name")
+        fold = POOLED if match[3] == "s" else match[3] or ""
+        return cls(match[1], int(match[2] or 1), fold)
 
-
-def with_seed(name: str, seed: int) -> str:
-    """Return the name of a seed: mtn of mtn and 1, mtn-seed2 of mtn and 2."""
-    return f"{name}-seed{seed}" if seed > 1 else name
+    def __str__(self) -> str:
+        """Return the name."""
+        seed = f"-seed{self.seed}" if self.seed > 1 else ""
+        fold = "-folds" if self.fold == POOLED else f"-fold{self.fold}" if self.fold else ""
+        return f"{self.base}{seed}{fold}"
 
 
 def seeded(names: Iterable[str]) -> str:
@@ -119,7 +125,7 @@ class Learning:
     def name(self) -> str:
         """Return the name of the run."""
         rate = f"-lr{self.learning_rate}" if self.learning_rate else ""
-        return with_seed(f"{self.way}-{self.learners}{rate}", self.seed)
+        return str(RunName(f"{self.way}-{self.learners}{rate}", self.seed))
 
     def trained_as(self, stream: str) -> "Learning":
         """Return the run that trains the network of a stream for this run.
@@ -161,4 +167,4 @@ def flags(section: Mapping[str, Any], *keys: str) -> str:
 
 def seeded_flags(section: Mapping[str, Any], name: str, *keys: str) -> str:
     """Return a section as flags, with the seed of a name such as mtn-seed2."""
-    return flags({**section, "seed": section["seed"] + split_seed(name)[1] - 1}, *keys)
+    return flags({**section, "seed": section["seed"] + RunName.of(name).seed - 1}, *keys)

@@ -7,7 +7,7 @@ They were measured with the features of each paper, on all of ActivityNet-1.3 or
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
-from actionspan.workflow.runs import with_seed
+from actionspan.workflow.runs import RunName
 
 Config = Mapping[str, Any]
 """The checked configuration."""
@@ -116,7 +116,7 @@ def _seed_names(config: Config, methods: Iterable[str]) -> list[str]:
     """Return the names of all seeds of some methods; a method without chance has one."""
     count = config["evaluation"]["seeds"]
     return [
-        with_seed(method, seed)
+        str(RunName(method, seed))
         for method in methods
         for seed in range(1, 2 if method in ("sliding", "difference") else count + 1)
     ]
