@@ -19,7 +19,12 @@ from actionspan.errors import InputError
 from actionspan.finetune.settings import HEADS
 from actionspan.workflow.dataset import Storage
 from actionspan.workflow.features import drop_features, found_weights, keep_features
-from actionspan.workflow.jobs import Messages, check_jobs, failed_jobs, start_this_python
+from actionspan.workflow.jobs import (
+    Messages,
+    check_jobs,
+    failed_jobs,
+    start_this_python,
+)
 from actionspan.workflow.messages import failures_text, print_briefly
 from actionspan.workflow.mistakes import explain_mistakes
 from actionspan.workflow.outcomes import of_fold
