@@ -20,6 +20,8 @@ UV_VERSION = 0.13.8
 VENV = .venv
 BIN = $(VENV)/bin
 export PATH := $(CURDIR)/$(BIN):$(PATH)
+# Keep bytecode, whatever the shell says: each of many processes would compile every module again.
+export PYTHONDONTWRITEBYTECODE =
 
 .PHONY: demo demo-all test test-all outside durations check campaign gpu picture model docs lock config clean \
     annotations videos features models inputs disk kills runs ranks
