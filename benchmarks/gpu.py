@@ -39,8 +39,8 @@ PARTS = (
         "Encoders",
         "Random weights, usual sizes. Milliseconds a frame of 256 × 340 pixels, from bytes in "
         "main memory to vectors there, with preprocessing (median of nine batches or clips); "
-        "the most that PyTorch allocated; the largest difference to float32, as part of the largest "
-        "value.",
+        "the most that PyTorch allocated; the largest difference to float32, relative to the "
+        "largest value.",
         ("encoders.py", "--gpu", "--models", *"lite0 CLIP SigLIP DINOv2 ConvNeXt MAE JEPA".split()),
         ("encoder", "precision", ("ms a frame", "allocated, MB", "difference")),
     ),
@@ -129,6 +129,8 @@ def markdown(lines: Sequence[str], part: Part) -> Iterator[str]:
     ]
     if rows and part.across:
         rows = wide(rows, *part.across)
+    if rows and {"least", "most"} <= set(rows[0]):
+        rows = ranges(rows)
     for number, cells in enumerate(rows):
         yield f"| {' | '.join(cells)} |"
         if not number:
@@ -150,6 +152,18 @@ def wide(
             for key in {row[index]: 0 for row in records}
         ),
     ]
+
+
+def ranges(rows: Sequence[Sequence[str]]) -> list[list[str]]:
+    """Return a table with the columns `least` and `most` in brackets behind the one before."""
+    least, most = rows[0].index("least"), rows[0].index("most")
+    kept = [column for column in range(len(rows[0])) if column not in (least, most)]
+    joined = [list(rows[0])]
+    for row in rows[1:]:
+        cells = list(row)
+        cells[least - 1] += f" ({cells[least]}–{cells[most]})"
+        joined.append(cells)
+    return [[cells[column] for column in kept] for cells in joined]
 
 
 if __name__ == "__main__":
