@@ -104,6 +104,11 @@ def test_the_commands_that_write_the_outputs_exist():
     commands = {
         words for _, named in outputs() for words in re.findall(r"`([a-z]+ [a-z0-9 -]+)`", named)
     }
+    for shown, named in outputs():
+        if re.match(r"`papers/\w+/\w+[`.]", shown) and not named:
+            commands.add(
+                re.sub(r"[/_]", lambda at: " -"[at[0] == "_"], re.split(r"[`.]", shown)[1])
+            )
     assert len(commands) > 60
     for words in commands:
         assert step_module(words).startswith("actionspan")
@@ -147,7 +152,7 @@ def test_the_messages_that_are_explained_are_those_of_the_program():
     for path in (ROOT / "src").rglob("*.py"):
         known += said(path.read_text())
     page = (ROOT / "docs" / "troubleshooting.md").read_text()
-    messages = re.findall(r"^\| `(.+?)` \|", page, re.MULTILINE)
+    messages = re.findall(r"^- `(.+?)`: ", page, re.MULTILINE)
     assert len(messages) > 20
     for message in messages:
         # a value may be longer than `…` says
