@@ -16,7 +16,10 @@ from actionspan_papers.rules import experiments
 
 ROOT = Path(__file__).parents[1]
 PAGES = ROOT / "docs" / "api"
+# Made by `make config` from the settings, which `src` words
+GENERATED = {"configuration.md"}
 READ = [*sorted((ROOT / "docs").glob("*.md")), ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
+WRITTEN = [page for page in [*READ, *sorted(PAGES.glob("*.md"))] if page.name not in GENERATED]
 
 
 @pytest.mark.parametrize("page", sorted(PAGES.glob("[!i]*.md")), ids=lambda page: page.stem)
@@ -133,6 +136,31 @@ def test_links_lead_to_pages_and_headings(page):
         file = (page.parent / path).resolve() if path else page
         assert file.exists(), link
         assert not anchor or anchor in anchors(file), link
+
+
+def prose(page: Path) -> str:
+    """Return a page without code, comments, targets of links and the table of words."""
+    text = page.read_text(encoding="utf-8")
+    if page.name == "CONTRIBUTING.md":
+        text = re.sub(r"^\| avoid .*?\n\n", "", text, flags=re.S | re.M)
+    text = re.sub(r"^ *```.*?^ *```|<!--.*?-->", "", text, flags=re.S | re.M)
+    return re.sub(r"`[^`]*`|\]\([^)]*\)", " ` ", text)
+
+
+def avoided() -> list[str]:
+    """Return the words that the guide avoids."""
+    guide = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    table = guide.split("## Words", 1)[1].split("\n## ", 1)[0]
+    rows = re.findall(r"^\| (?!avoid)(\w[^|]*) \|.*\| docs \|$", table, re.MULTILINE)
+    return [word for row in rows for word in row.split(", ")]
+
+
+@pytest.mark.parametrize("page", WRITTEN, ids=lambda page: f"{page.parent.name}/{page.stem}")
+def test_words_to_avoid_are_not_in_the_docs(page):
+    assert len(avoided()) > 30
+    for words in avoided():
+        pattern = r"(?<![\w-])" + r"\s+".join(words.split()) + r"(?![\w-])"
+        assert not re.search(pattern, prose(page), re.IGNORECASE), words
 
 
 def said(source: str) -> list[str]:
