@@ -140,17 +140,23 @@ def markdown(lines: Sequence[str], part: Part) -> Iterator[str]:
 def wide(
     rows: Sequence[Sequence[str]], index: str, over: str, values: Sequence[str]
 ) -> list[list[str]]:
-    """Return a table in long form with a row for each `index` and columns for each `over`."""
+    """Return a table in long form with a row for each `index` and columns for each `over`.
+
+    A column with the same value in all rows, such as the difference of the reference, is left out.
+    """
     head, *body = rows
     records = [dict(zip(head, row, strict=True)) for row in body]
-    columns = [(value, name) for value in values for name in {row[over]: 0 for row in records}]
+    keys = list(dict.fromkeys(row[index] for row in records))
     found = {(row[index], value, row[over]): row[value] for row in records for value in values}
+    columns = [
+        (value, name)
+        for value in values
+        for name in dict.fromkeys(row[over] for row in records)
+        if len({found.get((key, value, name)) for key in keys}) > 1
+    ]
     return [
         [index, *(f"{value}, {name}" for value, name in columns)],
-        *(
-            [key, *(found.get((key, *column), "") for column in columns)]
-            for key in {row[index]: 0 for row in records}
-        ),
+        *([key, *(found.get((key, *column), "") for column in columns)] for key in keys),
     ]
 
 
