@@ -103,6 +103,21 @@ def test_the_page_of_outputs_has_the_files_of_all_rules():
     assert sorted(missing) == []
 
 
+def test_the_page_of_outputs_has_no_file_that_nothing_makes():
+    listed = set().union(*(files_of(shown) for shown, _ in outputs()))
+    code = "".join(
+        path.read_text(encoding="utf-8")
+        for folder in ("src", "workflow")
+        for path in sorted((ROOT / folder).rglob("*"))
+        if path.suffix in {".py", ".smk"}
+    )
+    made = files_of_rules()
+    for file in sorted(listed):
+        pattern = re.compile(re.escape(file).replace(r"\{\}", "[^/]+"))
+        stem = file.rstrip("/").rpartition("/")[2].rpartition("{}")[2].partition(".")[0]
+        assert any(map(pattern.match, made)) or (stem in code if stem else "{}" in file), file
+
+
 def test_the_commands_that_write_the_outputs_exist():
     commands = {
         words for _, named in outputs() for words in re.findall(r"`([a-z]+ [a-z0-9 -]+)`", named)
