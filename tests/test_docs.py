@@ -44,8 +44,9 @@ def outputs() -> Iterator[tuple[str, str]]:
     text = (ROOT / "docs" / "outputs.md").read_text(encoding="utf-8")
     for item in re.findall(r"^- (.*?)(?=^- |\n\n)", text, re.DOTALL | re.MULTILINE):
         files, _, _ = re.sub(r"\s+", " ", item).partition(": ")
-        shown, commands = re.fullmatch(r"((?:`[^`]*`,? ?|\(\+\) ?)*)(.*)", files).groups()
-        yield shown, commands
+        parts = re.fullmatch(r"((?:`[^`]*`,? ?|\(\+\) ?)*)(.*)", files)
+        assert parts is not None, files
+        yield parts[1], parts[2]
 
 
 def files_of(shown: str) -> set[str]:
