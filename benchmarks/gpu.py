@@ -30,39 +30,43 @@ class Part:
     title: str
     says: str
     command: tuple[str, ...]
+    across: tuple[str, str, tuple[str, ...]] | None = None
+    """The columns (rows, columns, values) of a table that is printed in long form."""
 
 
 PARTS = (
     Part(
         "Encoders",
         "Random weights, usual sizes. Milliseconds a frame of 256 × 340 pixels, from bytes in "
-        "main memory to vectors there, preprocessing included (median of nine batches or clips); "
-        "the most that PyTorch allocated; and the furthest that a value is from float32's, as "
-        "part of the largest.",
+        "main memory to vectors there, with preprocessing (median of nine batches or clips); "
+        "the most that PyTorch allocated; the largest difference to float32, relative to the "
+        "largest value.",
         ("encoders.py", "--gpu", "--models", *"lite0 CLIP SigLIP DINOv2 ConvNeXt MAE JEPA".split()),
+        ("encoder", "precision", ("ms a frame", "allocated, MB", "difference")),
     ),
     Part(
         "Training recognition networks",
-        "Samples a second of whole training steps on random pictures of 224 pixels, batches of 64.",
+        "Samples a second of whole training steps on random images of 224 pixels, batches of 64.",
         ("recognition_step.py", "--networks", "resnet50", "efficientnet_lite0", "--rounds", "3"),
     ),
     Part(
         "Tuning encoders within a budget",
         "EfficientNet-Lite0 below MTN, one video of 400 snippets of 224 pixels; the plan chooses "
-        "how much is kept. `held` is the most that PyTorch reserved.",
+        "the kept part. `held` is the most that PyTorch reserved.",
         ("gpu_tuning.py",),
     ),
     Part(
         "Pipelines over time",
         "The chain of 150 convolutions of PARTIME's first experiment, 32 maps, 128 pixels. Stages "
-        "share a GPU where there are too few.",
+        "share a GPU if the machine has too few.",
         ("pipeline_cuda.py", "--size", "128", "--frames", "100", "--rounds", "3"),
     ),
     Part(
         "Exchanges of tensors on a GPU",
-        "Two ranks, which share a GPU where there is one. Tensors are staged in main memory, as "
-        "MPI need not know of CUDA. `ratio`: how many times the ring is as fast.",
+        "Two ranks, which share a GPU if the machine has one. Tensors are staged in main memory, "
+        "because MPI may lack CUDA.",
         ("exchange.py", "--ranks", "2", "--launches", "3", "--device", "cuda"),
+        ("bytes", "exchange", ("ms",)),
     ),
 )
 
@@ -85,7 +89,7 @@ def main() -> None:
         print(f"{part.title}: {time.monotonic() - begun:.0f} s{error and '; '}{error}", flush=True)
         command = " ".join(("python", f"benchmarks/{part.command[0]}", *part.command[1:]))
         text = "\n".join(
-            [*markdown(output.splitlines()), *[f"\nNot to its end: {error}"] * bool(error)]
+            [*markdown(output.splitlines(), part), *[f"\nNot to its end: {error}"] * bool(error)]
         )
         page.append(f"\n## {part.title}\n\n    {command}\n\n{part.says}\n\n{text}\n")
         arguments.out.write_text("".join(page), encoding="utf-8")
@@ -97,7 +101,8 @@ def head() -> str:
     cards = [torch.cuda.get_device_name(one) for one in range(torch.cuda.device_count())]
     return (
         "# Measurements on a GPU\n\n"
-        f"Written by `make gpu` on {date.today()}: {', '.join(cards)}, torch {torch.__version__}.\n"
+        "This page has the measurements that need a GPU, written by `make gpu` on "
+        f"{date.today()}: {', '.join(cards)}, torch {torch.__version__}.\n"
     )
 
 
@@ -113,17 +118,58 @@ def run(command: Sequence[str]) -> tuple[str, str]:
     return done.stdout, last if done.returncode else ""
 
 
-def markdown(lines: Sequence[str]) -> Iterator[str]:
-    """Yield a table as Markdown; it may be one already, or have tabs between its columns."""
-    rows = [line for line in lines if line and not line.startswith("#")]
-    for number, line in enumerate(rows):
-        if line.startswith("|"):
-            yield line
-            continue
-        cells = line.replace("_", " ").split("\t")
+def markdown(lines: Sequence[str], part: Part) -> Iterator[str]:
+    """Yield a table as Markdown; it may be Markdown already, or have tabs between its columns."""
+    lines = [line for line in lines if line and not line.startswith(("#", "|---"))]
+    rows = [
+        [cell.strip() for cell in line.strip("|").split("|")]
+        if line.startswith("|")
+        else line.replace("_", " ").split("\t")
+        for line in lines
+    ]
+    if rows and part.across:
+        rows = wide(rows, *part.across)
+    if rows and {"least", "most"} <= set(rows[0]):
+        rows = ranges(rows)
+    for number, cells in enumerate(rows):
         yield f"| {' | '.join(cells)} |"
         if not number:
             yield "|" + "---|" * len(cells)
+
+
+def wide(
+    rows: Sequence[Sequence[str]], index: str, over: str, values: Sequence[str]
+) -> list[list[str]]:
+    """Return a table in long form with a row for each `index` and columns for each `over`.
+
+    A column with the same value in all rows, such as the difference of the reference, is left out.
+    """
+    head, *body = rows
+    records = [dict(zip(head, row, strict=True)) for row in body]
+    keys = list(dict.fromkeys(row[index] for row in records))
+    found = {(row[index], value, row[over]): row[value] for row in records for value in values}
+    columns = [
+        (value, name)
+        for value in values
+        for name in dict.fromkeys(row[over] for row in records)
+        if len({found.get((key, value, name)) for key in keys}) > 1
+    ]
+    return [
+        [index, *(f"{value}, {name}" for value, name in columns)],
+        *([key, *(found.get((key, *column), "") for column in columns)] for key in keys),
+    ]
+
+
+def ranges(rows: Sequence[Sequence[str]]) -> list[list[str]]:
+    """Return a table with the columns `least` and `most` in brackets behind the one before."""
+    least, most = rows[0].index("least"), rows[0].index("most")
+    kept = [column for column in range(len(rows[0])) if column not in (least, most)]
+    joined = [list(rows[0])]
+    for row in rows[1:]:
+        cells = list(row)
+        cells[least - 1] += f" ({cells[least]}–{cells[most]})"
+        joined.append(cells)
+    return [[cells[column] for column in kept] for cells in joined]
 
 
 if __name__ == "__main__":

@@ -1,9 +1,8 @@
-"""The plug-ins of docs/plugins.md, from a package that is installed beside actionspan."""
+"""The plug-ins of examples/plugins, from packages that are installed next to actionspan."""
 
 import csv
 import json
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -27,18 +26,13 @@ OFFLINE = (
     *("install", "--quiet", "--no-deps", "--no-build-isolation", "--no-index"),
     "--disable-pip-version-check",
 )
-PAGE = (ROOT / "docs" / "plugins.md").read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory) -> Path:
-    """The folder that the page's package is installed in."""
-    source = tmp_path_factory.mktemp("source")
-    for path, content in re.findall(r"```\w+\n# (\S+)\n(.*?)```", PAGE, re.DOTALL):
-        (source / path).parent.mkdir(parents=True, exist_ok=True)
-        (source / path).write_text(content)
-    for name in ("laps", "laps/steps"):
-        (source / name / "__init__.py").write_text('"""What a lap timer adds."""\n')
+    """The folder that the example package is installed in."""
+    source = tmp_path_factory.mktemp("source") / "laps"
+    shutil.copytree(ROOT / "examples/plugins/laps", source)  # pip builds where it reads
     target = tmp_path_factory.mktemp("site")
     install(*OFFLINE, "--target", str(target), str(source))
     return target

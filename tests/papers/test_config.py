@@ -4,6 +4,7 @@ import dataclasses
 
 import pytest
 import yaml
+from runs.test_config import section, with_value
 
 from actionspan.cli import main
 from actionspan.errors import InputError
@@ -11,7 +12,6 @@ from actionspan.workflow.checking import check_config, check_settings
 from actionspan.workflow.config import full_text
 from actionspan.workflow.sections import OURS, PLUGGED, fill_in
 from actionspan_papers.settings import SECTIONS
-from workflow.test_config import section, with_value
 
 
 def test_the_product_alone_has_none_of_these_keys():

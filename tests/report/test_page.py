@@ -182,7 +182,7 @@ def test_without_charts_and_tables_there_is_no_summary(tmp_path):
 
 
 def test_the_example_of_the_docs_runs(tmp_path, monkeypatch):
-    text = (ASSETS.parents[3] / "docs/page.md").read_text()
+    text = (ASSETS.parents[3] / "docs/api/index.md").read_text().split("## A page of your own")[1]
     (code,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
     monkeypatch.chdir(tmp_path)
     exec(code, {})
