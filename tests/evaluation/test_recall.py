@@ -145,7 +145,7 @@ def test_only_the_order_of_scores_counts_and_foreign_videos_do_not(protocol, pro
         # 161 · (200 / 322) is just below 100, and 161 · 200 / 322 would be 100
         ([161, 161], [99, 99], {}),
         # 29 / 100 · (200 / 116) · 16 is just below 8, and 29 · (200 / 116) / 100 · 16 would be 8
-        ([16, 100], [16, 100], {28: [7, 50]}),
+        ([16, 100], [16, 100], {28: [7, 49]}),
         ([5, 100], [5, 100], {20: [1, 40]}),
         # shares of each list, not the first k
         ([20, 180], [20, 180], {49: [10, 90]}),

@@ -62,7 +62,7 @@ SCORE_COLUMNS = ("0.30", "0.50", "0.75", "0.95")  # of mAP, as `actionspan score
 CLASS_COLUMNS = ("0.30", "0.40", "0.50", "0.75", "0.95")  # of mAP by class
 
 AVERAGE_NUMBERS: Int64 = np.arange(1, 101)  # of ActivityNet
-SHARES: Float64 = np.arange(1, 101) / 100.0  # of THUMOS14's lists
+_SHARES: Float64 = np.arange(1, 101) / 100.0  # of THUMOS14's lists
 THUMOS14_NUMBERS = (50, 100, 200, 500, 1000)
 
 _BLOCK = 1024  # instances
@@ -136,7 +136,7 @@ def _best_of_all(
     `lists` has each video's (G, 2) instances, its (P, 2) proposals, best score first, and how many
     of these count at each budget (100,). `instances` (V,) are G of each, `unit` is that of `tiou`.
     """
-    best = scratch((int(instances.sum()), len(SHARES)), np.float64)
+    best = scratch((int(instances.sum()), len(_SHARES)), np.float64)
     end = 0
     for rows, ranked, budgets in lists:
         begin, end = end, end + len(rows)
@@ -256,7 +256,7 @@ class Thumos14Recall(Recall):
         """(100,) AN at 1 … 100 percent; (0,) without videos."""
         if not self.video_ids:
             return np.empty(0)
-        return SHARES * (float(self.proposals) / len(self.video_ids))
+        return _SHARES * (float(self.proposals) / len(self.video_ids))
 
     def at(self, number: float) -> float | None:
         """Return AR@`number`, or None where AN does not reach from below to above it."""
@@ -311,7 +311,7 @@ def average_recall_thumos14(
                 wrong = "is not known" if rate is None else f"is {rate}; a number above 0 is needed"
                 raise FrameRateError(f"video {video!r}: its frame rate {wrong}")
             rows = matched[video]
-            budgets = (len(rows) * SHARES).astype(np.int64)  # (100,) cut to complete proposals
+            budgets = (len(rows) * _SHARES).astype(np.int64)  # (100,) cut to complete proposals
             yield to_frames(truth[video], rate), to_frames(rows[:, :2], rate), budgets
 
     return Thumos14Recall(
