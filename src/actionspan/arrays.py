@@ -36,7 +36,7 @@ def overlap(
     other_end: NDArray[_Real],
 ) -> NDArray[_Real]:
     """Return the tIoU of segments given by their starts and ends, which broadcast."""
-    shared = np.minimum(end, other_end)
+    shared: NDArray[_Real] = np.minimum(end, other_end)
     shared -= np.maximum(start, other_start)
     np.maximum(shared, 0, out=shared)
     # Where two segments overlap their union is their hull; a sum of lengths would let rounding

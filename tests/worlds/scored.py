@@ -3,13 +3,14 @@
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from actionspan.dataset.tables import Annotation, Instance
 
 
 def annotated(
     name: str,
-    *segments: tuple,
+    *segments: Any,
     subset: str = "validation",
     duration: float = 20.0,
     label: str = "wave",
@@ -22,7 +23,7 @@ def annotated(
     return Annotation(video_id=name, subset=subset, duration_seconds=duration, instances=instances)
 
 
-def write_results(path: Path, results: Mapping[str, Sequence[tuple]]) -> Path:
+def write_results(path: Path, results: Mapping[str, Sequence[Any]]) -> Path:
     """Write (start, end, score) or (start, end, score, label) of each video as a result file."""
     named = ("label",)
     rows = {
