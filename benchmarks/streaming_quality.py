@@ -28,12 +28,12 @@ import numpy as np
 import torch
 
 from accuracy import call, changed_config, flags, run_model, score
+from actionspan.arrays import temporal_iou
 from actionspan.dataset.tables import read_annotations
 from actionspan.features.collect import MOTION, STREAMS
 from actionspan.features.store import open_features
 from actionspan.live.proposing import OnlineProposer, Update
 from actionspan.proposals.model_bundle import load_bundle
-from actionspan.proposals.segments import temporal_iou
 from actionspan.storage.writing import open_h5
 from actionspan.temporal.labels import boundary_overlaps
 from actionspan.temporal.prediction import predict_sequence

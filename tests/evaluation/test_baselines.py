@@ -1,19 +1,32 @@
 """The baselines: what they propose, in which order, and what that depends on."""
 
+from pathlib import Path
+
+import h5py
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from actionspan.dataset.tables import Annotation, Instance
+from actionspan.dataset.tables import VIDEO_COLUMNS, Video, write_annotations, write_videos
 from actionspan.evaluation.baseline import (
     BaselineSettings,
+    actionness,
+    cut_proposals,
+    frame_differences,
     random_proposals,
     relative_lengths,
     sliding_windows,
 )
+from actionspan.features.collect import collect
+from actionspan.features.settings import SequenceSettings
 from actionspan.proposals.grouping import group_proposals
+from actionspan.proposals.segments import read_proposals
 from actionspan.proposals.settings import SuppressionSettings
+from actionspan.storage.writing import create_h5
+from actionspan.temporal.probabilities import Prediction, write_probabilities
+from evaluation.conftest import run
+from worlds.scored import annotated
 
 DEFAULT = BaselineSettings()
 SOFT_NMS = SuppressionSettings()
@@ -126,12 +139,6 @@ def test_motion_finds_the_two_bursts():
     assert {(10.0, 15.0), (30.0, 32.5)} <= found
 
 
-def test_still_pictures_have_no_motion_proposals():
-    segments, scores = motion_proposals(np.zeros(100), 50, SOFT_NMS)
-    assert segments.shape == (0, 2)
-    assert scores.shape == (0,)
-
-
 def test_tag_takes_actionness_as_it_is():
     actionness = np.full(50, 0.3)
     actionness[10:20] = 0.9
@@ -144,9 +151,6 @@ def test_tag_takes_actionness_as_it_is():
     # a video that is action all along is a proposal; one that is nowhere has none
     assert actionness_proposals(np.full(50, 0.8), 100, SOFT_NMS)[0].tolist() == [[0, 100]]
     assert actionness_proposals(np.full(50, 0.01), 100, SOFT_NMS)[0].shape == (0, 2)
-
-
-def test_tag_takes_any_number_of_steps():
     for steps in (1, 7, 1234):
         segments, _ = actionness_proposals(np.full(steps, 0.6), 12.5, SOFT_NMS)
         assert segments.tolist() == [[0, 12.5]]
@@ -172,11 +176,7 @@ def test_long_lists_hold_what_there_is():
 
 
 def test_lengths_come_from_the_training_subset_alone():
-    half = (Instance(start=1, end=6, label="x"),)
-    known = [
-        Annotation(video_id="a", subset="training", duration_seconds=10, instances=half),
-        Annotation(video_id="b", subset="validation", duration_seconds=20, instances=half),
-    ]
+    known = [annotated("a", (1, 6), subset="training", duration=10), annotated("b", (1, 6))]
     assert relative_lengths(known).tolist() == [0.5]
 
 
@@ -193,3 +193,116 @@ def test_lengths_come_from_the_training_subset_alone():
 def test_settings_out_of_range_are_named(values, message):
     with pytest.raises(ValueError, match=message):
         BaselineSettings(**values)
+
+
+# ---- cuts ----
+
+
+def test_runs_of_shots_are_ordered_by_length_and_by_their_cuts():
+    # shots of 2, 2, 3 and 1 seconds; training instances are of about 2 and of 4
+    cuts = np.array([[2.0, 0.9], [4.0, 0.1], [7.0, 0.6]])
+    segments, worth = cut_proposals(cuts, 8.0, [1.9, 2.0, 2.1, 4.0], 100)
+    assert len(segments) == 4 + 3 + 2 + 1
+    assert (np.diff(worth) <= 0).all()
+    # of the two shots of 2 seconds the first has the stronger of the weaker ends
+    assert segments[0].tolist() == [0, 2]
+    assert worth[0] / worth[segments.tolist().index([2, 4])] == pytest.approx(np.exp(0.9 - 0.1))
+    # whatever holds the strong cut at 2 is worth exp(-4 · 0.9) of its density
+    joined = segments.tolist().index([0, 4]), segments.tolist().index([4, 8])
+    assert worth[joined[0]] / worth[joined[1]] == pytest.approx(np.exp(0.1 - 3.6 - (0.1 - 2.4)))
+    few, best = cut_proposals(cuts, 8.0, [1.9, 2.0, 2.1, 4.0], 3)
+    np.testing.assert_array_equal(few, segments[:3])
+    np.testing.assert_array_equal(best, worth[:3])
+
+
+@pytest.mark.parametrize("lengths", [[], [2.0], [2.0, 2.0]])
+def test_lengths_that_do_not_differ_prefer_none(lengths):
+    segments, worth = cut_proposals(np.zeros((0, 2)), 5.0, lengths, 10)
+    assert segments.tolist() == [[0, 5]]
+    assert worth == [pytest.approx(np.e)]
+
+
+def baseline(folder: Path, *more) -> int:
+    files = ("--annotations", folder / "annotations.json", "--out-json", folder / "out.json")
+    words = ("--method", "cuts", *files, "--out-csv", folder / "out.csv")
+    return run("evaluation", "baseline", *words, *more)
+
+
+def test_the_command_reads_the_cuts_of_the_videos_that_are_scored(tmp_path, capsys, rng):
+    """One without features is named, and gets no proposals."""
+    with create_h5(tmp_path / "shard.h5", "") as file:
+        for name in "ab":
+            rows = rng.normal(size=(40, 6)).astype(np.float32)
+            cuts = np.array([[2.5, 0.9], [5.0, 0.8]])[: 0 if name == "a" else 2]
+            for key, values in {"rgb": rows, "time": np.arange(40) / 4, "cuts": cuts}.items():
+                file[f"{name}/{key}"] = values
+    subsets = {"a": "training", "b": "validation", "c": "validation"}
+    known = [
+        annotated(name, (0, 2.5), (1, 4.5), subset=subset, duration=10)
+        for name, subset in subsets.items()
+    ]
+    write_annotations(tmp_path / "annotations.json", known)
+    facts = {"fps": 25, "frames": 250, "duration_seconds": 10, "width": 96, "height": 72}
+    videos = [
+        Video(video_id=name, path=Path(f"{name}.mp4"), sha256="", subset=subsets[name], **facts)
+        for name in "ab"
+    ]
+    write_videos(tmp_path / "videos.tsv", videos, VIDEO_COLUMNS)
+    sequences, settings = tmp_path / "sequences.h5", SequenceSettings(components=2)
+    tables = tmp_path / "videos.tsv", tmp_path / "annotations.json"
+    collect([tmp_path / "shard.h5"], *tables, sequences, settings.rescaling(), with_cues=True)
+    assert baseline(tmp_path, "--features", sequences) == 0
+    assert "sequences.h5: without features: c" in capsys.readouterr().err
+    made = read_proposals(tmp_path / "out.json")
+    assert made["c"] == []
+    assert len(made["b"]) == 3 + 2 + 1
+    assert made["b"][0]["segment"] == pytest.approx((0, 2.5))
+
+
+def test_the_command_needs_the_sequences(tmp_path, capsys):
+    """Features that do not say where videos are cut would make each video one shot."""
+    write_annotations(tmp_path / "annotations.json", [annotated("a", duration=8)])
+    with create_h5(tmp_path / "features.h5", "") as file:
+        file["features"] = np.zeros((1, 4, 2), np.float32)
+        file["video_id"], file["subset"], file["duration_seconds"] = ["a"], ["validation"], [8.0]
+    assert baseline(tmp_path, "--features", tmp_path / "features.h5") != 0
+    assert "features.h5: no cuts; give sequences.h5" in capsys.readouterr().err
+    assert baseline(tmp_path) != 0
+    assert "--method cuts needs --features sequences.h5" in capsys.readouterr().err
+
+
+# ---- signals of windows ----
+
+
+@pytest.fixture
+def windowed(tmp_path):
+    """`a` has 6 steps in two windows of 4, `b` has 3 steps and a window that reaches beyond."""
+    text = h5py.string_dtype()
+    path = tmp_path / "features.h5"
+    with h5py.File(path, "w") as file:
+        file["features"] = np.zeros((3, 4, 2), np.float32)
+        file["frame_difference"] = np.array([[1, 2, 3, 4], [5, 6, 7, 8], [9, 8, 7, 0]], np.float32)
+        file["video_id"] = np.array(["a", "a", "b"], dtype=text)
+        file["subset"] = np.array(["validation"] * 3, dtype=text)
+        file["duration_seconds"] = [9.0] * 3
+        file["first_step"] = [0, 2, 0]
+        file["length"] = [6, 6, 3]
+    return path
+
+
+def test_frame_differences_of_windows_are_merged(windowed):
+    b, a = frame_differences(windowed, [annotated("b"), annotated("a")])
+    assert a.tolist() == [1, 2, 4, 5, 7, 8]  # the mean of 3 and 5, of 4 and 6
+    assert b.tolist() == [9, 8, 7]
+
+
+def test_actionness_of_videos_of_any_length(tmp_path, capsys):
+    path = tmp_path / "probabilities.h5"
+    values = [np.full((2, 3), [0.1, 0.2, 0.3], np.float32), np.full((1, 3), 0.5, np.float32)]
+    made = map(Prediction, values)
+    write_probabilities(path, "x", ["a", "b"], [9.0, 9.0], ["validation"] * 2, [2, 1], made)
+    b, missing, a = actionness(path, [annotated("b"), annotated("c"), annotated("a")])
+    np.testing.assert_allclose(a, [0.2, 0.2], rtol=1e-6)
+    assert b.tolist() == [0.5]
+    assert not missing.any()
+    assert "probabilities.h5: without features: c" in capsys.readouterr().err

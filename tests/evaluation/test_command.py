@@ -2,50 +2,67 @@
 
 import csv
 import json
+import shutil
+from pathlib import Path
 
 import h5py
 import numpy as np
 import pytest
 
-from actionspan.cli import main
-from actionspan.dataset.tables import Annotation, Instance, write_annotations
+from actionspan.dataset.tables import write_annotations
 from actionspan.proposals.grouping import group_actionness
+from actionspan.storage.writing import read_tsv
+from evaluation.conftest import run
 from proposals.oracle import suppress
+from worlds.scored import annotated
 
 VIDEOS = ["train_0", "train_1", "val_0", "val_1", "val_2"]
+METHODS = ["difference", "random", "sliding", "tag"]
 
 
-@pytest.fixture
-def folder(tmp_path):
-    """A small data set: annotations.json, features.h5 and probabilities.h5."""
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """A small data set, its baselines and their evaluations."""
+    folder = tmp_path_factory.mktemp("made")
     rng = np.random.default_rng(0)
-    known = []
-    for number, name in enumerate(VIDEOS):
-        # val_2 has no instance
-        instances = () if name == "val_2" else (Instance(start=2, end=6 + number, label="wave"),)
-        subset = "training" if name.startswith("train") else "validation"
-        known.append(
-            Annotation(
-                video_id=name, subset=subset, duration_seconds=20 + number, instances=instances
-            )
+    known = [
+        annotated(
+            name,
+            *([] if name == "val_2" else [(2, 6 + number)]),  # without an instance
+            subset="training" if name.startswith("train") else "validation",
+            duration=20 + number,
         )
-    write_annotations(tmp_path / "annotations.json", known)
+        for number, name in enumerate(VIDEOS)
+    ]
+    write_annotations(folder / "annotations.json", known)
     for file_name, key, values in (
         ("features.h5", "frame_difference", rng.uniform(size=(5, 100))),
         ("probabilities.h5", "probabilities", rng.uniform(size=(5, 100, 3))),
     ):
-        with h5py.File(tmp_path / file_name, "w") as file:
+        with h5py.File(folder / file_name, "w") as file:
             file[key] = values.astype(np.float32)
             file["video_id"] = np.array(VIDEOS, dtype=h5py.string_dtype())
             file["duration_seconds"] = 20.0 + np.arange(5)
             file["subset"] = np.array([one.subset for one in known], dtype=h5py.string_dtype())
             if file_name == "features.h5":
                 file["features"] = np.zeros((5, 100, 2), np.float32)
-    return tmp_path
+    assert make_baseline(folder, "random", "--features") == 0  # as the workflow writes no file
+    assert make_baseline(folder, "sliding") == 0
+    assert make_baseline(folder, "difference", "--features", folder / "features.h5") == 0
+    probabilities = ("--features", "--probabilities", folder / "probabilities.h5")
+    assert make_baseline(folder, "tag", *probabilities) == 0
+    assert [evaluate(folder, method) for method in METHODS] == [0, 0, 0, 0]
+    return folder
 
 
-def run(*words):
-    return main([str(word) for word in words])
+@pytest.fixture
+def folder(made, tmp_path):
+    return Path(shutil.copytree(made, tmp_path, dirs_exist_ok=True))
+
+
+@pytest.fixture
+def evaluations(folder):
+    return [folder / f"evaluation/{method}.json" for method in METHODS]
 
 
 def make_baseline(folder, method, *more):
@@ -53,7 +70,7 @@ def make_baseline(folder, method, *more):
         *("evaluation", "baseline", "--method", method),
         *("--annotations", folder / "annotations.json"),
         *("--out-json", folder / f"{method}.json", "--out-csv", folder / f"{method}.csv", *more),
-    )  # fmt: skip
+    )
 
 
 def evaluate(folder, method):
@@ -64,21 +81,8 @@ def evaluate(folder, method):
     )
 
 
-@pytest.fixture
-def evaluations(folder):
-    """The evaluations of all baselines, made by the commands."""
-    assert make_baseline(folder, "random", "--features") == 0  # as the workflow writes no file
-    assert make_baseline(folder, "sliding") == 0
-    assert make_baseline(folder, "difference", "--features", folder / "features.h5") == 0
-    probabilities = ("--features", "--probabilities", folder / "probabilities.h5")
-    assert make_baseline(folder, "tag", *probabilities) == 0
-    methods = ["difference", "random", "sliding", "tag"]
-    assert [evaluate(folder, method) for method in methods] == [0, 0, 0, 0]
-    return [folder / f"evaluation/{method}.json" for method in methods]
-
-
-def test_baselines_write_both_files_for_the_videos_of_the_subset(folder, evaluations):
-    for method in ("random", "sliding", "difference", "tag"):
+def test_baselines_write_both_files_for_the_videos_of_the_subset(folder):
+    for method in METHODS:
         results = json.loads((folder / f"{method}.json").read_text())["results"]
         assert list(results) == ["val_0", "val_1", "val_2"]
         rows = list(csv.DictReader((folder / f"{method}.csv").open()))
@@ -116,19 +120,7 @@ def test_baselines_that_group_take_the_soft_nms_of_the_models(folder, method):
         np.testing.assert_allclose(given, expected, rtol=0, atol=1e-9)
 
 
-def test_a_new_video_leaves_the_others_random_proposals_as_they_are(folder, evaluations):
-    before = json.loads((folder / "random.json").read_text())["results"]
-    content = json.loads((folder / "annotations.json").read_text())
-    entry = {"subset": "validation", "duration": 3.0, "annotations": []}
-    content["database"] = {"extra": entry, **content["database"]}
-    (folder / "annotations.json").write_text(json.dumps(content))
-    assert make_baseline(folder, "random") == 0
-    after = json.loads((folder / "random.json").read_text())["results"]
-    assert after.pop("extra")
-    assert after == before
-
-
-def test_evaluate_writes_the_whole_record(evaluations):
+def test_evaluate_writes_the_whole_record(folder, evaluations, capsys):
     record = json.loads(evaluations[1].read_text())
     assert record["method"] == "random"
     assert (record["protocol"], record["subset"]) == ("activitynet", "validation")
@@ -141,14 +133,26 @@ def test_evaluate_writes_the_whole_record(evaluations):
     np.testing.assert_allclose(np.mean(list(record["recall"].values()), axis=0), record["AR"])
     low, high = record["AUC_interval"]
     assert low <= record["AUC"] <= high
+    assert score(folder, "--json") == 0
+    printed = json.loads(capsys.readouterr().out)
+    assert {**printed, "thumos14": record["thumos14"], "detection": record["detection"]} == record
+    assert score(folder) == 0
+    text = capsys.readouterr().out
+    assert "2 videos, 2 instances, 200 proposals" in text
+    assert "100 proposals left out" in text
+    assert f"{printed['AUC']:.2f}" in text
+
+
+def summarise(folder, *evaluations):
+    outs = ("--out-json", folder / "s.json", "--out-tsv", folder / "s.tsv")
+    outs += ("--out-markdown", folder / "s.md")
+    return run("evaluation", "summary", "--evaluations", *evaluations, *outs)
 
 
 def test_summary_keeps_the_order_given(folder, evaluations):
     order = [evaluations[2], evaluations[0], evaluations[1]]
-    outputs = [folder / "summary.json", folder / "summary.tsv", folder / "summary.md"]
-    words = ("--out-json", outputs[0], "--out-tsv", outputs[1], "--out-markdown", outputs[2])
-    assert run("evaluation", "summary", "--evaluations", *order, *words) == 0
-    summary = json.loads(outputs[0].read_text())
+    assert summarise(folder, *order) == 0
+    summary = json.loads((folder / "s.json").read_text())
     assert list(summary) == ["sliding", "difference", "random"]
     assert set(summary["random"]) == {
         *("AR@1", "AR@5", "AR@10", "AR@50", "AR@100", "AUC", "AUC_interval"),
@@ -158,25 +162,53 @@ def test_summary_keeps_the_order_given(folder, evaluations):
         record = json.loads(path.read_text())
         for key in ("mAP@0.50", "average_mAP"):
             assert summary[name][key] == record["detection"][key]
-    rows = list(csv.DictReader(outputs[1].open(), delimiter="\t"))
+    rows = read_tsv(folder / "s.tsv")
     assert [row["method"] for row in rows] == list(summary)
     for key in ("AR@100", "mAP@0.50", "average_mAP"):
         assert float(rows[2][key]) == pytest.approx(100 * summary["random"][key], abs=0.005)
-    lines = outputs[2].read_text().splitlines()
-    assert lines[2].startswith("| method | AR@1 |")
-    best = max(summary, key=lambda name: summary[name]["AUC"])
-    bold = next(line for line in lines if line.startswith(f"| {best} "))
-    assert f"**{summary[best]['AUC']:.2f}**" in bold
+    lines = (folder / "s.md").read_text().splitlines()
     table = [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines[2:]]
+    assert table[0][:2] == ["method", "AR@1"]
     assert table[0][6:] == ["AUC", "interval", "mAP@0.50", "average mAP"]
     assert {len(cells) for cells in table} == {10}
+    bold = {}
     for name, *cells in table[2:]:
+        assert cells[5].strip("*") == f"{summary[name]['AUC']:.2f}"
         assert cells[-1].strip("*") == f"{100 * summary[name]['average_mAP']:.2f}"
-    best = max(summary, key=lambda name: summary[name]["average_mAP"])
-    assert any(cells[0] == best and cells[-1].startswith("**") for cells in table[2:])
+        bold[name] = cells[5].startswith("**"), cells[-1].startswith("**")
+    for place, key in enumerate(("AUC", "average_mAP")):
+        assert bold[max(summary, key=lambda name: summary[name][key])][place]
 
 
-def test_curves_and_timelines_are_drawn_from_the_files(folder, evaluations):
+def test_summary_refuses_what_does_not_stand_in_one_table(folder, evaluations, refused):
+    line = refused(summarise(folder, evaluations[1], evaluations[1]))
+    assert "method 'random' is in" in line
+    line = refused(summarise(folder, folder / "annotations.json"))
+    assert "not an evaluation: no 'method'" in line
+    record = json.loads(evaluations[0].read_text())
+    evaluations[0].write_text(json.dumps({**record, "instances": 7}))
+    line = refused(summarise(folder, evaluations[1], evaluations[0]))
+    assert "difference.json: instances is 7, but 2 in" in line
+    assert not (folder / "s.json").exists()
+
+
+def test_joined_folds_say_so_and_share_no_table_with_others(folder, capsys, refused):
+    assert make_baseline(folder, "random", "--subset", "training") == 0
+    files = ["--proposals", folder / "random.json", "--annotations", folder / "annotations.json"]
+    for number, words in enumerate([[], ["--folds", 5]]):
+        words = [*("--subset", "training", "--out", folder / f"{number}.json"), *words]
+        assert run("evaluation", "evaluate", "--method", f"random {number}", *files, *words) == 0
+    plain, joined = (json.loads((folder / f"{number}.json").read_text()) for number in (0, 1))
+    assert joined == {**plain, "method": "random 1", "folds": 5}
+    assert summarise(folder, folder / "1.json") == 0
+    first, *_ = (folder / "s.md").read_text().splitlines()
+    assert "subset training: 2 videos, each held out in one of 5 folds, 2 instances" in first
+    capsys.readouterr()
+    line = refused(summarise(folder, folder / "0.json", folder / "1.json"))
+    assert "1.json: folds is 5, but None in" in line
+
+
+def test_curves_and_timelines_are_drawn_from_the_files(folder, evaluations, capsys):
     table = folder / "recall_curves.tsv"
     figures = [folder / f"recall_curves.{suffix}" for suffix in ("svg", "png")]
     words = ["--evaluations", *evaluations, "--out-table", table, "--out-figures", *figures]
@@ -186,10 +218,15 @@ def test_curves_and_timelines_are_drawn_from_the_files(folder, evaluations):
     for video, more in (
         ("val_0", ["--probabilities", folder / "probabilities.h5"]),
         ("train_0", []),  # no proposals of it
+        ("x", []),
     ):
         out = folder / f"{video}.svg"
         assert run("evaluation", "timeline", "--video", video, *words, *more, "--out", out) == 0
-        assert out.exists()
+        assert out.read_text().startswith("<?xml")
+    assert "annotations.json: no video 'x': it was left out" in capsys.readouterr().err
+
+
+# ---- what is wrong is one line ----
 
 
 def score(folder, *more):
@@ -197,127 +234,54 @@ def score(folder, *more):
     return run("score", "--protocol", "activitynet", *files, *more)
 
 
-def test_score_prints_one_json_object_or_a_table(folder, evaluations, capsys):
-    capsys.readouterr()
-    assert score(folder, "--json") == 0
-    printed = json.loads(capsys.readouterr().out)
-    record = json.loads(evaluations[1].read_text())
-    assert {**printed, "thumos14": record["thumos14"], "detection": record["detection"]} == record
-    assert score(folder) == 0
-    text = capsys.readouterr().out
-    assert "2 videos, 2 instances, 200 proposals" in text
-    assert "100 proposals left out" in text
-    assert f"{printed['AUC']:.2f}" in text
-
-
-def refused(capsys, status):
-    """Assert status 2 and one line on standard error; return the line."""
-    printed = capsys.readouterr()
-    assert status == 2
-    assert printed.out == ""
-    assert printed.err.count("\n") == 1
-    return printed.err
-
-
-def test_score_names_what_is_wrong_in_one_line(folder, evaluations, capsys):
-    capsys.readouterr()
-    line = refused(capsys, score(folder, "--subset", "test"))
-    assert (
-        "annotations.json: no video of subset 'test'; it has 'training' (2), 'validation' (3)"
-        in line
-    )
-    assert "resamples 0: from 1 to 1000000" in refused(capsys, score(folder, "--resamples", 0))
-    line = refused(capsys, score(folder, "--subset", "training"))
+def test_score_names_what_is_wrong_in_one_line(folder, refused):
+    line = refused(score(folder, "--subset", "test"))
+    subsets = "it has 'training' (2), 'validation' (3)"
+    assert f"annotations.json: no video of subset 'test'; {subsets}" in line
+    assert "resamples 0: from 1 to 1000000" in refused(score(folder, "--resamples", 0))
+    line = refused(score(folder, "--subset", "training"))
     assert "random.json: none of its videos (e.g. 'val_0') is among those of subset" in line
     content = json.loads((folder / "random.json").read_text())
     content["results"]["val_1"][4]["segment"] = [float("nan"), 1]
     (folder / "random.json").write_text(json.dumps(content))
-    assert "random.json: video 'val_1', proposal 5: [nan, 1]" in refused(capsys, score(folder))
+    assert "random.json: video 'val_1', proposal 5: [nan, 1]" in refused(score(folder))
     (folder / "random.json").unlink()
-    assert "random.json: no such file" in refused(capsys, score(folder))
+    assert "random.json: no such file" in refused(score(folder))
 
 
-def test_baseline_names_what_is_wrong_in_one_line(folder, capsys):
-    assert "needs --features features.h5" in refused(capsys, make_baseline(folder, "difference"))
-    line = refused(capsys, make_baseline(folder, "random", "--subset", "testing"))
-    assert "no video of subset 'testing'; it has 'training' (2), 'validation' (3); eval" in line
-    assert "overlap 1.0: from 0 to 0.95" in refused(
-        capsys, make_baseline(folder, "sliding", "--overlap", 1)
-    )
-    features = folder / "features.h5"
-    with h5py.File(features, "a") as file:
-        del file["video_id"]
-        file["video_id"] = np.array(["x", *VIDEOS[1:4], "y"], dtype=h5py.string_dtype())
-    # a video whose decoding broke off gets no proposals, and the others theirs
-    assert make_baseline(folder, "difference", "--features", features) == 0
-    assert "features.h5: without features: val_2" in capsys.readouterr().err
-    assert json.loads((folder / "difference.json").read_text())["results"]["val_2"] == []
+def test_baseline_names_what_is_wrong_in_one_line(folder, refused):
+    features, probabilities = folder / "features.h5", folder / "probabilities.h5"
+    for method, words, wrong in (
+        ("difference", (), "needs --features features.h5"),
+        ("tag", (), "needs --probabilities probabilities.h5"),
+        (
+            "random",
+            ("--subset", "testing"),
+            "no video of subset 'testing'; it has 'training' (2), ",
+        ),
+        ("sliding", ("--overlap", 1), "overlap 1.0: from 0 to 0.95"),
+        ("tag", ("--probabilities", features), "features.h5: no probabilities; `temporal predict`"),
+    ):
+        assert wrong in refused(make_baseline(folder, method, *words))
     with h5py.File(features, "a") as file:
         del file["frame_difference"]
-    line = refused(capsys, make_baseline(folder, "difference", "--features", features))
+    line = refused(make_baseline(folder, "difference", "--features", features))
     assert "no 'frame_difference'" in line
-
-
-def test_tag_names_what_is_wrong_in_one_line(folder, capsys):
-    assert "needs --probabilities probabilities.h5" in refused(capsys, make_baseline(folder, "tag"))
-    probabilities = folder / "probabilities.h5"
-    words = ("tag", "--probabilities", probabilities)
     with h5py.File(probabilities, "a") as file:
         file["probabilities"][3, 7, 1] = np.nan
-    line = refused(capsys, make_baseline(folder, *words))
+    line = refused(make_baseline(folder, "tag", "--probabilities", probabilities))
     assert "probabilities.h5: val_1: probabilities are not all in 0…1; make the file again" in line
-    with h5py.File(probabilities, "a") as file:
-        file["probabilities"][3, 7, 1] = 0.5
+
+
+@pytest.mark.parametrize(("method", "name"), [("difference", "features"), ("tag", "probabilities")])
+def test_a_video_whose_decoding_broke_off_gets_no_proposals_and_others_theirs(
+    folder, capsys, method, name
+):
+    with h5py.File(folder / f"{name}.h5", "a") as file:
         del file["video_id"]
-        file["video_id"] = np.array([*VIDEOS[:4], "x"], dtype=h5py.string_dtype())
-    # a video whose decoding broke off gets no proposals, and the others theirs
-    assert make_baseline(folder, *words) == 0
-    assert "probabilities.h5: without features: val_2" in capsys.readouterr().err
-    results = json.loads((folder / "tag.json").read_text())["results"]
+        file["video_id"] = np.array(["x", *VIDEOS[1:4], "y"], dtype=h5py.string_dtype())
+    assert make_baseline(folder, method, f"--{name}", folder / f"{name}.h5") == 0
+    assert f"{name}.h5: without features: val_2" in capsys.readouterr().err
+    results = json.loads((folder / f"{method}.json").read_text())["results"]
     assert results["val_2"] == []
     assert results["val_1"]
-    line = refused(capsys, make_baseline(folder, "tag", "--probabilities", folder / "features.h5"))
-    assert "features.h5: no probabilities; `temporal predict` writes it" in line
-
-
-def test_summary_refuses_what_does_not_stand_in_one_table(folder, evaluations, capsys):
-    outs = ["--out-json", folder / "a", "--out-tsv", folder / "b", "--out-markdown", folder / "c"]
-
-    def summary(*paths):
-        capsys.readouterr()
-        return refused(capsys, run("evaluation", "summary", "--evaluations", *paths, *outs))
-
-    assert "method 'random' is in" in summary(evaluations[1], evaluations[1])
-    assert "not an evaluation: no 'method'" in summary(folder / "annotations.json")
-    record = json.loads(evaluations[0].read_text())
-    evaluations[0].write_text(json.dumps({**record, "instances": 7}))
-    line = summary(evaluations[1], evaluations[0])
-    assert "difference.json: instances is 7, but 2 in" in line
-    assert not (folder / "a").exists()
-
-
-def test_joined_folds_say_so_and_share_no_table_with_others(folder, capsys):
-    outs = ["--out-json", folder / "a", "--out-tsv", folder / "b", "--out-markdown", folder / "c"]
-    for number, words in enumerate([[], ["--folds", 5]]):
-        assert make_baseline(folder, "random", "--subset", "training") == 0
-        words = [*("--subset", "training", "--out", folder / f"{number}.json"), *words]
-        files = ["--proposals", folder / "random.json"]
-        files += ["--annotations", folder / "annotations.json"]
-        assert run("evaluation", "evaluate", "--method", f"random {number}", *files, *words) == 0
-    plain, joined = (json.loads((folder / f"{number}.json").read_text()) for number in (0, 1))
-    assert joined == {**plain, "method": "random 1", "folds": 5}
-    assert run("evaluation", "summary", "--evaluations", folder / "1.json", *outs) == 0
-    first, *_ = (folder / "c").read_text().splitlines()
-    assert "subset training: 2 videos, each held out in one of 5 folds, 2 instances" in first
-    capsys.readouterr()
-    both = ["--evaluations", folder / "0.json", folder / "1.json"]
-    line = refused(capsys, run("evaluation", "summary", *both, *outs))
-    assert "1.json: folds is 5, but None in" in line
-
-
-def test_a_video_that_was_left_out_has_an_empty_timeline(folder, evaluations, capsys):
-    capsys.readouterr()
-    files = ["--proposals", folder / "random.json", "--annotations", folder / "annotations.json"]
-    assert run("evaluation", "timeline", "--video", "x", *files, "--out", folder / "x.svg") == 0
-    assert "annotations.json: no video 'x': it was left out" in capsys.readouterr().err
-    assert (folder / "x.svg").read_text().startswith("<?xml")

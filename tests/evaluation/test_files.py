@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from actionspan.dataset.tables import Annotation, Instance, write_annotations
+from actionspan.dataset.tables import write_annotations
 from actionspan.errors import InputError
 from actionspan.evaluation.files import (
     as_array,
@@ -16,24 +16,17 @@ from actionspan.evaluation.files import (
     read_proposals,
 )
 from actionspan.proposals import segments
-
-ANY = {"below_zero": True}
+from worlds.scored import annotated
 
 OFFICIAL = {
     "version": "VERSION 1.3",
     "taxonomy": [],
     "database": {
         "aaa": {
-            "subset": "validation",
-            "duration": 10.0,
-            "url": "",
-            "resolution": "320x240",
+            **{"subset": "validation", "duration": 10.0, "url": "", "resolution": "320x240"},
             "annotations": [{"segment": [1, 2.5], "label": "x"}, {"segment": [3, 3], "label": "y"}],
         },
-        "bbb": {
-            "subset": "training",
-            "annotations": [{"segment": [9, 2], "label": "x"}],
-        },
+        "bbb": {"subset": "training", "annotations": [{"segment": [9, 2], "label": "x"}]},
         "ccc": {"subset": "validation", "annotations": []},
     },
 }
@@ -45,6 +38,14 @@ def written(folder, content, name="file.json"):
     return path
 
 
+def assert_refused(read, path, message):
+    """Assert that a file is refused in one line that begins with its name."""
+    with pytest.raises(InputError, match=message) as caught:
+        read(path)
+    assert str(caught.value).startswith(f"{path}: ")
+    assert "\n" not in str(caught.value)
+
+
 def test_reads_the_official_form_of_one_subset_with_instances_of_no_length(tmp_path):
     truth = read_ground_truth(written(tmp_path, OFFICIAL))
     assert list(truth) == ["aaa", "ccc"]
@@ -53,11 +54,7 @@ def test_reads_the_official_form_of_one_subset_with_instances_of_no_length(tmp_p
 
 
 def test_reads_our_own_canonical_form(tmp_path):
-    instance = Instance(start=0.5, end=2.25, label="wave")
-    known = [
-        Annotation(video_id="a", subset="validation", duration_seconds=9, instances=(instance,)),
-        Annotation(video_id="b", subset="training", duration_seconds=9, instances=(instance,)),
-    ]
+    known = [annotated("a", (0.5, 2.25)), annotated("b", (0.5, 2.25), subset="training")]
     write_annotations(tmp_path / "annotations.json", known)
     truth = read_ground_truth(tmp_path / "annotations.json")
     assert {video: rows.tolist() for video, rows in truth.items()} == {"a": [[0.5, 2.25]]}
@@ -82,34 +79,25 @@ def test_reads_the_anet_anno_action_form_with_the_subsets_beside_it(tmp_path):
     assert list(read_ground_truth(path)) == ["v_b"]
 
 
+def of_video(**entry):
+    return {"database": {"a": {"subset": "validation", **entry}}}
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [
         ("[1, 2]", "not ground truth"),
         ("{", "line 1: not JSON"),
         ({"database": {"a": {"annotations": []}}}, "video 'a': no 'subset'"),
-        ({"database": {"a": {"subset": "validation"}}}, "video 'a': no 'annotations'"),
-        (
-            {"database": {"a": {"subset": "test"}}},
-            r"no video of subset 'validation'; it has 'testing'",
-        ),
-        (
-            {"database": {"a": {"subset": "validation", "annotations": [{"segment": [1]}]}}},
-            "video 'a', instance 1: not of the form",
-        ),
-        (
-            {"database": {"a": {"subset": "validation", "annotations": [{"segment": [2, 1]}]}}},
-            "video 'a', instance 1: start 2 is not before end 1",
-        ),
-        ({"database": {"a": {"subset": "validation", "annotations": []}}}, "no instance to find"),
+        (of_video(), "video 'a': no 'annotations'"),
+        (of_video(subset="test"), "no video of subset 'validation'; it has 'testing'"),
+        (of_video(annotations=[{"segment": [1]}]), "video 'a', instance 1: not of the form"),
+        (of_video(annotations=[{"segment": [2, 1]}]), "instance 1: start 2 is not before end 1"),
+        (of_video(annotations=[]), "no instance to find"),
     ],
 )
 def test_names_what_is_wrong_with_ground_truth(tmp_path, content, message):
-    path = written(tmp_path, content)
-    with pytest.raises(InputError, match=message) as caught:
-        read_ground_truth(path)
-    assert str(caught.value).startswith(str(path))
-    assert "\n" not in str(caught.value)
+    assert_refused(read_ground_truth, written(tmp_path, content), message)
 
 
 def test_a_video_info_without_its_columns_is_named(tmp_path):
@@ -142,7 +130,8 @@ def test_read_at_once_is_what_is_read_row_by_row(tmp_path, videos):
     lines = [f"{json.dumps(video)}: {json.dumps(rows)}" for video, rows in videos]
     path = written(tmp_path, f'{{"version": "", "results": {{{", ".join(lines)}}}}}')
     expected = {
-        video: as_array(rows) for video, rows in segments.read_proposals(path, **ANY).items()
+        video: as_array(rows)
+        for video, rows in segments.read_proposals(path, below_zero=True).items()
     }
     found = read_proposals(path)
     assert list(found) == list(expected)
@@ -156,55 +145,36 @@ def test_a_file_in_order_is_read_at_once(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("version", "more", "message"),
-    [(b"\xff", b"", "not UTF-8"), (b"", b'"\\u0072esults": {}, ', "two objects 'results'")],
-)
-def test_what_is_passed_over_is_checked_too(tmp_path, version, more, message):
-    path = tmp_path / "file.json"
-    path.write_bytes(b'{"version": "' + version + b'", ' + more + b'"results": {"a": []}}')
-    with pytest.raises(InputError, match=message):
-        read_proposals(path)
-
-
-def test_two_objects_of_results_are_named(tmp_path):
-    rows = '{"a": [{"score": 1, "segment": [0, 2]}]}'
-    path = written(tmp_path, f'{{"results": {rows}, "results": {rows}}}')
-    with pytest.raises(InputError, match="two objects 'results'; keep one"):
-        read_proposals(path)
-
-
-@pytest.mark.parametrize(
-    ("row", "message"),
+    ("results", "message"),
     [
-        ('{"score": 1, "segment": [NaN, 2]}', "video 'v', proposal 2: .*not finite"),
-        ('{"score": NaN, "segment": [1, 2]}', "video 'v', proposal 2: .*not finite"),
-        ('{"score": 1e999, "segment": [1, 2]}', "video 'v', proposal 2: .*not finite"),
-        ('{"score": 1, "segment": [-1e999, 2]}', "video 'v', proposal 2: .*not finite"),
-        ('{"score": null, "segment": [1, 2]}', "video 'v', proposal 2: not of the form"),
-        ('{"score": 1, "segment": [3, 2]}', "video 'v', proposal 2: .*start is after end"),
-        ('{"segment": [1, 2]}', "video 'v', proposal 2: not of the form"),
-        ('{"score": 1, "segment": [1, 2, 3]}', "video 'v', proposal 2: not of the form"),
-        ('{"score": "high", "segment": [1, 2]}', "video 'v', proposal 2: not of the form"),
-        ("7", "video 'v', proposal 2: not of the form"),
+        *(
+            (f'{{"v": [{{"score": 1, "segment": [0, 1]}}, {row}]}}', f"'v', proposal 2: {wrong}")
+            for row, wrong in (
+                ('{"score": NaN, "segment": [1, 2]}', ".*not finite"),
+                ('{"score": 1, "segment": [-1e999, 2]}', ".*not finite"),
+                ('{"score": null, "segment": [1, 2]}', "not of the form"),
+                ('{"score": 1, "segment": [3, 2]}', ".*start is after end"),
+                ('{"score": 1, "segment": [1, 2, 3]}', "not of the form"),
+                ("7", "not of the form"),
+            )
+        ),
+        ('{"v": {}}', "video 'v', proposals: a list is needed, not dict"),
+        ('{"a": []}, "results": {"a": [{"score": 1, "segment": [0, 2]}]}', "two objects 'results'"),
+        ('{"a": []}, "\\u0072esults": {"a": []}', "two objects 'results'; keep one"),
+        ("[]", "not a result file"),
+        (None, "not a result file"),
     ],
 )
-def test_names_the_row_of_a_bad_proposal(tmp_path, row, message):
-    text = f'{{"results": {{"v": [{{"score": 1, "segment": [0, 1]}}, {row}]}}}}'
-    path = written(tmp_path, text)
-    with pytest.raises(InputError, match=message) as caught:
-        read_proposals(path)
-    assert str(caught.value).startswith(f"{path}: ")
+def test_names_what_is_wrong_with_proposals(tmp_path, results, message):
+    content = "{}" if results is None else f'{{"results": {results}}}'
+    assert_refused(read_proposals, written(tmp_path, content), message)
 
 
-@pytest.mark.parametrize("content", ["[]", "{}", {"results": []}])
-def test_a_file_without_results_is_named(tmp_path, content):
-    with pytest.raises(InputError, match="not a result file"):
-        read_proposals(written(tmp_path, content))
-
-
-def test_a_video_whose_proposals_are_no_list_is_named(tmp_path):
-    with pytest.raises(InputError, match="video 'v', proposals: a list is needed, not dict"):
-        read_proposals(written(tmp_path, {"results": {"v": {}}}))
+def test_what_is_passed_over_is_checked_too(tmp_path):
+    path = tmp_path / "file.json"
+    path.write_bytes(b'{"version": "\xff", "results": {"a": []}}')
+    assert_refused(read_proposals, path, "not UTF-8")
+    assert_refused(read_proposals, written(tmp_path, "[]"), "not a result file")
 
 
 # ---- tables: THUMOS14's ground truth, and frame rates ----
@@ -257,11 +227,7 @@ def test_reads_a_plain_table_of_one_subset(tmp_path):
     ],
 )
 def test_names_the_row_of_a_bad_table(tmp_path, text, message):
-    path = written(tmp_path, text, "truth.csv")
-    with pytest.raises(InputError, match=message) as caught:
-        read_ground_truth(path)
-    assert str(caught.value).startswith(f"{path}: ")
-    assert "\n" not in str(caught.value)
+    assert_refused(read_ground_truth, written(tmp_path, text, "truth.csv"), message)
 
 
 def test_videos_without_a_frame_rate_are_not_among_the_rates(tmp_path):

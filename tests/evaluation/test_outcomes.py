@@ -1,7 +1,6 @@
 """What is missed: counts by hand, bins that partition the instances, the record's sums."""
 
 import csv
-import json
 import re
 import xml.etree.ElementTree as ET
 
@@ -10,8 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from actionspan.cli import main
-from actionspan.dataset.tables import Annotation, Instance, write_annotations
+from actionspan.dataset.tables import write_annotations
 from actionspan.evaluation import average_recall_activitynet
 from actionspan.evaluation.drawn import CHARACTERISTICS
 from actionspan.evaluation.figures import draw_misses
@@ -23,14 +21,13 @@ from actionspan.evaluation.misses import (
     instance_rows,
 )
 from actionspan.evaluation.recall import MISSES_THRESHOLDS
+from evaluation.conftest import run as call
+from worlds.scored import annotated, write_results
 
 
 def video(name, duration, *segments, subset="validation"):
-    instances = tuple(
-        Instance(start=start, end=end, label=f"class {number}")
-        for number, (start, end) in enumerate(segments)
-    )
-    return Annotation(video_id=name, subset=subset, duration_seconds=duration, instances=instances)
+    named = ((*ends, f"class {number}") for number, ends in enumerate(segments))
+    return annotated(name, *named, duration=duration, subset=subset)
 
 
 # Two videos by hand. `a`, 100 s: (0, 10) is found whole, (40, 50) at tIoU 0.8, (90, 91) not.
@@ -60,10 +57,18 @@ def test_counts_by_hand(outcomes):
     assert everything.misses_share == (1, 1, 1)
     # tIoU 1, 0.8 (0.5 … 0.8: 7 thresholds of 10), 0.5 (one threshold), 0
     assert everything.average_recall == pytest.approx((10 + 7 + 1 + 0) / 40)
-
+    filled = {
+        kind.name: {label: row.instances for label, row in rows.items() if row.instances}
+        for kind in CHARACTERISTICS
+        if (rows := by_label(bins, kind.name))
+    }
+    assert filled == {
+        "coverage": {"≤ 2%": 1, "8–20%": 2, "40–60%": 1},
+        "length": {"≤ 3": 1, "3–6": 1, "6–12": 2},
+        "position": {"0–20%": 1, "40–60%": 2, "80–100%": 1},
+        "instances": {"1": 1, "2–4": 3},
+    }
     coverage = by_label(bins, "coverage")
-    filled = {label: row.instances for label, row in coverage.items() if row.instances}
-    assert filled == {"≤ 2%": 1, "8–20%": 2, "40–60%": 1}
     assert coverage["≤ 2%"].missed == (1, 1, 1)
     assert coverage["≤ 2%"].misses_share == (1, 1 / 2, 1 / 3)
     assert coverage["≤ 2%"].average_recall == 0
@@ -71,24 +76,12 @@ def test_counts_by_hand(outcomes):
     assert coverage["8–20%"].misses_share == (0, 0, 1 / 3)
     assert coverage["8–20%"].average_recall == pytest.approx(17 / 20)
     assert coverage["40–60%"].found == (1, 0, 0)
-
-    length = by_label(bins, "length")
-    assert {key: row.instances for key, row in length.items() if row.instances} == {
-        "≤ 3": 1, "3–6": 1, "6–12": 2,
-    }  # fmt: skip
-    position = by_label(bins, "position")
-    assert [row.instances for row in position.values()] == [1, 0, 2, 0, 1]
-    assert position["80–100%"].missed == (1, 1, 1)
-    number = by_label(bins, "instances")
-    assert (number["1"].instances, number["2–4"].instances) == (1, 3)
-    assert number["2–4"].missed == (1, 1, 2)
-
-
-def test_an_empty_bin_has_no_recall_and_no_misses(outcomes):
-    row = by_label(break_down(outcomes), "instances")["> 80"]
-    assert (row.instances, row.found, row.missed) == (0, (0, 0, 0), (0, 0, 0))
-    assert row.average_recall is None
-    assert row.misses_share == (0, 0, 0)
+    assert by_label(bins, "position")["80–100%"].missed == (1, 1, 1)
+    assert by_label(bins, "instances")["2–4"].missed == (1, 1, 2)
+    empty = by_label(bins, "instances")["> 80"]
+    assert (empty.instances, empty.found, empty.missed) == (0, (0, 0, 0), (0, 0, 0))
+    assert empty.average_recall is None
+    assert empty.misses_share == (0, 0, 0)
 
 
 def test_nothing_missed_has_no_shares():
@@ -158,14 +151,11 @@ def test_an_instance_of_no_length_is_missed_and_has_no_proposal():
     assert by_label(break_down(outcomes), "length")["≤ 3"].missed == (1, 1, 1)
 
 
-def test_a_video_without_proposals_misses_its_instances():
+def test_proposals_that_are_missing_or_beyond_the_budget_of_100_find_nothing():
     outcomes = instance_outcomes(ANNOTATIONS, {"a": PROPOSALS["a"], "b": []})
     assert outcomes.best_ranks.tolist() == [1, 3, 0, 0]
     assert break_down(outcomes)[0].missed == (2, 2, 3)
     assert break_down(instance_outcomes(ANNOTATIONS, {}))[0].missed == (4, 4, 4)
-
-
-def test_proposals_beyond_the_budget_of_100_find_nothing():
     # 150 of one video: the best come last, and only the first 100 count
     rows = [(50.0, 60.0, 1 - number / 200) for number in range(149)] + [(2.0, 7.0, 0.0)]
     outcomes = instance_outcomes([video("b", 100.0, (2, 7))], {"b": rows})
@@ -203,6 +193,7 @@ def test_every_characteristic_sorts_each_instance_once_and_sums_to_the_record(pr
     record = average_recall_activitynet(truth, proposals)
     bins = break_down(outcomes)
     total = int(record.instances.sum())
+    assert MISSES_THRESHOLDS.tolist() == pytest.approx([0.5, 0.7, 0.9], abs=1e-12)
     for kind in CHARACTERISTICS:
         rows = [row for row in bins if row.characteristic == kind.name]
         assert [row.label for row in rows] == list(kind.labels)
@@ -243,12 +234,6 @@ def test_the_best_proposal_has_the_tiou_that_the_protocol_says(problem):
             assert best == pytest.approx(shared / union)
 
 
-def test_found_is_what_the_record_counts(outcomes):
-    for column, threshold in enumerate((0, 4, 8)):
-        assert outcomes.found[:, column].mean() == outcomes.result.recall[threshold, -1]
-    assert [round(float(value), 12) for value in MISSES_THRESHOLDS] == [0.5, 0.7, 0.9]
-
-
 # ---- the command ----
 
 
@@ -256,16 +241,8 @@ def test_found_is_what_the_record_counts(outcomes):
 def folder(tmp_path):
     training = video("t", 10.0, (0, 1), subset="training")
     write_annotations(tmp_path / "annotations.json", [training, *ANNOTATIONS])
-    write_proposals(tmp_path / "proposals.json", PROPOSALS)
+    write_results(tmp_path / "proposals.json", PROPOSALS)
     return tmp_path
-
-
-def write_proposals(path, proposals):
-    results = {
-        name: [{"segment": [start, end], "score": score} for start, end, score in rows]
-        for name, rows in proposals.items()
-    }
-    path.write_text(json.dumps({"results": results}))
 
 
 def run(folder, **changes):
@@ -279,8 +256,8 @@ def run(folder, **changes):
         "out-figure": folder / "out/mine.svg",
         **changes,
     }
-    words = [word for key, value in values.items() for word in (f"--{key}", str(value))]
-    return main(["evaluation", "misses", *words])
+    words = (word for key, value in values.items() for word in (f"--{key}", value))
+    return call("evaluation", "misses", *words)
 
 
 def test_the_command_writes_four_files_the_same_each_time(folder):
@@ -326,32 +303,19 @@ def test_every_method_has_a_figure(tmp_path, proposals):
         assert path.stat().st_size > 5000
 
 
-@pytest.mark.parametrize(
-    ("proposals", "message"),
-    [
-        ({"a": [(3, 2, 1)]}, "proposals.json: video 'a', proposal 1: .*start is after end"),
-        ({"a": [(1, 2, np.nan)]}, "proposals.json: video 'a', proposal 1: .*not finite"),
-    ],
-)
-def test_bad_proposals_are_one_line(folder, capsys, proposals, message):
-    write_proposals(folder / "proposals.json", proposals)
-    assert run(folder) == 2
-    assert re.search(f"^actionspan evaluation: .*{message}.*$", capsys.readouterr().err.strip())
+def test_what_is_wrong_is_one_line(folder, refused):
+    annotations = folder / "annotations.json"
+    assert "subset 'testing' has no instance to find" in refused(run(folder, subset="testing"))
+    for wrong, line in (
+        (video("a", 0.0, (0, 1)), "'a': duration 0 s; a positive duration is needed"),
+        (video("a", 9.0, (3, 1)), "'a', instance 1: start 3 is not before end 1"),
+    ):
+        write_annotations(annotations, [wrong])
+        assert f"annotations.json: video {line}" in refused(run(folder))
+    write_annotations(annotations, [video("a", 9.0, (1, 3))])
+    write_results(folder / "proposals.json", {"a": [(1, 2, np.nan)]})
+    line = refused(run(folder))
+    assert "actionspan evaluation: " in line
+    assert "proposals.json: video 'a', proposal 1: [1, 2] with score nan: not finite" in line
+    assert "none.json: no such file" in refused(run(folder, proposals=folder / "none.json"))
     assert not (folder / "out").exists()
-
-
-def test_bad_annotations_are_one_line(folder, capsys):
-    assert run(folder, subset="testing") == 2
-    assert "subset 'testing' has no instance to find" in capsys.readouterr().err
-    write_annotations(folder / "annotations.json", [video("a", 0.0, (0, 1))])
-    assert run(folder) == 2
-    line = capsys.readouterr().err.strip()
-    assert "annotations.json: video 'a': duration 0 s; a positive duration is needed" in line
-    write_annotations(folder / "annotations.json", [video("a", 9.0, (3, 1))])
-    assert run(folder) == 2
-    line = capsys.readouterr().err.strip()
-    assert "video 'a', instance 1: start 3 is not before end 1" in line
-    assert "\n" not in line
-    write_annotations(folder / "annotations.json", [video("a", 9.0, (1, 3))])
-    assert run(folder, proposals=folder / "none.json") == 2
-    assert "none.json: no such file" in capsys.readouterr().err

@@ -5,8 +5,9 @@ import json
 
 import pytest
 
-from actionspan.cli import main
-from actionspan.dataset.tables import Annotation, write_annotations
+from actionspan.dataset.tables import write_annotations
+from evaluation.conftest import run as call
+from worlds.scored import annotated, write_results
 
 # The held-out videos of each fold; the others are its training videos.
 OUT = {1: ("b", "d"), 2: ("a", "c")}
@@ -20,23 +21,17 @@ def row(start, score):
 def pool(tmp_path):
     """The command, on two folds; a score says which fold it is of, and c has no proposals."""
     for fold, out in OUT.items():
-        known = [
-            Annotation(
-                video_id=name,
-                subset="testing" if name in out else "training",
-                duration_seconds=9.0,
-            )
-            for name in "abcd"
-        ]
+        subsets = {name: "testing" if name in out else "training" for name in "abcd"}
+        known = [annotated(name, subset=subset) for name, subset in subsets.items()]
         write_annotations(tmp_path / f"{fold}.annotations.json", known)
-        results = {name: [row(2.0, fold / 4), row(fold, fold / 8)] for name in "abd"}
-        (tmp_path / f"{fold}.json").write_text(json.dumps({"results": results}))
+        rows = [(2.0, 3.0, fold / 4), (fold, fold + 1.0, fold / 8)]
+        write_results(tmp_path / f"{fold}.json", dict.fromkeys("abd", rows))
 
     def run(folds=(1, 2), annotations=(1, 2)):
         files = ["--proposals", *(tmp_path / f"{fold}.json" for fold in folds), "--annotations"]
         files += [tmp_path / f"{fold}.annotations.json" for fold in annotations]
         outs = ["--out-json", tmp_path / "all.json", "--out-csv", tmp_path / "all.csv"]
-        return main(["evaluation", "pool", *map(str, [*files, *outs])])
+        return call("evaluation", "pool", *files, *outs)
 
     return run
 
@@ -61,14 +56,9 @@ def test_each_video_is_from_the_fold_that_never_saw_it(pool, tmp_path):
         ((1, 1), (1, 1), "1.annotations.json: video 'b' is held out in"),
     ],
 )
-def test_folds_that_do_not_fit_are_one_line(pool, tmp_path, capsys, folds, annotations, line):
-    assert pool(folds, annotations) == 2
-    assert line in capsys.readouterr().err
-    assert not (tmp_path / "all.json").exists()
-
-
-def test_folds_without_any_proposal_are_one_line(pool, tmp_path, capsys):
+def test_folds_that_do_not_fit_are_one_line(pool, tmp_path, refused, folds, annotations, line):
+    assert line in refused(pool(folds, annotations))
     for fold in OUT:
-        (tmp_path / f"{fold}.json").write_text('{"results": {}}')
-    assert pool() == 2
-    assert "no fold has proposals of a held-out video" in capsys.readouterr().err
+        write_results(tmp_path / f"{fold}.json", {})
+    assert "no fold has proposals of a held-out video" in refused(pool())
+    assert not (tmp_path / "all.json").exists()

@@ -1,28 +1,31 @@
 """What a reader gets of a list: by hand, by slow loops, and by the command."""
 
 import json
+from functools import partial
 
 import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from actionspan.cli import main
-from actionspan.dataset.tables import Annotation, Instance, write_annotations
+from actionspan.dataset.tables import Instance, write_annotations
 from actionspan.errors import InputError
+from actionspan.evaluation.operating import operating_points
 from actionspan.evaluation.reader import NUMBERS, judge_list, repeats
 from actionspan.evaluation.recall import tiou
 from actionspan.evaluation.summary import found_markdown
 from actionspan.proposals.selection import right_events
+from evaluation.conftest import run as call
+from worlds.scored import annotated, write_results
 
-
-def video(name, *segments, subset="validation"):
-    instances = tuple(Instance(start=start, end=end, label="wave") for start, end in segments)
-    return Annotation(video_id=name, subset=subset, duration_seconds=40.0, instances=instances)
-
+video = partial(annotated, duration=40.0)
 
 # `a`: found, found again, wrong, found; `calm` has no instance, `silent` no list.
-ANNOTATIONS = [video("a", (0, 10), (20, 30)), video("calm"), video("silent", (0, 5), (6, 9))]
+ANNOTATIONS = [
+    video("a", (0, 10), (20, 30)),
+    video("calm"),
+    video("silent", (0, 5), (6, 9)),
+]
 LISTS = {
     "a": [(20, 29, 0.4), (0, 10, 0.9), (1, 10, 0.8), (12, 15, 0.5)],  # not in order
     "calm": [(3, 4, 0.6)],
@@ -76,22 +79,12 @@ def test_nothing_shown_has_no_precision_and_finds_nothing():
     assert judged["reliability"] == []
 
 
-def test_scores_beyond_1_are_no_chance_but_rank():
+def test_scores_beyond_1_are_no_chance_but_rank_and_equal_ones_do_not():
     judged = judge_list(ANNOTATIONS, {"a": [(0, 10, 7.0), (12, 14, 3.0)]})
     assert (judged["calibration_error"], judged["ranking"]) == (None, 1)
     assert judged["first"]["1"]["precision"] == 1
-
-
-def test_only_right_events_or_only_equal_scores_cannot_be_ranked():
-    assert judge_list(ANNOTATIONS, {"a": [(0, 10, 0.7)]})["ranking"] is None
+    assert judge_list(ANNOTATIONS, {"a": [(0, 10, 0.7)]})["ranking"] is None, "all are right"
     assert judge_list(ANNOTATIONS, {"a": [(0, 10, 0.7), (12, 14, 0.7)]})["ranking"] == 0.5
-
-
-def test_a_repeat_shares_more_than_half_of_the_shorter_with_any_better_event():
-    events = [(0, 10), (5, 25), (4.9, 7), (9, 11), (8.9, 11), (10, 12), (30, 30)]
-    # 5 of 10 shared: half; 2.1 of 2.1; 1 of 2 with the first, but all with the second
-    assert repeats(np.array(events, float)).tolist() == [0, 0, 1, 1, 1, 1, 0]
-    assert repeats(np.empty((0, 2))).tolist() == []
 
 
 SEGMENTS = st.lists(
@@ -142,7 +135,7 @@ def test_right_is_what_the_chance_of_events_is_fitted_to(events, instances):
 
 
 @given(events=SEGMENTS)
-def test_repeats_by_loops(events):
+def test_a_repeat_shares_more_than_half_of_the_shorter_with_any_better_event(events):
     expected = [
         any(
             min(end, other[1]) - max(start, other[0]) > (min(end - start, other[1] - other[0])) / 2
@@ -168,15 +161,10 @@ def judge(tmp_path):
             if lists is None:
                 words.append(f"--{name}")  # as the workflow does where there are none
                 continue
-            results = {
-                video: [{"segment": [start, end], "score": score} for start, end, score in rows]
-                for video, rows in lists.items()
-            }
-            (tmp_path / f"{name}.json").write_text(json.dumps({"results": results}))
-            words += [f"--{name}", tmp_path / f"{name}.json"]
+            words += [f"--{name}", write_results(tmp_path / f"{name}.json", lists)]
         words += ["--method", "span", "--subset", subset, *flags]
         words += ["--out-json", tmp_path / "out.json", "--out-markdown", tmp_path / "out.md"]
-        return main([str(word) for word in words])
+        return call(*words)
 
     return run
 
@@ -252,17 +240,69 @@ def test_a_bar_that_nothing_reaches_leaves_a_page(judge, tmp_path):
         ({"a": [(3, 1, 1.0)]}, "validation", "video 'a', proposal 1: [3, 1] with score 1: start"),
     ],
 )
-def test_what_cannot_be_judged_is_one_line(judge, tmp_path, capsys, lists, subset, line):
-    assert judge(lists, subset=subset) == 2
-    error = capsys.readouterr().err
-    assert line in error
-    assert error.count("\n") == 1
+def test_what_cannot_be_judged_is_one_line(judge, tmp_path, refused, lists, subset, line):
+    assert line in refused(judge(lists, subset=subset))
     assert not (tmp_path / "out.json").exists()
 
 
-def test_two_names_of_one_video_in_the_events_are_one_line(judge, tmp_path, capsys):
+def test_two_names_of_one_video_in_the_events_are_one_line(judge, tmp_path, refused):
     write_annotations(tmp_path / "annotations.json", [video("v_a", (0, 10))])
-    assert judge(LISTS, events={"a": [(0, 1, 0.5)], "v_v_a": []}) == 2
-    error = capsys.readouterr().err
-    assert "events.json" in error
-    assert "'a' and 'v_v_a' mean one video; keep one" in error
+    line = refused(judge(LISTS, events={"a": [(0, 1, 0.5)], "v_v_a": []}))
+    assert "events.json" in line
+    assert "'a' and 'v_v_a' mean one video; keep one" in line
+
+
+# ---- precision and recall from a chance on ----
+
+
+def event(start, score, label=""):
+    return {"segment": [start, start + 1.0], "score": score, **({"label": label} if label else {})}
+
+
+def instance(start, label="a"):
+    return Instance(start=start, end=start + 1.0, label=label)
+
+
+def test_by_hand():
+    events = {
+        "one": [event(0, 0.9, "a"), event(5, 0.6, "a"), event(8, 0.6, "b")],
+        "two": [event(0, 0.3, "a"), event(0.1, 0.2, "a"), event(4, 0.1, "b")],
+        "not annotated": [event(0, 0.99, "a")],
+    }
+    truth = {"one": [instance(0), instance(8)], "two": [instance(0), instance(4, "b")]}
+    points = operating_points(events, truth)
+    assert points == {
+        "a": [
+            (0.9, 1.0, pytest.approx(1 / 3, abs=1e-4)),
+            (0.6, 0.5, pytest.approx(1 / 3, abs=1e-4)),
+            (0.3, pytest.approx(2 / 3, abs=1e-4), pytest.approx(2 / 3, abs=1e-4)),
+            (0.2, 0.5, pytest.approx(2 / 3, abs=1e-4)),  # the same instance a second time
+        ],
+        "b": [(0.6, 0.0, 0.0), (0.1, 0.5, 1.0)],  # at 8 s it is an "a"
+    }
+    truth = {"one": [instance(0), instance(5)]}
+    for label in ("", "a"):  # one label is no label
+        points = operating_points({"one": [event(0, 0.5, label)]}, truth)
+        assert points == {"": [(0.5, 1.0, 0.5)]}
+    assert operating_points({"one": []}, truth) == {}
+    assert operating_points({"one": [event(0, 0.5)]}, {"one": []}) == {}
+    # many are thinned, but the ends stay
+    events = {"one": [event(2.0 * k, 0.9 - k / 1000) for k in range(300)]}
+    (many,) = operating_points(events, {"one": [instance(0)]}).values()
+    assert len(many) == 50
+    assert (many[0].chance, many[-1].chance) == (0.9, 0.601)
+
+
+@given(st.lists(st.tuples(st.sampled_from([0.1, 0.2, 0.5, 0.7]), st.booleans()), min_size=1))
+def test_points_are_what_counting_gives(rows):
+    """Each event is alone, so it is right or not whatever its rank."""
+    if not any(right for _, right in rows):
+        return
+    events = {"v": [event(2.0 * place, chance) for place, (chance, _) in enumerate(rows)]}
+    truth = {"v": [instance(2.0 * place) for place, (_, right) in enumerate(rows) if right]}
+    (points,) = operating_points(events, truth).values()
+    expected = []
+    for bar in sorted({chance for chance, _ in rows}, reverse=True):
+        shown = [right for chance, right in rows if chance >= bar]
+        expected.append((bar, sum(shown) / len(shown), sum(shown) / sum(r for _, r in rows)))
+    assert np.allclose(points, expected, atol=1e-4)

@@ -4,29 +4,22 @@ import json
 
 import pytest
 
-from actionspan.dataset.tables import Annotation, Instance, write_annotations
+from actionspan.dataset.tables import write_annotations
 from actionspan.errors import InputError
 from actionspan.evaluation.curves import curve_rows
 from actionspan.evaluation.summary import read_records, summary_markdown
 from actionspan.report.charts import reader_tables, recall_charts, summary_tables
 from actionspan.storage.writing import write_json
-from evaluation.test_command import run
+from evaluation.conftest import run
 from storage.changed import changes
+from worlds.scored import annotated
 
 
 @pytest.fixture(scope="module")
 def records(tmp_path_factory):
     """The evaluations of two baselines, and what a reader gets of one."""
     folder = tmp_path_factory.mktemp("records")
-    known = [
-        Annotation(
-            video_id=f"v{number}",
-            subset="validation",
-            duration_seconds=20,
-            instances=(Instance(start=2, end=6 + number, label="wave"),),
-        )
-        for number in range(3)
-    ]
+    known = [annotated(f"v{number}", (2, 6 + number)) for number in range(3)]
     write_annotations(folder / "annotations.json", known)
     truth = ("--annotations", folder / "annotations.json")
     for method in ("random", "sliding"):
@@ -36,9 +29,8 @@ def records(tmp_path_factory):
         out = ("--out", folder / f"scores/{method}.json")
         proposals = ("--proposals", folder / f"{method}.json")
         assert run("evaluation", "evaluate", *proposals, *truth, *out) == 0
-    return [
-        json.loads((folder / f"scores/{name}.json").read_text()) for name in ("random", "sliding")
-    ]
+    names = ("random", "sliding")
+    return [json.loads((folder / f"scores/{name}.json").read_text()) for name in names]
 
 
 @pytest.mark.parametrize("mtn", [30.0, 29.94, 30.1])
@@ -134,21 +126,12 @@ def test_evaluations_at_other_tious_share_no_table(records, tmp_path):
         read_records([first, second])
 
 
-READER = {
-    "method": "mtn",
-    "lists": {
-        "events": {
-            "per_video": 2.5,
-            "precision": 0.5,
-            "recall": None,
-            "repeats": 0.1,
-            "first": {
-                "1": {"precision": 0.5, "recall": 0.1},
-                "5": {"precision": 0.4, "recall": 0.3, "most": 0.625},
-            },
-        }
-    },
+FIRST = {
+    "1": {"precision": 0.5, "recall": 0.1},
+    "5": {"precision": 0.4, "recall": 0.3, "most": 0.625},
 }
+LISTS = {"per_video": 2.5, "precision": 0.5, "recall": None, "repeats": 0.1, "first": FIRST}
+READER = {"method": "mtn", "lists": {"events": LISTS}}
 
 
 def test_a_changed_record_of_a_reader_is_refused_or_read(tmp_path):

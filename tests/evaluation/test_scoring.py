@@ -5,8 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from actionspan.cli import main
-from actionspan.dataset.tables import Annotation, Instance, write_annotations
+from actionspan.dataset.tables import write_annotations
 from actionspan.evaluation import (
     average_recall_activitynet,
     average_recall_thumos14,
@@ -18,6 +17,8 @@ from actionspan.evaluation.files import read_frame_rates, read_ground_truth, rea
 from actionspan.proposals.segments import result_rows, write_proposals
 from actionspan.storage import scratch as scratch_module
 from actionspan.storage.writing import read_tsv
+from evaluation.conftest import run
+from worlds.scored import annotated, write_results
 
 AR = [f"AR@{number}" for number in (1, 5, 10, 50, 100)]
 THUMOS14_AR = [f"thumos14_AR@{number}" for number in (50, 100, 200, 500)]
@@ -33,13 +34,7 @@ def write_set(folder, lengths, seed=0):
     for number, length in enumerate(lengths):
         video = f"v{number}"
         count = 0 if number == len(lengths) - 1 else 1 + number % 3
-        times = np.sort(rng.uniform(0, 20, (count, 2)), axis=1)
-        instances = tuple(Instance(start=a, end=b, label="x") for a, b in times)
-        known.append(
-            Annotation(
-                video_id=video, subset="validation", duration_seconds=20, instances=instances
-            )
-        )
+        known.append(annotated(video, *np.sort(rng.uniform(0, 20, (count, 2)), axis=1).tolist()))
         segments = np.sort(rng.uniform(0, 20, (length, 2)), axis=1)
         made[video] = result_rows(segments, np.sort(rng.uniform(size=length))[::-1])
         rates.append(f"{video}\t{[24.0, 25.0, 29.97, 30.0][number % 4]}\n")
@@ -55,26 +50,24 @@ def folder(tmp_path):
     return write_set(tmp_path, [130, 90, 100, 0, 240, 60, 100])
 
 
-def run(*words):
-    return main([str(word) for word in words])
-
-
 def evaluate(folder, *more):
     return run(
         *("evaluation", "evaluate", "--proposals", folder / "proposals.json"),
         *("--annotations", folder / "annotations.json", "--method", "mine"),
         *("--out", folder / "out.json", "--out-videos", folder / "out.tsv", *more),
-    )  # fmt: skip
+    )
 
 
 def score(folder, protocol, *more):
-    files = (
-        "--ground-truth",
-        folder / "annotations.json",
-        "--proposals",
-        folder / "proposals.json",
-    )
+    truth, given = folder / "annotations.json", folder / "proposals.json"
+    files = ("--ground-truth", truth, "--proposals", given)
     return run("score", "--protocol", protocol, *files, *more)
+
+
+def replace(path, old, new):
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new))
 
 
 def scored(folder):
@@ -118,33 +111,6 @@ def test_files_in_place_of_memory_change_no_bit(folder, monkeypatch):
     assert written[0] == written[1]
 
 
-def test_the_table_of_videos_weighted_by_instances_is_the_record(folder):
-    assert evaluate(folder, "--videos", folder / "videos.tsv") == 0
-    record = json.loads((folder / "out.json").read_text())
-    rows = read_tsv(folder / "out.tsv")
-    assert list(rows[0]) == list(VIDEO_COLUMNS)
-    assert list(VIDEO_COLUMNS) == ["video_id", "instances", "proposals", *AR, "AUC", *THUMOS14_AR]
-    assert {row["video_id"] for row in rows} == {f"v{number}" for number in range(6)}
-    assert sum(int(row["instances"]) for row in rows) == record["instances"]
-    assert sum(int(row["proposals"]) for row in rows) == record["proposals"]
-
-    def mean(column):
-        taken = [row for row in rows if row[column]]
-        weights = [int(row["instances"]) for row in taken]
-        return np.average([float(row[column]) for row in taken], weights=weights)
-
-    for column in [*AR, "AUC"]:
-        assert mean(column) == pytest.approx(record[column], abs=1e-12), column
-    for column in THUMOS14_AR[:2]:
-        value = record["thumos14"][column.removeprefix("thumos14_")]
-        assert mean(column) == pytest.approx(value, abs=1e-12), column
-    assert all(row[column] == "" for row in rows for column in THUMOS14_AR[2:])
-    without = next(row for row in rows if row["proposals"] == "0")
-    assert [float(without[column]) for column in [*AR, "AUC"]] == [0] * 6
-    assert [without[column] for column in THUMOS14_AR] == [""] * 4
-    assert all(row["thumos14_AR@50"] for row in rows if row is not without)
-
-
 def test_the_worst_video_stands_first_and_ties_by_id(folder):
     recall, in_frames, _ = scored(folder)
     rows = list(video_rows(recall, in_frames))
@@ -154,45 +120,6 @@ def test_the_worst_video_stands_first_and_ties_by_id(folder):
     truth = {video: [(0, 1)] for video in "cab"}
     alike = average_recall_activitynet(truth, {video: [(0, 1, 1)] * 100 for video in truth})
     assert [row[:3] for row in video_rows(alike, None)] == [[video, 1, 100] for video in "abc"]
-
-
-def test_floats_of_the_table_are_read_back_as_they_were(folder):
-    assert evaluate(folder) == 0
-    recall, _, _ = scored(folder)
-    written = {row["video_id"]: row for row in read_tsv(folder / "out.tsv")}
-    for row in video_rows(recall, None):
-        cells = written[str(row[0])]
-        assert [float(cells[name]) for name in [*AR, "AUC"]] == row[3:9]
-
-
-@pytest.mark.parametrize("rate", ["0.0", ""])
-def test_without_frame_rates_thumos14s_values_are_null_and_the_rest_stands(folder, rate, capsys):
-    text = (folder / "videos.tsv").read_text()
-    (folder / "videos.tsv").write_text(text.replace("v4\t24.0", f"v4\t{rate}"))
-    assert evaluate(folder, "--videos", folder / "videos.tsv") == 0
-    line = "videos.tsv: video 'v4': its frame rate is not known: no values of THUMOS14's protocol\n"
-    assert capsys.readouterr().err.endswith(line)
-    record = json.loads((folder / "out.json").read_text())
-    assert set(record["thumos14"].values()) == {None}
-    assert record["AUC"] > 0
-    assert all(row[column] == "" for row in read_tsv(folder / "out.tsv") for column in THUMOS14_AR)
-
-
-def test_a_rate_that_no_scored_video_needs_may_be_missing(folder):
-    text = (folder / "videos.tsv").read_text()
-    lines = [line for line in text.splitlines() if line[:2] not in ("v3", "v6")]
-    (folder / "videos.tsv").write_text("\n".join(lines) + "\n")
-    assert evaluate(folder, "--videos", folder / "videos.tsv") == 0
-    assert json.loads((folder / "out.json").read_text())["thumos14"]["AR@50"] is not None
-
-
-def test_longer_lists_reach_larger_average_numbers(tmp_path):
-    folder = write_set(tmp_path, [1000, 1000, 1000])
-    assert evaluate(folder, "--videos", folder / "videos.tsv") == 0
-    values = list(json.loads((folder / "out.json").read_text())["thumos14"].values())
-    assert None not in values
-    assert values == sorted(values)
-    assert all(row[column] for row in read_tsv(folder / "out.tsv") for column in THUMOS14_AR)
 
 
 # ---- actionspan score ----
@@ -243,54 +170,105 @@ def test_score_by_detection(folder, capsys):
     assert lines[-1].split()[-1] == f"{100 * printed['average_mAP']:.2f}"
 
 
-def refused(capsys, status):
-    """Assert status 2 and one line on standard error; return the line."""
-    printed = capsys.readouterr()
-    assert status == 2
-    assert printed.out == ""
-    assert printed.err.count("\n") == 1
-    return printed.err
+# ---- the table of videos ----
 
 
-def test_missing_frame_rates_are_one_line(folder, capsys):
-    line = refused(capsys, score(folder, "thumos14"))
+def test_the_table_of_videos_weighted_by_instances_is_the_record(folder):
+    assert evaluate(folder, "--videos", folder / "videos.tsv") == 0
+    record = json.loads((folder / "out.json").read_text())
+    rows = read_tsv(folder / "out.tsv")
+    assert list(rows[0]) == list(VIDEO_COLUMNS)
+    assert list(VIDEO_COLUMNS) == ["video_id", "instances", "proposals", *AR, "AUC", *THUMOS14_AR]
+    assert {row["video_id"] for row in rows} == {f"v{number}" for number in range(6)}
+    for key in ("instances", "proposals"):
+        assert sum(int(row[key]) for row in rows) == record[key]
+
+    def mean(column):
+        taken = [row for row in rows if row[column]]
+        weights = [int(row["instances"]) for row in taken]
+        return np.average([float(row[column]) for row in taken], weights=weights)
+
+    for column in [*AR, "AUC"]:
+        assert mean(column) == pytest.approx(record[column], abs=1e-12), column
+    for column in THUMOS14_AR[:2]:
+        value = record["thumos14"][column.removeprefix("thumos14_")]
+        assert mean(column) == pytest.approx(value, abs=1e-12), column
+    assert all(row[column] == "" for row in rows for column in THUMOS14_AR[2:])
+    without = next(row for row in rows if row["proposals"] == "0")
+    assert [float(without[column]) for column in [*AR, "AUC"]] == [0] * 6
+    assert [without[column] for column in THUMOS14_AR] == [""] * 4
+    assert all(row["thumos14_AR@50"] for row in rows if row is not without)
+    # floats are read back as they were
+    for row, made in zip(rows, video_rows(*scored(folder)[:2]), strict=True):
+        assert [float(row[name]) for name in [*AR, "AUC"]] == made[3:9]
+
+
+def test_longer_lists_reach_larger_average_numbers(tmp_path):
+    folder = write_set(tmp_path, [1000, 1000, 1000])
+    assert evaluate(folder, "--videos", folder / "videos.tsv") == 0
+    values = list(json.loads((folder / "out.json").read_text())["thumos14"].values())
+    assert None not in values
+    assert values == sorted(values)
+    assert all(row[column] for row in read_tsv(folder / "out.tsv") for column in THUMOS14_AR)
+
+
+# ---- frame rates, ids and files that do not fit ----
+
+
+@pytest.mark.parametrize("rate", ["0.0", ""])
+def test_without_frame_rates_thumos14s_values_are_null_and_the_rest_stands(folder, rate, capsys):
+    replace(folder / "videos.tsv", "v4\t24.0", f"v4\t{rate}")
+    assert evaluate(folder, "--videos", folder / "videos.tsv") == 0
+    line = "videos.tsv: video 'v4': its frame rate is not known: no values of THUMOS14's protocol\n"
+    assert capsys.readouterr().err.endswith(line)
+    record = json.loads((folder / "out.json").read_text())
+    assert set(record["thumos14"].values()) == {None}
+    assert record["AUC"] > 0
+    assert all(row[column] == "" for row in read_tsv(folder / "out.tsv") for column in THUMOS14_AR)
+
+
+def test_frame_rates_that_are_missing_are_one_line_where_they_are_needed(folder, refused):
+    line = refused(score(folder, "thumos14"))
     assert "annotations.json: no frame rates, which thumos14 needs; give --videos" in line
     videos = folder / "videos.tsv"
-    videos.write_text("video_id\tfps\nv0\t0.0\nv1\t\n")
-    line = refused(capsys, score(folder, "thumos14", "--videos", videos))
-    assert "videos.tsv: no frame rates, which thumos14 needs" in line
-    videos.write_text("video_id\tfps\nv0\t25.0\nv1\t\n")
-    line = refused(capsys, score(folder, "thumos14", "--videos", videos))
-    assert "videos.tsv: video 'v1': its frame rate is not known" in line
+    rates = videos.read_text()
+    for text, wrong in (
+        ("v0\t0.0\nv1\t\n", "no frame rates, which thumos14 needs"),
+        ("v0\t25.0\nv1\t\n", "video 'v1': its frame rate is not known"),
+    ):
+        videos.write_text(f"video_id\tfps\n{text}")
+        assert f"videos.tsv: {wrong}" in refused(score(folder, "thumos14", "--videos", videos))
+    # no scored video needs the rates of v3 and v6
+    videos.write_text(
+        "".join(line for line in rates.splitlines(True) if line[:2] not in ("v3", "v6"))
+    )
+    assert evaluate(folder, "--videos", videos) == 0
+    assert json.loads((folder / "out.json").read_text())["thumos14"]["AR@50"] is not None
 
 
 @pytest.mark.parametrize("protocol", ["activitynet", "thumos14", "detection"])
-def test_bad_files_are_one_line_by_every_protocol(folder, protocol, capsys):
-    more = ["--videos", folder / "videos.tsv"]
-    text = (folder / "proposals.json").read_text()
-    (folder / "proposals.json").write_text('{"results": {"v0": [{"segment": [2, 1], "score": 1}]}}')
-    line = refused(capsys, score(folder, protocol, *more))
+def test_bad_files_are_one_line_by_every_protocol(folder, protocol, refused):
+    path, more = folder / "proposals.json", ["--videos", folder / "videos.tsv"]
+    text = path.read_text()
+    write_results(path, {"v0": [(2, 1, 1)]})
+    line = refused(score(folder, protocol, *more))
     assert "proposals.json: video 'v0', proposal 1: [2, 1] with score 1: start is after" in line
-    truth = (folder / "annotations.json").read_text()
-    (folder / "annotations.json").write_text(truth.replace('"v0"', '"v_0"'))
-    (folder / "proposals.json").write_text(text.replace('"v0"', '"0"').replace('"v1"', '"v_v_0"'))
-    line = refused(capsys, score(folder, protocol, *more))
+    replace(folder / "annotations.json", '"v0"', '"v_0"')
+    path.write_text(text.replace('"v0"', '"0"').replace('"v1"', '"v_v_0"'))
+    line = refused(score(folder, protocol, *more))
     assert "proposals.json: '0' and 'v_v_0' mean one video" in line
-    content = {"results": {"foreign": [{"segment": [1, 2], "score": 1}]}}
-    (folder / "proposals.json").write_text(json.dumps(content))
-    line = refused(capsys, score(folder, protocol, *more))
+    write_results(path, {"foreign": [(1, 2, 1)]})
+    line = refused(score(folder, protocol, *more))
     assert "proposals.json: none of its videos (e.g. 'foreign') is among those of subset" in line
 
 
 @pytest.mark.parametrize("twin", ["0", "v_0"])
-def test_videos_whose_names_differ_by_v_are_two(folder, twin):
+def test_videos_whose_names_differ_by_v_are_two(folder, twin, capsys):
     """One of them in another subset: its frame rate and its proposals are not the other's."""
-    for name, replaced in (("annotations.json", '"v0"'), ("proposals.json", '"v0"')):
-        text = (folder / name).read_text()
-        assert replaced in text
-        (folder / name).write_text(text.replace(replaced, '"v_0"' if twin == "0" else '"0"'))
-    rates = (folder / "videos.tsv").read_text()
-    (folder / "videos.tsv").write_text(rates.replace("v0\t", "v_0\t" if twin == "0" else "0\t"))
+    other = "v_0" if twin == "0" else "0"
+    for name in ("annotations.json", "proposals.json"):
+        replace(folder / name, '"v0"', f'"{other}"')
+    replace(folder / "videos.tsv", "v0\t", f"{other}\t")
     assert evaluate(folder, "--videos", folder / "videos.tsv") == 0
     alone = (folder / "out.json").read_text(), (folder / "out.tsv").read_text()
     content = json.loads((folder / "annotations.json").read_text())
@@ -300,22 +278,19 @@ def test_videos_whose_names_differ_by_v_are_two(folder, twin):
         file.write(f"{twin}\t1.0\n")
     assert evaluate(folder, "--videos", folder / "videos.tsv") == 0
     assert ((folder / "out.json").read_text(), (folder / "out.tsv").read_text()) == alone
-
-
-def test_two_frame_rates_of_one_video_are_one_line(folder, capsys):
-    for name in ("annotations.json", "proposals.json"):
-        (folder / name).write_text((folder / name).read_text().replace('"v0"', '"v_0"'))
-    rates = (folder / "videos.tsv").read_text()
-    (folder / "videos.tsv").write_text(rates.replace("v0\t", "0\t") + "v_v_0\t25\n")
+    if twin == "v_0":  # without a video of their own, two names mean one
+        return
+    replace(folder / "videos.tsv", "v_0\t", "v_v_0\t")
+    capsys.readouterr()
     assert evaluate(folder, "--videos", folder / "videos.tsv") == 2
     (line,) = capsys.readouterr().err.splitlines()
-    assert "videos.tsv: '0' and 'v_v_0' mean one video; keep one" in line
+    assert "videos.tsv: 'v_v_0' and '0' mean one video; keep one" in line
 
 
 @pytest.mark.parametrize(
     ("lengths", "line"),
     [
-        # of the lists of 4, 10 and 10 the mean is 8: at 1 % of full lists, 100 / 8 times as much
+        # of lists of 4, 10 and 10 the mean is 8: at 1 % of full lists, 100 / 8 times as much
         (
             [4, 10, 10, 7],
             "lists of 4 to 10 proposals: at AN = 1 the protocol counts no proposal of 1",
@@ -325,11 +300,8 @@ def test_two_frame_rates_of_one_video_are_one_line(folder, capsys):
     ],
 )
 def test_lists_of_unequal_length_are_warned_of(tmp_path, capsys, lengths, line):
-    write_set(tmp_path, lengths)
-    words = ["--ground-truth", tmp_path / "annotations.json"]
-    words += ["--proposals", tmp_path / "proposals.json"]
-    for protocol in ("activitynet", "detection"):
-        assert main(["score", "--protocol", protocol, *map(str, words)]) == 0
+    folder = write_set(tmp_path, lengths)
+    assert score(folder, "activitynet") == score(folder, "detection") == 0
     error = capsys.readouterr().err
     assert error.count("\n") == (1 if line else 0)
     assert line in error

@@ -4,7 +4,7 @@ import dataclasses
 
 import pytest
 import yaml
-from runs.test_config import section, with_value
+from workflow.test_config import section, with_value
 
 from actionspan.cli import main
 from actionspan.errors import InputError

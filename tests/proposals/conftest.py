@@ -6,8 +6,9 @@ import h5py
 import numpy as np
 import pytest
 
-from actionspan.dataset.tables import Annotation, Instance, write_annotations
+from actionspan.dataset.tables import write_annotations
 from actionspan.storage.writing import create_h5
+from worlds.scored import annotated
 
 BINS = 100
 
@@ -54,18 +55,10 @@ def toy(tmp_path):
         (truth + 0.5) / BINS * duration
         for (_, truth), duration in zip(made, durations, strict=True)
     ]
-    write_annotations(
-        tmp_path / "annotations.json",
-        [
-            Annotation(
-                video_id=name,
-                subset=subset,
-                duration_seconds=duration,
-                instances=tuple(Instance(start=s, end=e, label="act") for s, e in truth.tolist()),
-            )
-            for name, subset, duration, truth in zip(
-                names, subsets, durations.tolist(), seconds, strict=True
-            )
-        ],
-    )
+    rows = zip(names, subsets, durations.tolist(), seconds, strict=True)
+    known = [
+        annotated(name, *truth.tolist(), subset=subset, duration=duration)
+        for name, subset, duration, truth in rows
+    ]
+    write_annotations(tmp_path / "annotations.json", known)
     return dict(zip(names, seconds, strict=True))

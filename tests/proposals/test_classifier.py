@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from actionspan.cli import main
-from actionspan.dataset.tables import Annotation, Instance, write_annotations
+from actionspan.dataset.tables import Instance, write_annotations
 from actionspan.features.steps import cut_windows
 from actionspan.features.store import open_features
 from actionspan.proposals import SegmentClassifier, train_classifier
@@ -16,6 +16,7 @@ from actionspan.proposals.classifier_training import LOG_COLUMNS, LabelledVideo
 from actionspan.proposals.segment_classifier import load_classifier
 from actionspan.proposals.settings import ClassifierSettings
 from actionspan.storage.writing import read_json, read_tsv
+from worlds.scored import annotated, write_results
 
 STEPS, CHANNELS = 40, 4
 LABELS = ("fall", "sit", "wave")
@@ -35,6 +36,11 @@ def video(random, labels=LABELS, noise=1.0):
 def videos(count, seed=0, **more):
     random = np.random.default_rng(seed)
     return [video(random, **more) for _ in range(count)]
+
+
+def relabelled(each, name):
+    """Return a video whose instances have the labels that `name` makes of theirs."""
+    return replace(each, instances=[replace(one, label=name(one.label)) for one in each.instances])
 
 
 def share_right(classifier, tested):
@@ -62,20 +68,9 @@ def test_it_learns_what_marks_a_class():
     assert kept["accuracy_moved"] > 0.85
 
 
-def test_the_same_videos_give_the_same_bits():
-    first, second = (train_classifier(videos(6), CHANNELS)[0] for _ in range(2))
-    assert np.array_equal(first.coefficients, second.coefficients)
-
-
 def test_where_nothing_marks_a_class_the_strongest_penalty_is_best():
     random = np.random.default_rng(3)
-    named = [
-        replace(
-            each,
-            instances=[replace(one, label=str(random.choice(LABELS))) for one in each.instances],
-        )
-        for each in videos(20)
-    ]
+    named = [relabelled(each, lambda _: str(random.choice(LABELS))) for each in videos(20)]
     settings = ClassifierSettings(penalties=(1e-4, 100.0))
     _, (strong, weak) = train_classifier(named, CHANNELS, settings)
     assert strong["penalty"] == 100
@@ -88,9 +83,7 @@ def test_cross_validation_is_over_videos():
     """Two videos that show the same with opposite classes: each misleads about the other."""
     first = videos(1, noise=0.1)[0]
     swapped = {"fall": "sit", "sit": "fall", "wave": "wave"}
-    second = replace(
-        first, instances=[replace(one, label=swapped[one.label]) for one in first.instances]
-    )
+    second = relabelled(first, swapped.__getitem__)
     _, log = train_classifier([first, second], CHANNELS)
     assert {row["accuracy"] for row in log} == {1 / 3}
     assert log[0]["folds"] == 2
@@ -111,14 +104,12 @@ def test_one_class_is_certain_and_none_labels_nothing():
 
 
 def test_a_single_video_is_learned_with_the_strongest_penalty():
-    (alone,) = videos(1)
-    settings = ClassifierSettings(penalties=(0.01, 0.5))
-    found, log = train_classifier([alone], CHANNELS, settings)
-    assert log == []
-    strong = ClassifierSettings(penalties=(0.5,))
-    assert np.array_equal(
-        found.coefficients, train_classifier([alone], CHANNELS, strong)[0].coefficients
+    (found, log), (strong, _) = (
+        train_classifier(videos(1), CHANNELS, ClassifierSettings(penalties=penalties))
+        for penalties in ((0.01, 0.5), (0.5,))
     )
+    assert log == []
+    assert np.array_equal(found.coefficients, strong.coefficients)
 
 
 def test_a_class_of_a_single_video_is_an_error_in_its_fold_and_not_in_the_loss():
@@ -158,47 +149,39 @@ def folder(request, tmp_path):
         if request.param == "windows":
             file["first_step"] = np.tile(starts, 11)
             file["length"] = np.full(len(repeated), STEPS)
-    write_annotations(
-        tmp_path / "annotations.json",
-        [
-            Annotation(
-                video_id=name,
-                subset=subset,
-                duration_seconds=20.0,
-                instances=tuple(each.instances),
-            )
-            for name, subset, each in zip(names, subsets, made, strict=True)
-        ],
-    )
-    proposals = {
-        name: [
-            {"score": 1 / rank, "segment": [one.start, one.end]}
-            for rank, one in enumerate(each.instances, start=1)
-        ]
-        for name, each in zip(names, made, strict=True)
-    }
-    (tmp_path / "proposals.json").write_text(json.dumps({"results": proposals}))
+    spans = [[(one.start, one.end, one.label) for one in each.instances] for each in made]
+    known = [
+        annotated(name, *rows, subset=subset)
+        for name, subset, rows in zip(names, subsets, spans, strict=True)
+    ]
+    write_annotations(tmp_path / "annotations.json", known)
+    ranked = [
+        [(start, end, 1 / rank) for rank, (start, end, _) in enumerate(rows, start=1)]
+        for rows in spans
+    ]
+    write_results(tmp_path / "proposals.json", dict(zip(names, ranked, strict=True)))
     return tmp_path
 
 
-def run(folder, *words):
-    return main(["proposals", *[str(folder / word) if "." in word else word for word in words]])
+def run(folder, step, *words, **files):
+    """Run `actionspan proposals …`; `files` are flags that name files of the folder."""
+    named = [word for flag, name in files.items()
+             for word in (f"--{flag.replace('_', '-')}", str(folder / name))]  # fmt: skip
+    return main(["proposals", step, *named, *words])
 
 
 def train(folder, *more):
-    return run(
-        folder,
-        *("classifier", "--features", "features.h5", "--annotations", "annotations.json"),
-        *("--out", "classifier.safetensors", "--out-log", "classifier.tsv", *more),
-    )
+    files = {
+        "features": "features.h5",
+        "annotations": "annotations.json",
+        "out": "classifier.safetensors",
+    }
+    return run(folder, "classifier", *more, out_log="classifier.tsv", **files)
 
 
-def detections(folder, *more):
-    return run(
-        folder,
-        *("detections", "--proposals", "proposals.json", "--features", "features.h5"),
-        *("--classifier", "classifier.safetensors", "--out", "detections.json", *more),
-    )
+def detections(folder, *more, classifier="classifier.safetensors"):
+    files = {"proposals": "proposals.json", "features": "features.h5", "out": "detections.json"}
+    return run(folder, "detections", *more, classifier=classifier, **files)
 
 
 def test_the_steps_of_a_video_are_its_windows_merged(folder):
@@ -215,17 +198,16 @@ def test_detections_of_exact_proposals_are_right_and_scored_so(folder, capsys):
     content = read_json(folder / "detections.json")
     assert set(content) == {"version", "results", "external_data"}
     assert {len(rows) for rows in content["results"].values()} == {3}
-    words = ["score", "--protocol", "detection_by_class", "--json"]
-    words += ["--ground-truth", str(folder / "annotations.json")]
+    truth, made = str(folder / "annotations.json"), str(folder / "detections.json")
+    words = ["score", "--protocol", "detection_by_class", "--json", "--ground-truth", truth]
     capsys.readouterr()
-    assert main([*words, "--proposals", str(folder / "detections.json")]) == 0
+    assert main([*words, "--proposals", made]) == 0
     record = json.loads(capsys.readouterr().out)
     assert record["mAP@0.95"] > 0.9
     assert list(record["classes"]) == list(LABELS)
     out = folder / "evaluation"
-    words = ["evaluation", "detections", "--detections", str(folder / "detections.json")]
+    words = ["evaluation", "detections", "--detections", made, "--annotations", truth]
     words += ["--proposals", str(folder / "proposals.json")]
-    words += ["--annotations", str(folder / "annotations.json")]
     words += ["--out-json", str(out / "mtn.json"), "--out-markdown", str(out / "mtn.md")]
     assert main(words) == 0
     written = read_json(out / "mtn.json")
@@ -249,10 +231,7 @@ def test_of_too_many_instances_every_so_many_videos_are_learned(folder):
 
 
 def test_without_instances_nothing_is_labelled_and_a_line_says_so(folder, capsys):
-    bare = [
-        Annotation(video_id=f"v{number:02}", subset="training", duration_seconds=20.0)
-        for number in range(11)
-    ]
+    bare = [annotated(f"v{number:02}", subset="training") for number in range(11)]
     write_annotations(folder / "annotations.json", bare)
     assert train(folder) == 0
     assert "no training video has an instance; proposals get no labels" in capsys.readouterr().err
@@ -262,8 +241,7 @@ def test_without_instances_nothing_is_labelled_and_a_line_says_so(folder, capsys
 
 
 def test_mistakes_are_one_line(folder, capsys):
-    assert run(folder, "detections", *"--proposals proposals.json --features features.h5".split(),
-               *"--classifier annotations.json --out x.json".split()) == 2  # fmt: skip
+    assert detections(folder, classifier="annotations.json") == 2
     assert "annotations.json: not a complete model file" in capsys.readouterr().err
     assert train(folder) == 0
     (folder / "proposals.json").write_text('{"results": {"other": []}}')

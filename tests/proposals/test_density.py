@@ -9,8 +9,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from actionspan.arrays import temporal_iou
 from actionspan.cli import main
-from actionspan.dataset.tables import Annotation, Instance, write_annotations
+from actionspan.dataset.tables import write_annotations
 from actionspan.errors import InputError
 from actionspan.proposals import density_training
 from actionspan.proposals.density_training import (
@@ -32,11 +33,11 @@ from actionspan.proposals.intensity import (
     peak_pairs,
     usual_lengths,
 )
-from actionspan.proposals.segments import temporal_iou
 from actionspan.proposals.selection import Calibration, calibrate, distinct_events, right_events
 from actionspan.proposals.settings import DensitySettings, EventSettings, LatticeSettings
 from actionspan.storage.model_files import Part, read_model, write_model
 from actionspan.temporal.probabilities import Prediction, write_probabilities
+from worlds.scored import annotated
 
 STEPS = 60
 # without dropout, whose noise draws the mean of an exponential down
@@ -96,22 +97,19 @@ def test_an_instance_lies_at_the_cells_that_overlap_it_most():
     np.testing.assert_allclose(instance_shares(overlaps), [first[0], first[1] + 1, 0])
 
 
-def test_as_many_instances_are_expected_as_there_are(model):
+def test_as_many_instances_are_expected_as_there_are_and_where_they_are(model):
     """Of new videos too: the sum of the density over all cells is the number of instances."""
     for first, tolerance in ((0, 0.15), (100, 0.25)):
+        expected = near = far = 0.0
         videos = easy_footage(18, first)
-        expected = sum(model.density(v.probabilities, 30.0)[1].sum() for v in videos)
+        for video in videos:
+            cells, density = model.density(video.probabilities, 30.0)
+            best = temporal_iou(cells, video.instances * 0.5).max(axis=1)
+            expected += density.sum()
+            near += density[best > 0.7].sum()
+            far += density[best < 0.3].sum()
         assert expected == pytest.approx(sum(len(v.instances) for v in videos), rel=tolerance)
-
-
-def test_the_density_is_where_the_instances_are(model):
-    near = far = 0.0
-    for video in easy_footage(10, 200):
-        cells, density = model.density(video.probabilities, 30.0)
-        best = temporal_iou(cells, video.instances * 0.5).max(axis=1)
-        near += density[best > 0.7].sum()
-        far += density[best < 0.3].sum()
-    assert near > 4 * far
+        assert near > 4 * far
 
 
 def test_cells_are_in_seconds_and_a_part_is_one_members(model):
@@ -138,13 +136,8 @@ def test_a_member_never_sees_the_videos_of_its_part():
     settings = replace(SETTINGS, epochs=2)
     videos = easy_footage(9)
     before = fit_density(videos, settings, GRID)
-    random = np.random.default_rng(0)
-    spoilt = [
-        replace(one, probabilities=random.random((STEPS, 3)).astype(np.float32))
-        if one.part == 1
-        else one
-        for one in videos
-    ]
+    noise = np.random.default_rng(0).random((STEPS, 3)).astype(np.float32)
+    spoilt = [replace(one, probabilities=noise) if one.part == 1 else one for one in videos]
     after = fit_density(spoilt, settings, GRID)
     kept = [same_weights(*pair) for pair in zip(before.members, after.members, strict=True)]
     assert kept == [False, True, False]
@@ -212,34 +205,34 @@ def files(tmp_path):
         ),
     )
     known = [
-        Annotation(
-            video_id=name,
-            subset=subset,
-            duration_seconds=len(curves) / 2,
-            instances=tuple(
-                Instance(start=start / 2, end=end / 2, label="x") for start, end in instances
-            ),
-        )
+        annotated(name, *(instances / 2).tolist(), subset=subset, duration=len(curves) / 2)
         for name, subset, (curves, instances) in zip(names, subsets, videos, strict=True)
     ]
     write_annotations(tmp_path / "annotations.json", known)
     return tmp_path / "probabilities.h5", tmp_path / "annotations.json", known
 
 
+def cuts_of(video):
+    """Return a cut at each start and end of a video's instances."""
+    ends = [(end, 0.9) for one in video.instances for end in (one.start, one.end)]
+    return np.array(ends)
+
+
+def add_cuts(probabilities, cuts):
+    with h5py.File(probabilities, "a") as file:
+        file["cuts"] = np.concatenate(cuts)
+        file["cut_offsets"] = np.cumsum([0, *map(len, cuts)])
+
+
 def test_the_share_of_instances_on_cuts_is_that_of_the_training_videos(files, tmp_path):
     """All of the validation video's are, and none of a video without cuts counts."""
     probabilities, annotations, known = files
-    cuts = [
-        np.array([(edge, 0.9) for each in one.instances for edge in (each.start, each.end)])
-        for one in known
-    ]
+    cuts = list(map(cuts_of, known))
     cuts[0][:, 1] = 0.1  # no cut
     cuts[1] = np.array([[0.7, 0.9]])  # far from all
     on = sum(len(one.instances) for one in known[2:6])
     of = on + len(known[1].instances)
-    with h5py.File(probabilities, "a") as file:
-        file["cuts"] = np.concatenate(cuts)
-        file["cut_offsets"] = np.cumsum([0, *map(len, cuts)])
+    add_cuts(probabilities, cuts)
     quick = replace(SETTINGS, epochs=1, training_cells=20)
     for stated, wanted in ((None, on / of), (0.25, 0.25)):
         settings = replace(quick, on_cuts=stated)
@@ -261,13 +254,7 @@ def test_chances_are_those_of_lists_with_shots(files, tmp_path):
     settings, found = replace(SETTINGS, epochs=3, training_cells=50, on_cuts=1.0), []
     for shown in (False, True):
         if shown:
-            cuts = [
-                np.array([(end, 0.9) for one in video.instances for end in (one.start, one.end)])
-                for video in known
-            ]
-            with h5py.File(probabilities, "a") as file:
-                file["cuts"] = np.concatenate(cuts)
-                file["cut_offsets"] = np.cumsum([0, *map(len, cuts)])
+            add_cuts(probabilities, list(map(cuts_of, known)))
         train_density(probabilities, annotations, tmp_path / "density.safetensors", settings, GRID)
         found.append(load_density(tmp_path / "density.safetensors"))
     for one, two in zip(found[0].members, found[1].members, strict=True):
@@ -290,24 +277,24 @@ def test_cuts_of_a_part_lie_where_its_steps_were_joined():
     assert cut_cuts(np.zeros((0, 2)), kept, 0.5).shape == (0, 2)
 
 
+def density_step(files, out, *more):
+    probabilities, annotations, _ = files
+    words = ["proposals", "density", "--probabilities", str(probabilities)]
+    words += ["--annotations", str(annotations), "--out", str(out)]
+    return main([*words, "--epochs=2", "--hidden=8", "--training-cells=50", "--ratio=1.3", *more])
+
+
 def test_a_file_of_training_videos_becomes_a_density(files, tmp_path):
     probabilities, annotations, known = files
-    words = ["proposals", "density", "--probabilities", str(probabilities)]
-    words += ["--annotations", str(annotations), "--out", str(tmp_path / "density.safetensors")]
-    words += ["--epochs=2", "--hidden=8", "--training-cells=50", "--ratio=1.3"]
-    assert main(words) == 0
+    assert density_step(files, tmp_path / "density.safetensors") == 0
     made = load_density(tmp_path / "density.safetensors")
     assert len(made.members) == 2
     assert made.lattice == LatticeSettings(ratio=1.3)
     # validation videos are not looked at: neither their lengths nor their curves
     footage = [
-        Footage(
-            probabilities=easy_video(number, STEPS + number)[0],
-            seconds=0.5,
-            instances=easy_video(number, STEPS + number)[1],
-            part=number % 2,
-        )
+        Footage(probabilities=curves, seconds=0.5, instances=instances, part=number % 2)
         for number in range(6)
+        for curves, instances in [easy_video(number, STEPS + number)]
     ]
     settings = DensitySettings(epochs=2, hidden=8, training_cells=50)
     expected = fit_density(footage, settings, LatticeSettings(ratio=1.3))
@@ -323,8 +310,7 @@ def test_each_part_of_a_video_is_a_video_of_its_own(tmp_path):
     write_probabilities(
         tmp_path / "p.h5", "x", ["a"], [11.5], ["training"], [23], [Prediction(curves, parts=parts)]
     )
-    instances = tuple(Instance(start=a / 2, end=b / 2, label="x") for a, b in ((2, 14), (17, 19)))
-    known = Annotation(video_id="a", subset="training", duration_seconds=11.5, instances=instances)
+    known = annotated("a", (1, 7), (8.5, 9.5), subset="training", duration=11.5)
     write_annotations(tmp_path / "a.json", [known])
     train_density(tmp_path / "p.h5", tmp_path / "a.json", tmp_path / "d.pt", SETTINGS, GRID)
     footage = [
@@ -343,12 +329,9 @@ def test_each_part_of_a_video_is_a_video_of_its_own(tmp_path):
 def test_the_list_that_is_shown_is_the_one_that_was_calibrated(files, tmp_path, events):
     """Chances mean what they say for lists of this length and overlap, whatever the default's."""
     probabilities, annotations, _ = files
-    words = ["proposals", "density", "--probabilities", str(probabilities)]
-    words += ["--annotations", str(annotations)]
-    words += ["--epochs=2", "--hidden=8", "--training-cells=50", "--ratio=1.3"]
     made = []
     for name, more in (("plain", []), ("own", [f"--events={events}", "--overlap=0.1"])):
-        assert main([*words, *more, "--out", str(tmp_path / name)]) == 0
+        assert density_step(files, tmp_path / name, *more) == 0
         made.append(load_density(tmp_path / name))
     assert all(map(same_weights, made[0].members, made[1].members))
     gains, right, instances = [], [], 0
@@ -388,16 +371,16 @@ def test_instances_are_cut_with_their_steps(kept, ends):
     assert list(map(tuple, cut_instances(instances, np.array(kept)))) == expected
 
 
-def test_probabilities_of_a_network_that_saw_all_videos_are_refused(files, tmp_path):
-    probabilities, annotations, _ = files
+def test_without_an_instance_or_parts_there_is_one_line(files, tmp_path):
+    """Only a network that left a part of the training videos out can be calibrated on it."""
+    probabilities, annotations, known = files
     with h5py.File(probabilities, "r+") as file:
+        parts = file["parts"][()]
         del file["parts"]
     with pytest.raises(InputError, match=r"probabilities.h5: training video v0: no parts; only"):
         train_density(probabilities, annotations, tmp_path / "density.safetensors", SETTINGS, GRID)
-
-
-def test_without_an_instance_there_is_one_line(files, tmp_path):
-    probabilities, annotations, known = files
+    with h5py.File(probabilities, "r+") as file:
+        file["parts"] = parts
     bare = [replace(one, instances=()) if one.subset == "training" else one for one in known]
     write_annotations(annotations, bare)
     with pytest.raises(InputError, match=r"annotations.json: no training video with features has"):

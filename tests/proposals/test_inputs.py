@@ -122,26 +122,6 @@ def files(toy, tmp_path):
     return tmp_path / "candidates.h5", tmp_path / "annotations.json"
 
 
-def test_examples_see_what_a_video_gives_when_it_is_ranked(files):
-    table, truth = open_candidates(files[0]), read_segments(files[1])
-    plain = examples_of(table, truth, "training", 20)
-    made = examples_of(table, truth, "training", 20, True)
-    assert plain.more is None
-    assert made.rows.tolist() == plain.rows.tolist()
-    expected = [table.video(index) for index in range(30)]
-    expected = [boundary_inputs(one.scores, one.segments)[:20] for one in expected]
-    assert (made.more == np.concatenate(expected)).all()
-    assert examples_of(table, truth, "testing", 20, True).more.shape == (0, 3)
-
-
-@pytest.mark.parametrize(("flags", "inputs"), [([], 32), (["--boundary-scores"], 35)])
-def test_the_command_trains_either(files, tmp_path, flags, inputs):
-    words = ["--candidates", str(files[0]), "--annotations", str(files[1]), "--epochs", "1"]
-    out = tmp_path / "pem.safetensors"
-    assert main(["proposals", "train", *words, *flags, "--out", str(out)]) == 0
-    assert load_evaluator(out).hidden.in_features == inputs
-
-
 @pytest.mark.parametrize(("scores", "inputs"), [(False, 32), (True, 35)])
 def test_no_candidates_give_an_evaluator_that_says_a_half(scores, inputs):
     nothing = Examples(
@@ -175,6 +155,10 @@ def test_examples_in_files_have_the_bits_of_memory(files, monkeypatch):
     np.testing.assert_array_equal(made.targets, np.concatenate(targets))
     wanted = boundary_inputs(table.scores[rows], table.segments[rows])
     np.testing.assert_array_equal(made.more, wanted)
+    plain = examples_of(table, truth, "training", 20)
+    assert plain.more is None
+    assert plain.rows.tolist() == made.rows.tolist()
+    assert examples_of(table, truth, "testing", 20, True).more.shape == (0, 3)
 
 
 def test_training_from_files_gives_the_bits_of_memory(files, tmp_path, monkeypatch):

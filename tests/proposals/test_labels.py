@@ -1,10 +1,136 @@
-"""Labels of rows, and detections made of them."""
+"""Labels of segments: their features, the regression, the rows and detections made of them."""
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from actionspan.arrays import temporal_iou
+from actionspan.proposals.classifier_training import fit_softmax
+from actionspan.proposals.segment_classifier import (
+    BLOCKS,
+    neighbours,
+    segment_features,
+    softmax_scores,
+)
 from actionspan.proposals.segments import Row, detection_rows, label_rows
+
+# ---- features ----
+
+STEPS, CHANNELS, DURATION = 12, 3, 30.0
+SEQUENCE = np.random.default_rng(0).normal(size=(STEPS, CHANNELS)).astype(np.float32)
+STEP = DURATION / STEPS  # seconds
+
+
+def literal_mean(first, last):
+    """Return the mean of the steps between two times, each by the part of it that is inside."""
+    total, width = np.zeros(CHANNELS), 0.0
+    for step in range(STEPS):
+        inside = min(last, (step + 1) * STEP) - max(first, step * STEP)
+        if inside > 0:
+            total += inside * SEQUENCE[step].astype(float)
+            width += inside
+    return total / width if width else total
+
+
+def literal(start, end):
+    if end - start < STEP:
+        start, end = (start + end) / 2 - STEP / 2, (start + end) / 2 + STEP / 2
+    half, middle = (end - start) / 2, (start + end) / 2
+    edges = [start - half, start, middle, end, end + half]
+    means = [literal_mean(first, last) for first, last in zip(edges, edges[1:], strict=False)]
+    return np.concatenate([*means, [np.log(end - start)]])
+
+
+times = st.floats(-3.0, DURATION + 3).map(lambda time: round(time, 3))
+
+
+@given(st.lists(st.tuples(times, times).map(sorted), min_size=1, max_size=5))
+def test_equals_the_sum_over_steps(segments):
+    found = segment_features(SEQUENCE, segments, DURATION)
+    assert found.shape == (len(segments), BLOCKS * CHANNELS + 1)
+    expected = [literal(*segment) for segment in segments]
+    np.testing.assert_allclose(found, expected, atol=1e-6)
+
+
+def test_a_constant_sequence_is_itself_in_each_region_that_is_in_the_video():
+    ones = np.ones((100, 2), np.float32)
+    (row,) = segment_features(ones, [[10.0, 30.0]], 50.0)
+    np.testing.assert_allclose(row, [1] * 8 + [np.log(20)])
+    (row,) = segment_features(ones, [[0.0, 50.0]], 50.0)
+    np.testing.assert_allclose(row, [0, 0, 1, 1, 1, 1, 0, 0, np.log(50)], atol=1e-12)
+    assert segment_features(ones, [], 50.0).shape == (0, BLOCKS * 2 + 1)
+
+
+@given(st.floats(0, 20), st.floats(0.01, 10), st.floats(0, 0.49))
+def test_neighbours_reach_the_tiou_that_their_shift_says(start, length, shift):
+    segment = [[start, min(start + length, DURATION)]]
+    found = neighbours(segment, DURATION, shift)
+    assert found.shape == (9, 1, 2)
+    assert found[0].tolist() == segment
+    ious = temporal_iou(segment, found[:, 0])[0]
+    assert (ious >= 1 - 2 * shift - 1e-9).all()
+    assert (found >= 0).all()
+    assert (found <= DURATION).all()
+
+
+def test_each_end_moves_both_ways():
+    found = neighbours([[10.0, 20.0]], 30.0, 0.2)[:, 0].tolist()
+    expected = [[first, last] for first in (10, 8, 12) for last in (20, 18, 22)]
+    assert found == pytest.approx(np.array(expected, float))
+
+
+# ---- multinomial regression ----
+
+
+def problem(rows=60, columns=5, classes=3):
+    random = np.random.default_rng(1)
+    features = random.normal(size=(rows, columns))
+    named = (features[:, :classes] + random.normal(size=(rows, classes))).argmax(axis=1)
+    return features, named.astype(np.int64), classes
+
+
+@pytest.mark.parametrize("penalty", [0.01, 1.0])
+def test_the_gradient_is_zero(penalty):
+    features, classes, count = problem()
+    fitted = fit_softmax(features, classes, count, penalty)
+    # the gradient of the mean cross-entropy: (scores - truth) · inputs
+    error = softmax_scores(features, fitted) - np.eye(count)[classes]
+    weights = error.T @ features / len(features) + penalty * fitted[:, :-1]
+    assert abs(weights).max() < 2e-5
+    assert abs(error.mean(axis=0)).max() < 2e-5
+
+
+def test_without_features_the_scores_are_the_shares_of_the_classes():
+    classes = np.array([0] * 5 + [1] * 3 + [2] * 2)
+    fitted = fit_softmax(np.zeros((10, 2)), classes, 3, 0.1)
+    np.testing.assert_allclose(
+        softmax_scores(np.zeros((1, 2)), fitted), [[0.5, 0.3, 0.2]], atol=1e-4
+    )
+
+
+def test_a_stronger_penalty_gives_smaller_coefficients_and_another_start_the_same():
+    features, classes, count = problem()
+    penalties = (0.01, 1.0, 0.01)
+    weak, strong, same = (fit_softmax(features, classes, count, each) for each in penalties)
+    assert np.array_equal(weak, same)
+    assert (strong[:, :-1] ** 2).sum() < (weak[:, :-1] ** 2).sum()
+    again = fit_softmax(features, classes, count, 0.01, strong)
+    np.testing.assert_allclose(
+        softmax_scores(features, again), softmax_scores(features, weak), atol=1e-3
+    )
+
+
+def test_scores_add_up_to_1_even_where_logits_are_huge():
+    coefficients = np.array([[1000.0, 0.0], [-1000.0, 0.0]])
+    np.testing.assert_allclose(
+        softmax_scores(np.array([[2.0], [0.0]]), coefficients), [[1, 0], [0.5, 0.5]]
+    )
+    assert softmax_scores(np.ones((3, 1)), np.zeros((1, 2))).tolist() == [[1.0]] * 3
+    assert softmax_scores(np.ones((3, 1)), np.zeros((0, 2))).shape == (3, 0)
+
+
+# ---- rows ----
 
 ROWS = [{"score": 0.8, "segment": [0.0, 2.0]}, {"score": 0.5, "segment": [3.0, 4.0], "note": "x"}]
 SCORES = np.array([[0.3, 0.6, 0.1], [0.0, 0.25, 0.75]])

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import torch
 
+from actionspan.arrays import temporal_iou
 from actionspan.proposals.intensity import DensityModel, Intensity, Lengths, peak_pairs
 from actionspan.proposals.online import APART, OnlineCells, OnlineSelection
-from actionspan.proposals.segments import temporal_iou
 from actionspan.proposals.selection import Calibration, recall_reached, select
 from actionspan.proposals.settings import LatticeSettings, SelectionSettings
 

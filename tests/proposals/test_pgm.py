@@ -1,4 +1,4 @@
-"""PGM: which bins are boundaries, which pairs are kept, in what order."""
+"""PGM: which bins are boundaries, which pairs are kept in what order, and their features."""
 
 import json
 
@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from actionspan.proposals import generate_candidates, temporal_iou
+from actionspan.proposals import bsp_features, generate_candidates, temporal_iou
 from actionspan.proposals.pgm import (
+    PLACES,
     boundary_bins,
     candidate_bins,
     candidates_of,
@@ -41,16 +42,6 @@ def test_boundary_bins(values, expected):
     assert boundary_bins(values, 0.5).nonzero()[0].tolist() == expected
 
 
-def test_the_first_start_and_the_last_end_are_always_there():
-    probabilities = np.zeros((10, 3), np.float32)
-    starts, ends = candidate_bins(probabilities, 0.5)
-    assert starts.nonzero()[0].tolist() == [0]
-    assert ends.nonzero()[0].tolist() == [9]
-    segments, scores = generate_candidates(probabilities)
-    assert segments.tolist() == [[0.05, 0.95]]
-    assert scores.tolist() == [[0.0, 0.0]]
-
-
 def test_positions_are_bin_centres_and_pairs_run_forward():
     probabilities = np.zeros((100, 3), np.float32)
     probabilities[[20, 60], 0] = [0.5, 0.75]
@@ -64,22 +55,6 @@ def test_positions_are_bin_centres_and_pairs_run_forward():
     assert scores[0].tolist() == [0.5, 1.0]
     assert (segments[:, 0] < segments[:, 1]).all()
     assert len(segments) == 3 + 2 + 3  # and (0, 40), (0, 80); each start with the last bin
-
-
-def test_ties_stand_in_order_of_start_then_end():
-    segments, _ = generate_candidates(np.full((5, 3), 0.5, np.float32))
-    bins = np.round(segments * 5 - 0.5).astype(int)
-    assert bins.tolist() == [[i, j] for i in range(5) for j in range(i + 1, 5)]
-
-
-def test_products_of_different_factors_that_are_equal_are_ties():
-    probabilities = np.zeros((6, 3), np.float32)
-    probabilities[[0, 2], 0] = [0.25, 0.5]
-    probabilities[[3, 5], 2] = [0.5, 0.25]
-    segments, scores = generate_candidates(probabilities, CandidateSettings(peak_ratio=0.3))
-    bins = np.round(segments * 6 - 0.5).astype(int).tolist()
-    assert scores.prod(axis=1).tolist() == [0.25, 0.125, 0.125, 0.0625]
-    assert bins == [[2, 3], [0, 3], [2, 5], [0, 5]]
 
 
 def test_keeps_the_best():
@@ -112,35 +87,6 @@ def test_equal_to_the_slow_one(probabilities, ratio, limit, lengths):
     assert count_candidates(probabilities, setting) == len(slow)
 
 
-def test_counts_of_many_videos():
-    probabilities = np.random.default_rng(1).random((20, 30, 3), dtype=np.float32)
-    setting = CandidateSettings(candidates=120)
-    counts = [len(generate_candidates(video, setting)[0]) for video in probabilities]
-    assert [count_candidates(video, setting) for video in probabilities] == counts
-    assert min(counts) < 120 == max(counts)
-
-
-@pytest.mark.parametrize("bad", [np.nan, np.inf, -0.1, 1.1])
-def test_refuses_what_is_no_probability(bad):
-    probabilities = np.full((5, 3), 0.5)
-    probabilities[2, 2] = bad
-    with pytest.raises(ValueError, match="0…1"):
-        generate_candidates(probabilities)
-
-
-@pytest.mark.parametrize("shape", [(5,), (5, 2), (0, 3), (1, 5, 3)])
-def test_refuses_other_shapes(shape):
-    with pytest.raises(ValueError, match="shape"):
-        generate_candidates(np.zeros(shape))
-
-
-def test_a_video_of_one_bin_has_no_candidates():
-    found = candidates_of(np.ones((1, 3), np.float32), CandidateSettings())
-    assert found.segments.shape == (0, 2)
-    assert found.features.shape == (0, 32)
-    assert found.features.dtype == found.segments.dtype == found.scores.dtype == np.float32
-
-
 def test_features_are_those_of_the_actionness():
     probabilities = np.random.default_rng(3).random((30, 3), dtype=np.float32)
     found = candidates_of(probabilities, CandidateSettings(candidates=20))
@@ -164,39 +110,127 @@ def test_perfect_probabilities_give_the_truth_first():
 
 
 @pytest.mark.parametrize(
-    ("duration", "expected"),
+    ("probabilities", "message"),
     [
-        # The length the features cover, by which the reference implementation maps bins to time.
-        (
-            lambda video: (
-                video["feature_frame"] / video["duration_frame"] * video["duration_second"]
-            ),
-            [0.9257, 0.9875, 0.7254],
-        ),
-        # The one duration we keep everywhere: a little higher.
-        (lambda video: video["duration_second"], [0.9269, 0.9878, 0.7299]),
+        *((np.array([[0.5] * 3, [0.5, 0.5, bad]]), "0…1") for bad in (np.nan, np.inf, -0.1, 1.1)),
+        *((np.zeros(shape), "shape") for shape in ((5,), (5, 2), (0, 3), (1, 5, 3))),
     ],
-    ids=["reference", "ours"],
 )
-def test_upper_bound_of_bin_centres_on_activitynet(shared_data, duration, expected):
-    """All pairs of 100 bin centres against the real validation annotations."""
+def test_refuses_what_is_no_probability_and_other_shapes(probabilities, message):
+    with pytest.raises(ValueError, match=message):
+        generate_candidates(probabilities)
+
+
+def test_a_flat_video_has_one_candidate_and_one_of_one_bin_has_none():
+    starts, ends = candidate_bins(np.zeros((10, 3), np.float32), 0.5)
+    assert starts.nonzero()[0].tolist() == [0]
+    assert ends.nonzero()[0].tolist() == [9]
+    segments, scores = generate_candidates(np.zeros((10, 3), np.float32))
+    assert segments.tolist() == [[0.05, 0.95]]
+    assert scores.tolist() == [[0.0, 0.0]]
+    found = candidates_of(np.ones((1, 3), np.float32), CandidateSettings())
+    assert (found.segments.shape, found.features.shape) == ((0, 2), (0, 32))
+    assert found.features.dtype == found.segments.dtype == found.scores.dtype == np.float32
+
+
+@pytest.mark.parametrize("reference", [True, False])
+def test_upper_bound_of_bin_centres_on_activitynet(shared_data, reference):
+    """All pairs of 100 bin centres against the real validation annotations.
+
+    The reference implementation maps bins to the length that the features cover, we to the one
+    duration that we keep everywhere: a little higher.
+    """
     folder = shared_data / "activitynet"
     videos = json.loads((folder / "anet_anno_action.json").read_text())
     rows = [row.split(",") for row in (folder / "video_info_new.csv").read_text().splitlines()]
     validation = [row[0] for row in rows if row[5] == "validation" and row[0] in videos]
-    truth = np.array(
-        [
-            np.array(item["segment"]) / duration(videos[name])
-            for name in validation
-            for item in videos[name]["annotations"]
-        ]
-    )
+    truth = []
+    for video in map(videos.get, validation):
+        covered = video["feature_frame"] / video["duration_frame"] if reference else 1
+        duration = covered * video["duration_second"]
+        truth += [np.array(item["segment"]) / duration for item in video["annotations"]]
     segments, _ = generate_candidates(np.ones((100, 3)), CandidateSettings(candidates=4950))
-    assert len(segments) == 4950
-    best = np.concatenate(
-        [temporal_iou(part, segments).max(axis=1) for part in np.array_split(truth, 30)]
-    )
+    assert (len(validation), len(truth), len(segments)) == (4728, 7293, 4950)
+    parts = np.array_split(np.array(truth), 30)
+    best = np.concatenate([temporal_iou(part, segments).max(axis=1) for part in parts])
     recall = [(best >= threshold).mean() for threshold in np.linspace(0.5, 0.95, 10)]
-    assert (len(validation), len(truth)) == (4728, 7293)
+    expected = [0.9257, 0.9875, 0.7254] if reference else [0.9269, 0.9878, 0.7299]
     found = [np.mean(recall), recall[0], recall[-1]]
     np.testing.assert_allclose(found, expected, atol=5e-5, rtol=0)
+
+
+# ---- BSP features ----
+
+
+def test_constant_actionness_is_constant_inside_the_video():
+    features = bsp_features(np.full(100, 0.25), [[0.3, 0.6], [0.405, 0.415]])
+    assert features.shape == (2, 32)
+    assert features.dtype == np.float32
+    np.testing.assert_allclose(features, 0.25, rtol=1e-6)
+
+
+def test_linear_actionness_gives_the_grid_points():
+    """Four finer points lie evenly round a grid point, so that a line's mean is its value there."""
+    centres = (np.arange(100) + 0.5) / 100
+    start, end = 0.4, 0.6
+    expected = np.concatenate(
+        [np.linspace(0.4, 0.6, 16), np.linspace(0.36, 0.44, 8), np.linspace(0.56, 0.64, 8)]
+    )
+    np.testing.assert_allclose(bsp_features(centres, [[start, end]])[0], expected, rtol=1e-6)
+    np.testing.assert_allclose(np.diff(PLACES[:, 3]), (1 / 15) / 3)  # a third of a grid step
+    assert bsp_features(np.ones(100), np.zeros((0, 2))).shape == (0, 32)
+
+
+def test_zero_outside_the_video():
+    features = bsp_features(np.ones(100), [[0.005, 0.995]])[0]
+    half_step = 0.99 * 0.4 / 7 / 2
+    outside = 0.005 + 0.99 * np.linspace(-0.2, 0.2, 8) + half_step < -0.005
+    assert outside.sum() == 3
+    assert (features[16:24][outside] == 0).all()
+    assert (features[24:][outside[::-1]] == 0).all()
+    assert (features[2:14] == 1).all()
+
+
+def test_falls_to_zero_over_one_bin_beyond_the_end():
+    """The finer points of the last value lie at 1 bin ± fractions round the last bin's centre."""
+    features = bsp_features([0.0, 1.0], [[0.25, 0.75]])[0]
+    step = 1 / 15  # in bins
+    finer = np.array([-1 / 2, -1 / 6, 1 / 6, 1 / 2]) * step
+    assert features[15] == pytest.approx(np.mean(1 - np.abs(finer)), rel=1e-6)
+
+
+@given(
+    hnp.arrays(np.float64, st.integers(1, 20), elements=st.floats(0, 1)),
+    st.lists(
+        st.tuples(st.floats(0, 1), st.floats(0, 1)).map(sorted).filter(lambda s: s[0] < s[1]),
+        min_size=1,
+        max_size=3,
+    ),
+)
+def test_features_equal_the_slow_ones(actionness, segments):
+    slow = [oracle.bsp(actionness.tolist(), segment) for segment in segments]
+    np.testing.assert_allclose(bsp_features(actionness, segments), slow, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(("bins", "count"), [(1, 3), (2, 20), (100, 1001)])
+def test_equal_to_the_bit_to_each_finer_point_by_itself(bins, count):
+    rng = np.random.default_rng(bins)
+    actionness, segments = rng.random(bins), np.sort(rng.random((count, 2)), axis=1)
+    segments[:3] = [[0, 1], [0, 0.5 / bins], [1 - 0.5 / bins, 1]]
+    padded = np.concatenate([[0.0], actionness, [0.0, 0.0]])
+    start, end = (segments * bins + 0.5)[..., None].swapaxes(0, 1)
+    total = np.zeros((count, 32))
+    for places in PLACES:
+        place = np.clip(start + (end - start) * places, 0, bins + 1)
+        before = place.astype(int)
+        total += (place - before) * np.diff(padded)[before] + padded[before]
+    assert (bsp_features(actionness, segments) == (total / 4).astype(np.float32)).all()
+
+
+def test_a_candidate_does_not_depend_on_the_others():
+    rng = np.random.default_rng(0)
+    actionness = rng.random(100)
+    segments = np.sort(rng.random((50, 2)), axis=1)
+    together = bsp_features(actionness, segments)
+    alone = np.concatenate([bsp_features(actionness, segment[None]) for segment in segments])
+    assert (together == alone).all()

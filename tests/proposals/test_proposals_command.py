@@ -10,48 +10,59 @@ import pytest
 import torch
 
 from actionspan.cli import main
+from actionspan.dataset.tables import write_annotations
 from actionspan.proposals import propose_video, temporal_iou
 from actionspan.proposals.candidates import open_candidates
 from actionspan.proposals.evaluator import ProposalEvaluator, load_evaluator
 from actionspan.proposals.segments import read_proposals
 from actionspan.storage.writing import read_tsv
 from proposals.conftest import write_probabilities
+from worlds.scored import annotated, write_results
 
 
-def run(folder, *words):
-    """Run `actionspan proposals …`; words with a dot are files of the folder."""
-    return main(["proposals", *[str(folder / word) if "." in word else word for word in words]])
+def run(folder, step, *words, **files):
+    """Run `actionspan proposals …`; `files` are flags that name files of the folder."""
+    named = [word for flag, name in files.items()
+             for word in (f"--{flag.replace('_', '-')}", str(folder / name))]  # fmt: skip
+    return main(["proposals", step, *named, *words])
 
 
 def candidates(folder, *more):
-    return run(
-        folder,
-        *("candidates", "--probabilities", "probabilities.h5", "--out", "candidates.h5"),
-        *more,
-    )
+    files = {"probabilities": "probabilities.h5", "out": "candidates.h5"}
+    return run(folder, "candidates", *more, **files)
 
 
 def train(folder, *more):
-    return run(
-        folder,
-        *("train", "--candidates", "candidates.h5", "--annotations", "annotations.json"),
-        *("--out", "pem.safetensors", "--epochs", "5", *more),
-    )
+    files = {
+        "candidates": "candidates.h5",
+        "annotations": "annotations.json",
+        "out": "pem.safetensors",
+    }
+    return run(folder, "train", "--epochs", "5", *more, out_log="log.tsv", **files)
 
 
 def generate(folder, *more):
-    return run(
-        folder,
-        *("generate", "--candidates", "candidates.h5", "--evaluator", "pem.safetensors"),
-        *("--out-json", "proposals.json", "--out-csv", "proposals.csv", *more),
-    )
+    files = {
+        "candidates": "candidates.h5",
+        "evaluator": "pem.safetensors",
+        "out_csv": "proposals.csv",
+    }
+    return run(folder, "generate", *more, out_json="proposals.json", **files)
+
+
+def suppress(folder, **more):
+    return run(folder, "suppress", proposals="in.json", out="out.json", **more)
+
+
+def chapters(folder, *more, proposals="in.json"):
+    return run(folder, "chapters", *more, proposals=proposals, out_folder="chapters")
 
 
 @pytest.fixture
 def finished(toy, tmp_path, capsys):
     """Run the whole stage in a folder and return it."""
     assert candidates(tmp_path) == 0
-    assert train(tmp_path, "--out-log", "log.tsv") == 0
+    assert train(tmp_path) == 0
     assert generate(tmp_path) == 0
     return tmp_path
 
@@ -69,24 +80,6 @@ def test_the_truth_is_found(toy, finished):
     assert found / total > 0.7  # by p_start · p_end alone: below a half
     table = (finished / "proposals.csv").read_text().splitlines()
     assert len(table) == 1 + sum(map(len, results.values()))
-
-
-def test_the_log_has_a_line_for_each_epoch(finished):
-    log = read_tsv(finished / "log.tsv")
-    assert [row["epoch"] for row in log] == list("12345")
-    assert float(log[-1]["validation_loss"]) < float(log[0]["validation_loss"])
-
-
-def test_the_losses_are_drawn_from_the_log(finished, capsys):
-    words = ("losses", "--log", "log.tsv", "--out")
-    assert run(finished, *words, "losses.svg") == 0
-    drawn = (finished / "losses.svg").read_text()
-    assert all(text in drawn for text in ("training", "validation", "epoch"))
-    first = (finished / "losses.svg").read_bytes()
-    assert run(finished, *words, "losses.svg") == 0
-    assert (finished / "losses.svg").read_bytes() == first
-    assert run(finished, "losses", "--log", "annotations.json", "--out", "x.svg") == 2
-    assert "annotations.json: " in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("power", [0, 2])
@@ -145,36 +138,6 @@ def test_the_evaluator_answers_for_a_video_alone_whatever_the_threads():
     torch.set_num_threads(before)
 
 
-def test_running_again_gives_the_same_bytes(finished):
-    names = ["pem.safetensors", "proposals.json", "proposals.csv"]
-    first = {name: (finished / name).read_bytes() for name in names}
-    assert candidates(finished) == train(finished) == generate(finished) == 0
-    assert {name: (finished / name).read_bytes() for name in names} == first
-
-
-def test_bin_centres_come_back_from_float32(finished, toy):
-    table = open_candidates(finished / "candidates.h5")
-    duration = table.duration_seconds[0]
-    centres = {float(value) for value in (np.arange(100) + 0.5) / 100 * duration}
-    rows = read_proposals(finished / "proposals.json")["video 00"]
-    for row in rows:
-        assert min(abs(np.array(list(centres)) - row["segment"][0])) < 1e-12 * duration
-
-
-def test_candidates_file(finished):
-    with h5py.File(finished / "candidates.h5") as file:
-        total = file["offsets"][-1]
-        assert file["segments"].shape == file["scores"].shape == (total, 2)
-        assert file["features"].shape == (total, 32)
-        assert {file[name].dtype for name in ("segments", "scores", "features")} == {
-            np.dtype(np.float32)
-        }
-        assert file["offsets"].dtype == np.int64
-        assert len(file["offsets"]) == len(file["video_id"]) + 1 == 41
-        assert {"duration_seconds", "subset"} <= set(file)
-        assert file.attrs["digest"]
-
-
 def test_settings_reach_the_work(toy, tmp_path):
     assert candidates(tmp_path, "--candidates", "7") == 0
     assert np.diff(open_candidates(tmp_path / "candidates.h5").offsets).tolist() == [7] * 40
@@ -182,131 +145,6 @@ def test_settings_reach_the_work(toy, tmp_path):
     assert generate(tmp_path, "--keep", "3") == 0
     results = read_proposals(tmp_path / "proposals.json")
     assert {len(rows) for rows in results.values()} == {3}
-
-
-def test_more_videos_than_a_block_and_candidates_that_repeat(tmp_path):
-    rng = np.random.default_rng(0)
-    probabilities = rng.random((150, 12, 3), dtype=np.float32)
-    names = [f"v{index}" for index in range(150)]
-    write_probabilities(
-        tmp_path / "probabilities.h5", probabilities, names, [9.0] * 150, ["testing"] * 150
-    )
-    assert candidates(tmp_path) == 0
-    table = open_candidates(tmp_path / "candidates.h5")
-    assert table.video_id == names
-    assert (table.video(149).segments[:, 0] < table.video(149).segments[:, 1]).all()
-
-
-def test_videos_of_one_bin_have_no_proposals(tmp_path, capsys):
-    write_probabilities(
-        tmp_path / "probabilities.h5", np.ones((2, 1, 3)), ["a", "b"], [1, 1], ["training"] * 2
-    )
-    (tmp_path / "annotations.json").write_text('{"database": {}}')
-    assert candidates(tmp_path) == train(tmp_path) == generate(tmp_path) == 0
-    assert "no candidates of training videos" in capsys.readouterr().err
-    assert read_proposals(tmp_path / "proposals.json") == {"a": [], "b": []}
-
-
-def test_no_training_videos_ranks_by_the_boundaries(toy, tmp_path, capsys):
-    (tmp_path / "annotations.json").write_text('{"database": {}}')
-    assert candidates(tmp_path) == train(tmp_path) == generate(tmp_path) == 0
-    table = open_candidates(tmp_path / "candidates.h5")
-    best = table.video(0).scores[0].astype(float).prod()
-    assert read_proposals(tmp_path / "proposals.json")["video 00"][0]["score"] == best**0.5 / 2
-
-
-def test_probabilities_that_are_none_are_named(tmp_path, capsys):
-    values = np.full((70, 4, 3), 0.5, np.float32)
-    values[66, 1, 1] = np.nan
-    names = [f"v{index}" for index in range(70)]
-    write_probabilities(tmp_path / "probabilities.h5", values, names, [1] * 70, ["training"] * 70)
-    assert candidates(tmp_path) == 2
-    assert "probabilities.h5: v66: probabilities are not all in 0…1" in capsys.readouterr().err
-    assert not (tmp_path / "candidates.h5").exists()
-
-
-def test_wrong_files_are_one_line(toy, tmp_path, capsys):
-    assert generate(tmp_path) == 2
-    assert candidates(tmp_path, "--peak-ratio", "2") == 2
-    with h5py.File(tmp_path / "candidates.h5", "w"):
-        pass
-    assert train(tmp_path) == 2
-    lines = capsys.readouterr().err.splitlines()
-    assert len(lines) == 3
-    assert "no such file" in lines[0]
-    assert "peak_ratio 2.0: from 0 to 1" in lines[1]
-    assert "no candidates in it" in lines[2]
-
-
-def test_suppress_on_anybodys_file(tmp_path, capsys):
-    rows = [{"score": 0.8, "segment": [0, 8], "label": "x"}, {"score": 0.9, "segment": [0, 10]}]
-    (tmp_path / "in.json").write_text(json.dumps({"results": {"a": rows, "b": []}}))
-    assert run(tmp_path, "suppress", "--proposals", "in.json", "--out", "out.json") == 0
-    # The last proposal ends at 10, so that the best one is of full width: 0.8 is not above 0.9.
-    assert read_proposals(tmp_path / "out.json")["a"][1] == rows[0]
-    (tmp_path / "known.json").write_text(
-        json.dumps(
-            {
-                "database": {
-                    name: {"subset": "validation", "duration": 100.0, "annotations": []}
-                    for name in "ab"
-                }
-            }
-        )
-    )
-    words = ["suppress", "--proposals", "in.json", "--out", "out.json"]
-    assert run(tmp_path, *words, "--annotations", "known.json") == 0
-    decayed = read_proposals(tmp_path / "out.json")["a"][1]
-    assert decayed == {**rows[0], "score": pytest.approx(0.8 * np.exp(-0.64 / 0.75))}
-    (tmp_path / "in.json").write_text(json.dumps({"results": {"c": rows}}))
-    assert run(tmp_path, *words, "--annotations", "known.json") == 2
-    assert "no video 'c'" in capsys.readouterr().err
-
-
-def test_suppress_names_the_bad_row(tmp_path, capsys):
-    rows = [{"score": 0.8, "segment": [0, 8]}, {"score": 0.9, "segment": [3, 1]}]
-    (tmp_path / "in.json").write_text(json.dumps({"results": {"a": rows}}))
-    assert run(tmp_path, "suppress", "--proposals", "in.json", "--out", "out.json") == 2
-    assert capsys.readouterr().err.splitlines() == [
-        f"actionspan proposals: {tmp_path / 'in.json'}: video 'a', proposal 2: "
-        "[3, 1] with score 0.9: start is after end"
-    ]
-    assert not (tmp_path / "out.json").exists()
-
-
-@pytest.mark.parametrize(
-    "words", [("suppress", "--out", "out.json"), ("chapters", "--out-folder", "chapters.d")]
-)
-def test_a_score_below_0_is_refused_where_scores_are_more_than_an_order(tmp_path, capsys, words):
-    rows = [{"score": 0.8, "segment": [0, 8]}, {"score": -0.5, "segment": [1, 3]}]
-    (tmp_path / "in.json").write_text(json.dumps({"results": {"a": rows}}))
-    assert run(tmp_path, words[0], "--proposals", "in.json", *words[1:]) == 2
-    (line,) = capsys.readouterr().err.splitlines()
-    wrong = "[1, 3] with score -0.5: a score of 0 or more is needed here"
-    assert line.endswith(f"in.json: video 'a', proposal 2: {wrong}")
-    assert [path.name for path in tmp_path.iterdir()] == ["in.json"]
-
-
-def test_chapters_of_all_and_of_named_videos(finished):
-    words = ["chapters", "--proposals", "proposals.json"]
-    folder = finished / "chapters"
-    assert (
-        main(["proposals", *words[:2], str(finished / words[2]), "--out-folder", str(folder)]) == 0
-    )
-    assert len(list(folder.glob("*.vtt"))) == 40
-    assert (folder / "video 00.vtt").read_text().startswith("WEBVTT\n\n00:")
-    one = finished / "one"
-    words = ["proposals", *words[:2], str(finished / words[2]), "--out-folder", str(one)]
-    assert main([*words, "--videos", "video 03", "unheard of"]) == 0
-    assert sorted(path.name for path in one.iterdir()) == ["unheard of.vtt", "video 03.vtt"]
-    assert (one / "unheard of.vtt").read_text() == "WEBVTT\n"
-
-
-def test_chapters_stay_in_their_folder(tmp_path, capsys):
-    (tmp_path / "in.json").write_text(json.dumps({"results": {"../a": []}}))
-    words = ["--proposals", str(tmp_path / "in.json"), "--out-folder", str(tmp_path / "folder")]
-    assert main(["proposals", "chapters", *words]) == 2
-    assert "'../a' is not a file name" in capsys.readouterr().err
 
 
 def test_help_and_soft_nms_do_not_import_torch():
@@ -325,8 +163,134 @@ def test_help_and_soft_nms_do_not_import_torch():
     assert "(default: 0.01; above 0)" in done.stdout
 
 
-def test_an_unknown_public_name_is_an_attribute_error():
-    import actionspan.proposals
+def test_the_log_has_a_line_for_each_epoch_and_the_losses_are_drawn_from_it(finished, capsys):
+    log = read_tsv(finished / "log.tsv")
+    assert [row["epoch"] for row in log] == list("12345")
+    assert float(log[-1]["validation_loss"]) < float(log[0]["validation_loss"])
+    drawn = []
+    for _ in range(2):
+        assert run(finished, "losses", log="log.tsv", out="losses.svg") == 0
+        drawn.append((finished / "losses.svg").read_text())
+    assert drawn[0] == drawn[1]
+    assert all(text in drawn[0] for text in ("training", "validation", "epoch"))
+    assert run(finished, "losses", log="annotations.json", out="x.svg") == 2
+    assert "annotations.json: " in capsys.readouterr().err
 
-    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
-        _ = actionspan.proposals.nothing
+
+def test_the_files_have_the_same_bytes_again_and_bin_centres_in_full(finished):
+    names = ["pem.safetensors", "proposals.json", "proposals.csv"]
+    first = {name: (finished / name).read_bytes() for name in names}
+    assert candidates(finished) == train(finished) == generate(finished) == 0
+    assert {name: (finished / name).read_bytes() for name in names} == first
+    table = open_candidates(finished / "candidates.h5")
+    duration = table.duration_seconds[0]
+    centres = (np.arange(100) + 0.5) / 100 * duration
+    for row in read_proposals(finished / "proposals.json")["video 00"]:
+        assert abs(centres - row["segment"][0]).min() < 1e-12 * duration
+    with h5py.File(finished / "candidates.h5") as file:
+        total = file["offsets"][-1]
+        shapes = {"segments": (total, 2), "scores": (total, 2), "features": (total, 32)}
+        assert {name: file[name].shape for name in shapes} == shapes
+        assert {file[name].dtype for name in shapes} == {np.dtype(np.float32)}
+        assert file["offsets"].dtype == np.int64
+        assert len(file["offsets"]) == len(file["video_id"]) + 1 == 41
+        assert {"duration_seconds", "subset"} <= set(file)
+        assert file.attrs["digest"]
+
+
+def write_random(folder, bins, subset="training"):
+    """Write the probabilities of 70 videos: more than are read at once."""
+    values = np.random.default_rng(0).random((70, bins, 3), dtype=np.float32)
+    names = [f"v{index}" for index in range(70)]
+    path = folder / "probabilities.h5"
+    write_probabilities(path, values, names, [9.0] * 70, [subset] * 70)
+    return values, names
+
+
+def test_more_videos_than_a_block_and_one_that_is_wrong(tmp_path, capsys):
+    values, names = write_random(tmp_path, 12)
+    assert candidates(tmp_path) == 0
+    table = open_candidates(tmp_path / "candidates.h5")
+    assert table.video_id == names
+    assert (table.video(69).segments[:, 0] < table.video(69).segments[:, 1]).all()
+    (tmp_path / "candidates.h5").unlink()
+    with h5py.File(tmp_path / "probabilities.h5", "a") as file:
+        file["probabilities"][66, 1, 1] = np.nan
+    assert candidates(tmp_path) == 2
+    assert "probabilities.h5: v66: probabilities are not all in 0…1" in capsys.readouterr().err
+    assert not (tmp_path / "candidates.h5").exists()
+
+
+def test_videos_of_one_bin_have_no_proposals(tmp_path, capsys):
+    _, names = write_random(tmp_path, 1)
+    (tmp_path / "annotations.json").write_text('{"database": {}}')
+    assert candidates(tmp_path) == train(tmp_path) == generate(tmp_path) == 0
+    assert "no candidates of training videos" in capsys.readouterr().err
+    assert read_proposals(tmp_path / "proposals.json") == {name: [] for name in names}
+
+
+def test_no_training_videos_ranks_by_the_boundaries(toy, tmp_path, capsys):
+    (tmp_path / "annotations.json").write_text('{"database": {}}')
+    assert candidates(tmp_path) == train(tmp_path) == generate(tmp_path) == 0
+    table = open_candidates(tmp_path / "candidates.h5")
+    best = table.video(0).scores[0].astype(float).prod()
+    assert read_proposals(tmp_path / "proposals.json")["video 00"][0]["score"] == best**0.5 / 2
+
+
+def test_wrong_files_are_one_line(toy, tmp_path, capsys):
+    assert generate(tmp_path) == 2
+    assert candidates(tmp_path, "--peak-ratio", "2") == 2
+    with h5py.File(tmp_path / "candidates.h5", "w"):
+        pass
+    assert train(tmp_path) == 2
+    lines = capsys.readouterr().err.splitlines()
+    wrong = ("no such file", "peak_ratio 2.0: from 0 to 1", "no candidates in it")
+    assert [text in line for text, line in zip(wrong, lines, strict=True)] == [True] * 3
+
+
+# ---- anybody's files ----
+
+
+def test_suppress_on_anybodys_file(tmp_path, capsys):
+    rows = [{"score": 0.8, "segment": [0, 8], "label": "x"}, {"score": 0.9, "segment": [0, 10]}]
+    (tmp_path / "in.json").write_text(json.dumps({"results": {"a": rows, "b": []}}))
+    assert suppress(tmp_path) == 0
+    # The last proposal ends at 10, so that the best one is of full width: 0.8 is not above 0.9.
+    assert read_proposals(tmp_path / "out.json")["a"][1] == rows[0]
+    write_annotations(tmp_path / "known.json", [annotated(name, duration=100.0) for name in "ab"])
+    assert suppress(tmp_path, annotations="known.json") == 0
+    decayed = read_proposals(tmp_path / "out.json")["a"][1]
+    assert decayed == {**rows[0], "score": pytest.approx(0.8 * np.exp(-0.64 / 0.75))}
+    (tmp_path / "in.json").write_text(json.dumps({"results": {"c": rows}}))
+    assert suppress(tmp_path, annotations="known.json") == 2
+    assert "no video 'c'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", [suppress, chapters])
+@pytest.mark.parametrize(
+    ("row", "wrong"),
+    [
+        ((3, 1, 0.9), "[3, 1] with score 0.9: start is after end"),
+        # scores are more than an order here
+        ((1, 3, -0.5), "[1, 3] with score -0.5: a score of 0 or more is needed here"),
+    ],
+)
+def test_a_bad_row_is_named(tmp_path, capsys, command, row, wrong):
+    path = write_results(tmp_path / "in.json", {"a": [(0, 8, 0.8), row]})
+    assert command(tmp_path) == 2
+    line = f"actionspan proposals: {path}: video 'a', proposal 2: {wrong}\n"
+    assert capsys.readouterr().err == line
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_chapters_of_all_and_of_named_videos(finished, capsys):
+    folder = finished / "chapters"
+    assert chapters(finished, "--videos", "video 03", "unheard of", proposals="proposals.json") == 0
+    assert sorted(path.name for path in folder.iterdir()) == ["unheard of.vtt", "video 03.vtt"]
+    assert (folder / "unheard of.vtt").read_text() == "WEBVTT\n"
+    assert chapters(finished, proposals="proposals.json") == 0
+    assert len(list(folder.glob("video *.vtt"))) == 40
+    assert (folder / "video 00.vtt").read_text().startswith("WEBVTT\n\n00:")
+    write_results(finished / "in.json", {"../a": []})
+    assert chapters(finished) == 2
+    assert "'../a' is not a file name" in capsys.readouterr().err

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actionspan.proposals.segments import temporal_iou
+from actionspan.arrays import temporal_iou
 from actionspan.proposals.shots import MOST_SHOTS, on_shots, share_on_cuts, shot_runs
 
 CUTS = np.array([[2.0, 0.9], [4.0, 0.4], [7.0, 0.6]])  # shots of 2, 2, 3 and 1 seconds

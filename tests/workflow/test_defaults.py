@@ -4,7 +4,7 @@ import yaml
 
 from actionspan.workflow.config import full_text, sections_text
 from actionspan.workflow.sections import PLUGGED, defaults, fill_in
-from runs.conftest import merged
+from workflow.conftest import merged
 
 
 def test_an_empty_configuration_becomes_what_is_printed():

@@ -7,7 +7,7 @@ import pytest
 from actionspan.errors import InputError
 from actionspan.workflow.outcomes import method_of, of_fold
 from actionspan.workflow.runs import seeded
-from runs.conftest import Wildcards
+from workflow.conftest import Wildcards
 
 ANNOTATIONS = "results/dataset/annotations.json"
 

@@ -14,7 +14,7 @@ from actionspan.errors import InputError
 from actionspan.evaluation.baseline import METHODS
 from actionspan.workflow.outcomes import OutcomesPlan
 from actionspan.workflow.runs import flags, one_of, run_pattern, seeded, seeded_flags
-from runs.conftest import Wildcards, merged
+from workflow.conftest import Wildcards, merged
 
 
 @pytest.mark.parametrize(

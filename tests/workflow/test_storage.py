@@ -10,7 +10,7 @@ from actionspan.errors import InputError
 from actionspan.jobs import memory
 from actionspan.workflow.dataset import DatasetPlan, Storage, is_uri
 from actionspan.workflow.features import found_weights
-from runs.conftest import merged
+from workflow.conftest import merged
 
 
 class Registry:

@@ -8,6 +8,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from actionspan.arrays import temporal_iou
 from actionspan.dataset.convert import (
     add_target_form,
     form_of,
@@ -171,11 +172,13 @@ def _merged(before: Sequence[Bout], now: Sequence[Bout], changes: Changes) -> li
 
 def _partners(before: Sequence[Bout], now: Sequence[Bout]) -> dict[int, int]:
     """Return the place before of each instance that was there: the most alike first, one each."""
+    tious = temporal_iou(*([one[:2] for one in bouts] for bouts in (now, before))).tolist()
     pairs = [
         (-tiou, before[old][2] != now[new][2], new, old)
-        for new in range(len(now))
-        for old in range(len(before))
-        if (tiou := _tiou(before[old], now[new])) >= SAME
+        for new, row in enumerate(tious)
+        for old, shared in enumerate(row)
+        # an instance without length is itself
+        if (tiou := 1.0 if before[old][:2] == now[new][:2] else shared) >= SAME
     ]
     partners: dict[int, int] = {}
     taken: set[int] = set()
@@ -184,11 +187,3 @@ def _partners(before: Sequence[Bout], now: Sequence[Bout]) -> dict[int, int]:
             partners[new] = old
             taken.add(old)
     return partners
-
-
-def _tiou(one: Bout, other: Bout) -> float:
-    if one[:2] == other[:2]:
-        return 1.0
-    shared = min(one[1], other[1]) - max(one[0], other[0])
-    union = max(one[1], other[1]) - min(one[0], other[0])
-    return shared / union if shared > 0 else 0.0

@@ -20,6 +20,7 @@ from actionspan.features.store import open_features
 from actionspan.proposals.grouping import group_proposals
 from actionspan.proposals.segments import result_rows, write_proposals
 from actionspan.proposals.settings import SuppressionSettings
+from actionspan.proposals.shots import shot_runs
 from actionspan.settings import Checked, add_settings, from_arguments, option
 from actionspan.storage.writing import open_h5
 from actionspan.temporal.probabilities import read_probabilities
@@ -191,8 +192,6 @@ def _runs_of_shots(
     Raises:
         InputError: The file does not say where videos are cut.
     """
-    from actionspan.evaluation.cuts import cut_proposals
-
     features = open_features(path)
     found = {features.video_id[rows.start]: features.cuts(rows) for rows in features.videos()}
     cuts = {name: own for name, own in found.items() if own is not None}
@@ -212,6 +211,33 @@ def _runs_of_shots(
         else none
         for video in videos
     ]
+
+
+def cut_proposals(
+    cuts: Float64, duration: float, lengths: Sequence[float], most: int
+) -> tuple[Float64, Float64]:
+    """Return the at most `most` runs of shots (P, 2) that are worth most, and their worth (P,).
+
+    A rule that knows cuts and lengths, and no action. In footage that is spliced from clips every
+    instance begins and ends at a cut, and this rule scores like a trained network: a figure of
+    edited footage has to be held against it. In uncut footage it finds next to nothing. A run is
+    worth what `shot_runs` says, times the density of the training instances' lengths at its own.
+
+    Args:
+        cuts: (K, 2) when the video is cut, in seconds, rising, and how much the colours change.
+        duration: Of the video in seconds.
+        lengths: Of training instances in seconds; of fewer than two that differ, no length counts
+            for more than another.
+        most: How many are kept.
+    """
+    from scipy.stats import gaussian_kde
+
+    runs, worth = shot_runs(cuts, duration)
+    logarithms = np.log([length for length in lengths if length > 0])
+    if len(np.unique(logarithms)) > 1:
+        worth = worth * gaussian_kde(logarithms)(np.log(runs[:, 1] - runs[:, 0]))
+    order = np.argsort(-worth, kind="stable")[:most]
+    return runs[order], worth[order]
 
 
 def frame_differences(path: Path, videos: Sequence[Annotation]) -> list[Float64]:

@@ -214,11 +214,11 @@ def detection_precision_by_class(
         ValueError: A row is reversed or not finite, there is no instance, or two ids of the
             detections mean one video.
     """
-    # check all rows, and find the videos
+    # 1. check all rows, and find the videos
     truth = check_truth({name: [row[:2] for row in rows] for name, rows in ground_truth.items()})
     given = {name: [row[:3] for row in rows] for name, rows in detections.items()}
     _, ignored = match_proposals(given, truth)
-    # sort them by class and video
+    # 2. sort them by class and video
     instances: _ByClass = {}
     for video, named in ground_truth.items():
         for *times, label in named:
@@ -232,7 +232,7 @@ def detection_precision_by_class(
                 listed[label].setdefault(video, []).append(row)
             else:
                 unknown += 1
-    # score class by class
+    # 3. score class by class
     precision = np.empty((len(labels), len(DETECTION_THRESHOLDS)))
     for place, label in enumerate(labels):
         rows = {

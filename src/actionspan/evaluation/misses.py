@@ -153,6 +153,7 @@ def break_down(outcomes: _Outcomes) -> list[Bin]:
             average_recall=float((best >= recall.TIOU_THRESHOLDS).mean()) if instances else None,
         )
 
+    # a bin of all, then those between the edges of each characteristic
     bins = [bin_of(np.full(len(outcomes.instances), True), "all", "all", (None, None))]
     values = characteristic_values(outcomes)
     for kind in CHARACTERISTICS:

@@ -1,8 +1,8 @@
 """What a reader gets from one method: precision, recall and repeats of the first few events.
 
 An event is right where it is the first of its video's list to reach a tIoU of 0.5 with an instance,
-as in `proposals.events.right_events` and for average precision. So a second event of an instance is
-wrong.
+as in `proposals.selection.right_events` and for average precision. So a second event of an instance
+is wrong.
 """
 
 import argparse
@@ -23,6 +23,7 @@ from actionspan.evaluation.score import check_common
 from actionspan.evaluation.summary import percent
 from actionspan.proposals.chapters import choose_chapters
 from actionspan.proposals.segments import read_proposals
+from actionspan.proposals.selection import shares_much
 from actionspan.proposals.settings import ChapterSettings
 from actionspan.settings import add_settings, from_arguments
 from actionspan.storage.text import markdown_table
@@ -39,6 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Judge the reader's list, its chapters, and the proposals without any reduction."""
+    # 1. read the videos and their lists
     settings = from_arguments(ChapterSettings, arguments)
     annotations, subset = arguments.annotations, arguments.subset
     videos = read_subset(annotations, subset)
@@ -47,11 +49,13 @@ def run(arguments: argparse.Namespace) -> None:
     check_common(truth, proposals, annotations, arguments.proposals, subset)
     source = arguments.events or arguments.proposals
     shown = read_proposals(source) if arguments.events else proposals
+    # 2. name the lists, the reader's first
     chapters = {
         video: [row for _, row in choose_chapters(rows, settings)] for video, rows in shown.items()
     }
     lists = {"events": (source, shown)} if arguments.events else {}
     lists |= {"chapters": (source, chapters), "proposals": (arguments.proposals, proposals)}
+    # 3. judge each, and write the record and the page
     judged = {}
     for name, (path, rows) in lists.items():
         with blaming(path, annotations):
@@ -95,6 +99,7 @@ def judge_list(annotations: Sequence[Annotation], lists: Mapping[str, ArrayLike]
         ValueError: A row is reversed or not finite, there is no instance at all, or two ids of
             the lists mean one video.
     """
+    # 1. the lists, best first, and which of their events are right
     truth = check_truth({video.video_id: segments_of(video) for video in annotations})
     matched, _ = match_proposals(lists, truth)
     ranked = [matched.get(name, NO_PROPOSALS)[:, :2] for name in truth]
@@ -110,6 +115,7 @@ def judge_list(annotations: Sequence[Annotation], lists: Mapping[str, ArrayLike]
         precision = hits / len(chosen) if len(chosen) else None
         return {"precision": precision, "recall": hits / instances}
 
+    # 2. precision, recall, repeats and what the score means
     repeated = np.concatenate([repeats(rows[:_LOOKED_AT])[1:] for rows in ranked])
     bins = reliability.score_bins(scored, BINS)
     return {
@@ -149,10 +155,7 @@ def repeats(events: Float64) -> NDArray[np.bool_]:
 
     It does if it shares more than half of the shorter of both.
     """
-    starts, ends = events.T
-    shared = np.minimum(ends[:, None], ends) - np.maximum(starts[:, None], starts)  # (K, K)
-    shorter = np.minimum((ends - starts)[:, None], ends - starts)
-    return np.asarray(np.tril(shared > _REPEATED * shorter, -1).any(axis=1))
+    return np.asarray(np.tril(shares_much(events, events, _REPEATED), -1).any(axis=1))
 
 
 _BOTH = ("precision", "recall")
@@ -165,6 +168,7 @@ _LISTS = {
 
 def reader_markdown(record: Mapping[str, Any]) -> str:
     """Return the page: a row for each list, then what the score of the reader's list means."""
+    # 1. a row for each list
     name, shown = next(iter(record["lists"].items()))
     titles = ["list", "a video", "precision", "recall"]
     titles += [*(f"first {number}" for number in NUMBERS), "repeats"]
@@ -193,6 +197,7 @@ def reader_markdown(record: Mapping[str, Any]) -> str:
         f"## The score of the {name}",
         "",
     ]
+    # 2. what the score of the reader's list means
     if not shown["reliability"]:
         return "\n".join([*lines, "Nothing is shown."]) + "\n"
     if shown["calibration_error"] is None:
@@ -211,6 +216,7 @@ def reader_markdown(record: Mapping[str, Any]) -> str:
         those = f"of the pairs of {right} right and {listed - right} wrong ones"
         curve = f"{those} (the area under the ROC curve; 50 %: by luck)"
         lines += ["", f"A right one has {higher} {curve}."]
+    # 3. the events by their scores
     table = []
     for row in reversed(shown["reliability"]):
         scores = f"{row['lowest']:.3g} – {row['highest']:.3g}", f"{row['mean_score']:.3g}"

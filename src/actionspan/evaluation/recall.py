@@ -32,7 +32,7 @@ is settled here:
   its ground truth all have instances.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
@@ -62,7 +62,7 @@ SCORE_COLUMNS = ("0.30", "0.50", "0.75", "0.95")  # of mAP, as `actionspan score
 CLASS_COLUMNS = ("0.30", "0.40", "0.50", "0.75", "0.95")  # of mAP by class
 
 AVERAGE_NUMBERS: Int64 = np.arange(1, 101)  # of ActivityNet
-SHARES: Float64 = np.arange(1, 101) / 100.0  # of THUMOS14's lists
+_SHARES: Float64 = np.arange(1, 101) / 100.0  # of THUMOS14's lists
 THUMOS14_NUMBERS = (50, 100, 200, 500, 1000)
 
 _BLOCK = 1024  # instances
@@ -128,22 +128,29 @@ def blocks(count: int) -> Iterator[slice]:
         yield slice(first, first + _BLOCK)
 
 
-def _best_within(tious: Float64, budgets: Int64) -> Float64:
-    """Return (G, B) the best tIoU of each instance with the first `budgets` (B,) proposals.
+def _best_of_all(
+    lists: Iterable[tuple[Float64, Float64, Int64]], instances: Int64, unit: float = 0.0
+) -> Float64:
+    """Return (I, 100) the best tIoU of each instance with what counts at each budget.
 
-    `tious` (G, P) are those of a video's instances with its proposals, best score first. The best
-    of none is 0.
+    `lists` has each video's (G, 2) instances, its (P, 2) proposals, best score first, and how many
+    of these count at each budget (100,). `instances` (V,) are G of each, `unit` is that of `tiou`.
     """
-    padded = np.pad(tious, ((0, 0), (1, 0)))  # (G, 1 + P)
-    # `take` keeps rows contiguous, on which the last digit of later sums depends
-    return np.maximum.accumulate(padded, axis=1).take(budgets, axis=1)
+    best = scratch((int(instances.sum()), len(_SHARES)), np.float64)
+    end = 0
+    for rows, ranked, budgets in lists:
+        begin, end = end, end + len(rows)
+        padded = np.pad(tiou(rows, ranked, unit), ((0, 0), (1, 0)))  # (G, 1 + P), first: none
+        # `take` keeps rows contiguous, on which the last digit of later sums depends
+        best[begin:end] = np.maximum.accumulate(padded, axis=1).take(budgets, axis=1)
+    return best
 
 
 def tiou(instances: Float64, segments: Float64, unit: float = 0.0) -> Float64:
     """Return (G, P) intersection over union of (G, 2) instances and (P, 2) segments.
 
     It is 0 where either has no length. The operations and their order are the protocols', which
-    decide at the thresholds; `actionspan.proposals.segments` rounds differently. The `unit` is 1
+    decide at the thresholds; `actionspan.arrays` rounds differently. The `unit` is 1
     where ends are the last frames inside, 0 for times.
     """
     start = np.maximum(instances[:, None, 0], segments[None, :, 0])
@@ -202,16 +209,14 @@ def average_recall_activitynet(
     given = np.array([len(matched.get(video, NO_PROPOSALS)) for video in truth], dtype=np.int64)
     instances = np.array([len(rows) for rows in truth.values()], dtype=np.int64)
     kept, shares = kept_proposals(given)
-    best = scratch((int(instances.sum()), len(AVERAGE_NUMBERS)), np.float64)
-    end = 0
-    for (video, rows), most in zip(truth.items(), kept.tolist(), strict=True):
-        begin, end = end, end + len(rows)
-        ranked = matched.get(video, NO_PROPOSALS)[:most, :2]
-        best[begin:end] = _best_within(tiou(rows, ranked), contributed(most, shares))
+    lists = (
+        (rows, matched.get(video, NO_PROPOSALS)[:most, :2], contributed(most, shares))
+        for (video, rows), most in zip(truth.items(), kept.tolist(), strict=True)
+    )
     return AverageRecall(
         video_ids=tuple(truth),
         instances=instances,
-        best_tiou=best,
+        best_tiou=_best_of_all(lists, instances),
         given=given,
         ignored_proposals=ignored,
     )
@@ -251,7 +256,7 @@ class Thumos14Recall(Recall):
         """(100,) AN at 1 … 100 percent; (0,) without videos."""
         if not self.video_ids:
             return np.empty(0)
-        return SHARES * (float(self.proposals) / len(self.video_ids))
+        return _SHARES * (float(self.proposals) / len(self.video_ids))
 
     def at(self, number: float) -> float | None:
         """Return AR@`number`, or None where AN does not reach from below to above it."""
@@ -298,23 +303,22 @@ def average_recall_thumos14(
     rates = {video: fps[name] for name, video in match_ids(fps, truth).items()}
     videos = [video for video in truth if len(matched.get(video, ()))]
     instances = np.array([len(truth[video]) for video in videos], dtype=np.int64)
-    best = scratch((int(instances.sum()), len(SHARES)), np.float64)
-    end = 0
-    for video, count in zip(videos, instances.tolist(), strict=True):
-        rate = rates.get(video)
-        if rate is None or not 0 < rate < np.inf:
-            problem = "is not known" if rate is None else f"is {rate}; a number above 0 is needed"
-            raise FrameRateError(f"video {video!r}: its frame rate {problem}")
-        rows = matched[video]
-        frames = to_frames(truth[video], rate), to_frames(rows[:, :2], rate)
-        budgets = (len(rows) * SHARES).astype(np.int64)  # (100,) cut to complete proposals
-        begin, end = end, end + count
-        best[begin:end] = _best_within(tiou(*frames, unit=1.0), budgets)
+
+    def in_frames() -> Iterator[tuple[Float64, Float64, Int64]]:
+        for video in videos:
+            rate = rates.get(video)
+            if rate is None or not 0 < rate < np.inf:
+                wrong = "is not known" if rate is None else f"is {rate}; a number above 0 is needed"
+                raise FrameRateError(f"video {video!r}: its frame rate {wrong}")
+            rows = matched[video]
+            budgets = (len(rows) * _SHARES).astype(np.int64)  # (100,) cut to complete proposals
+            yield to_frames(truth[video], rate), to_frames(rows[:, :2], rate), budgets
+
     return Thumos14Recall(
         video_ids=tuple(videos),
         instances=instances,
         given=np.array([len(matched[video]) for video in videos], dtype=np.int64),
-        best_tiou=best,
+        best_tiou=_best_of_all(in_frames(), instances, unit=1.0),
         ignored_proposals=ignored,
         missing_videos=len(truth) - len(videos),
     )

@@ -55,13 +55,9 @@ def _recall_record(
     scores: Mapping[str, Any],
 ) -> dict[str, Any]:
     recalls = zip(result.thresholds, result.recall.tolist(), strict=True)
+    counts = len(result.video_ids), int(result.instances.sum()), result.proposals
     return {
-        "method": method,
-        "protocol": protocol,
-        "subset": subset,
-        "videos": len(result.video_ids),
-        "instances": int(result.instances.sum()),
-        "proposals": result.proposals,
+        **_head(protocol, method, subset, counts),
         "videos_without_proposals": result.missing_videos,
         "proposals_left_out": result.ignored_proposals,
         **scores,
@@ -71,29 +67,24 @@ def _recall_record(
     }
 
 
+def _head(protocol: str, method: str, subset: str, counts: tuple[int, int, int]) -> dict[str, Any]:
+    """Return the keys that each record begins with."""
+    named = zip(("videos", "instances", "proposals"), counts, strict=True)
+    return {"method": method, "protocol": protocol, "subset": subset, **dict(named)}
+
+
 def detection_record(method: str, subset: str, result: DetectionPrecision) -> dict[str, Any]:
     """Return the scores of detections of one class, in fractions."""
-    return {
-        "method": method,
-        "protocol": "detection",
-        "subset": subset,
-        "videos": result.videos,
-        "instances": result.instances,
-        "proposals": result.proposals,
-        "proposals_left_out": result.ignored_proposals,
-        **result.scores(),
-    }
+    head = _head("detection", method, subset, (result.videos, result.instances, result.proposals))
+    return {**head, "proposals_left_out": result.ignored_proposals, **result.scores()}
 
 
 def detection_by_class_record(method: str, subset: str, result: PrecisionByClass) -> dict[str, Any]:
     """Return the scores of labelled detections, in fractions: the means, then each class."""
+    proposals = int(result.detections.sum()) + result.unknown_labels
+    counts = result.videos, int(result.instances.sum()), proposals
     return {
-        "method": method,
-        "protocol": "detection_by_class",
-        "subset": subset,
-        "videos": result.videos,
-        "instances": int(result.instances.sum()),
-        "proposals": int(result.detections.sum()) + result.unknown_labels,
+        **_head("detection_by_class", method, subset, counts),
         "proposals_left_out": result.ignored_detections,
         "unknown_labels": result.unknown_labels,
         **result.scores(),

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from actionspan.arrays import Float64
+from actionspan.arrays import Float64, temporal_iou
 from actionspan.dataset.settings import add_reading
 from actionspan.errors import InputError, brief, counted
 from actionspan.events.reading import Observed, need_durations, overlap, read_events
@@ -133,8 +133,6 @@ def cohens_kappa(agreed: float, first: float, second: float) -> float | None:
 def matches(first: Float64, second: Float64) -> list[float]:
     """Return the tIoU of the bouts that match: as many as can, and of these the closest pairs."""
     from scipy.optimize import linear_sum_assignment
-
-    from actionspan.proposals.segments import temporal_iou
 
     if not len(first) or not len(second):
         return []

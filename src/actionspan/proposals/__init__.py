@@ -10,7 +10,7 @@ _MODULES = {
     "group_actionness": "actionspan.proposals.grouping",
     "propose_video": "actionspan.proposals.evaluator",
     "soft_nms": "actionspan.proposals.suppression",
-    "temporal_iou": "actionspan.proposals.segments",
+    "temporal_iou": "actionspan.arrays",
     "train_classifier": "actionspan.proposals.classifier_training",
 }
 __all__ = list(_MODULES)

@@ -12,13 +12,12 @@ from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits, smooth_l1_loss
 
 from actionspan import __version__
-from actionspan.arrays import Float32, Float64, Int64
+from actionspan.arrays import Float32, Float64, Int64, temporal_iou
 from actionspan.dataset.tables import read_annotations
 from actionspan.errors import InputError
 from actionspan.jobs.determinism import deterministic
 from actionspan.proposals import intensity, selection
 from actionspan.proposals.intensity import DensityModel, Intensity, Lengths
-from actionspan.proposals.segments import temporal_iou
 from actionspan.proposals.settings import DensitySettings, EventSettings, LatticeSettings
 from actionspan.proposals.shots import share_on_cuts
 from actionspan.storage.model_files import read_model, write_model

@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from actionspan.arrays import Float32, Float64, Int64
+from actionspan.arrays import Float32, Float64, Int64, temporal_iou
 from actionspan.proposals.candidates import CandidateTable
 from actionspan.proposals.evaluator import BOUNDARY_INPUTS, boundary_inputs, to_seconds
-from actionspan.proposals.segments import temporal_iou
 from actionspan.proposals.settings import EvaluatorSettings
 from actionspan.storage.scratch import scratch
 

@@ -89,16 +89,20 @@ _STARTS = 256  # starts paired at once
 
 
 def peaks(curve: Float64) -> tuple[Float64, Float64]:
-    """Return the places (K,), in steps, and heights (K,) of the local maxima of a curve (T,).
+    """Return the places (K,), in steps, and heights (K,) of the local maxima of a curve (T,)."""
+    return peaks_inside(np.pad(curve, 1))
+
+
+def peaks_inside(curve: Float64, first: int = 0) -> tuple[Float64, Float64]:
+    """Return `peaks` at all values of a curve but its ends; the second value is that of `first`.
 
     As a boundary lies inside a step, a place is the mean of the maximum and its neighbours,
     weighted by the curve.
     """
-    padded = np.pad(curve, 1)
-    before, here, after = padded[:-2], padded[1:-1], padded[2:]
+    before, here, after = curve[:-2], curve[1:-1], curve[2:]
     top = np.flatnonzero((here > before) & (here >= after) & (here > 0))
     around = np.stack([before, here, after])[:, top]
-    places = top + 0.5 + (around[2] - around[0]) / around.sum(axis=0)
+    places = first + top + 0.5 + (around[2] - around[0]) / around.sum(axis=0)
     return places, here[top]
 
 

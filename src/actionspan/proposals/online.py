@@ -14,9 +14,9 @@ emitted proposal never changes.
 import numpy as np
 from numpy.typing import NDArray
 
-from actionspan.arrays import Float32, Float64
-from actionspan.proposals.intensity import DensityModel
-from actionspan.proposals.selection import recall_reached, single_tiou
+from actionspan.arrays import Float32, Float64, pairwise_tiou
+from actionspan.proposals.intensity import DensityModel, peaks_inside
+from actionspan.proposals.selection import recall_reached
 from actionspan.temporal.labels import END, KINDS, START
 from actionspan.temporal.prediction import Resumable
 
@@ -77,12 +77,10 @@ class OnlineCells(Resumable):
         return np.concatenate([missing, self._curves[-count:]])
 
     def _find_peaks(self, step: int, curves: Float32) -> None:
-        """Note a peak at a step, of the curves (3, 3) before, at and after it; see `peaks`."""
+        """Note a peak at a step, of the curves (3, 3) before, at and after it."""
         for kind, name in ((START, "_starts"), (END, "_ends")):
-            before, here, after = curves[:, kind].tolist()
-            if here > before and here >= after and here > 0:
-                place = step + 0.5 + (after - before) / (before + here + after)
-                setattr(self, name, np.append(getattr(self, name), [[place, here]], axis=0))
+            found = peaks_inside(curves[:, kind].astype(np.float64), step)
+            setattr(self, name, np.append(getattr(self, name), np.stack(found, axis=1), axis=0))
 
     def _complete(
         self, until: float, seconds: float, whole: bool = False
@@ -166,11 +164,13 @@ class OnlineSelection(Resumable):
 
     def emit(self, due: float) -> tuple[Float64, Float64]:
         """Return the proposals (K, 2) that end by `due`, and what each adds (K,), best first."""
+        # 1. the candidates that wait, and which of them are due
         rows = np.flatnonzero(self._pending)
         is_due = self._cells[rows, 1] <= due
         if not is_due.any():
             return np.zeros((0, 2)), np.zeros(0)
         self._pending[rows[is_due]] = False
+        # 2. what they reach on the likeliest cells around them
         near = np.flatnonzero(self._cells[:, 1] > self._cells[rows, 0].min())
         likely = near
         if len(near) > self.counted:
@@ -178,6 +178,7 @@ class OnlineSelection(Resumable):
         expected = self._density[likely].astype(np.float32)
         covered = self._covered[likely]
         reached = _reached(self._cells[rows], self._cells[likely])  # (P, C)
+        # 3. one by one the best of all; it is emitted if it is due
         left = np.ones(len(rows), bool)
         chosen, gains = [], []
         gain = _added(reached, covered) @ expected
@@ -196,6 +197,7 @@ class OnlineSelection(Resumable):
             # a gain can only fall: what was worth too little stays so
             left &= gain >= self.least
             gain[left] = _added(reached[left], covered) @ expected
+        # 4. cells that an emitted proposal reaches are worth less from now on
         emitted = self._cells[chosen].reshape(-1, 2)
         if len(emitted):
             self._emitted = np.concatenate([self._emitted, emitted])
@@ -225,4 +227,4 @@ def _reached(cells: Float64, others: Float64) -> Float32:
     if not len(cells) or not len(others):
         return np.zeros((len(cells), len(others)), np.float32)
     first, second = ((each - cells[0, 0]).astype(np.float32) for each in (cells, others))
-    return recall_reached(single_tiou(first, second))
+    return recall_reached(pairwise_tiou(first, second))

@@ -1,4 +1,4 @@
-"""Segments of videos: their tIoU, labels and files in ActivityNet result form (JSON) and as CSV."""
+"""Segments of videos: their labels and files in ActivityNet result form (JSON) and as CSV."""
 
 import csv
 import json
@@ -17,29 +17,6 @@ from actionspan.errors import InputError
 from actionspan.storage.json_stream import RepeatedMemberError, members
 from actionspan.storage.text import safe_cell
 from actionspan.storage.writing import atomic_path, read_json
-
-
-def temporal_iou(first: ArrayLike, second: ArrayLike) -> Float64:
-    """Return the tIoU (N, M) of segments (N, 2) with segments (M, 2), start ≤ end, in any unit.
-
-    It is 0 where both segments have no length.
-    """
-    rows = np.asarray(first, np.float64).reshape(-1, 1, 2)
-    columns = np.asarray(second, np.float64).reshape(1, -1, 2)
-    return overlap(rows[..., 0], rows[..., 1], columns[..., 0], columns[..., 1])
-
-
-def overlap(
-    start: ArrayLike, end: ArrayLike, other_start: ArrayLike, other_end: ArrayLike
-) -> Float64:
-    """Return the tIoU of segments given by their starts and ends, which broadcast."""
-    shared = np.asarray(np.minimum(end, other_end)) - np.maximum(start, other_start)
-    # Where two segments overlap their union is their hull; a sum of lengths would let rounding
-    # push the tIoU of equal segments off 1.
-    hull = np.asarray(np.maximum(end, other_end)) - np.minimum(start, other_start)
-    iou: Float64 = np.maximum(shared, 0.0) / np.maximum(hull, np.finfo(float).smallest_subnormal)
-    return iou
-
 
 VERSION = "actionspan 1"
 _CSV_COLUMNS = ("video_id", "rank", "start_seconds", "end_seconds", "score")

@@ -38,12 +38,14 @@ def run(arguments: argparse.Namespace) -> None:
     from actionspan.storage.writing import open_h5
     from actionspan.temporal.probabilities import read_probabilities
 
+    # 1. read settings and models
     selection = from_arguments(SelectionSettings, arguments)
     reading = from_arguments(EventSettings, arguments)
     labeller = optional_labeller(arguments.features, arguments.classifier)
     model = load_density(arguments.density)
     labelled = labeller is not None
     with ExitStack() as stack:
+        # 2. open the files
         file = stack.enter_context(open_h5(arguments.probabilities))
         table = read_probabilities(file, arguments.probabilities)
         opened = proposal_files(arguments.out_json, arguments.out_csv, labelled=labelled)
@@ -56,6 +58,7 @@ def run(arguments: argparse.Namespace) -> None:
                 files = {video.video_id: video for video in read_videos(arguments.videos)}
                 frames = partial(frames_in, files)
             show = stack.enter_context(proposal_files(*paths, labelled=labelled, frames=frames))
+        # 3. choose and write, video by video
         videos = progress(enumerate(table), "proposals", len(table.video_id))
         for index, values in videos:
             name, duration = table.video_id[index], float(table.duration_seconds[index])

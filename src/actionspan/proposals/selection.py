@@ -16,17 +16,13 @@ import heapq
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from actionspan.arrays import Float32, Float64, Int64
-from actionspan.proposals.segments import temporal_iou
+from actionspan.arrays import Float32, Float64, Int64, pairwise_tiou, temporal_iou
 from actionspan.proposals.settings import EventSettings, SelectionSettings
-
-if TYPE_CHECKING:
-    pass
 
 
 def recall_reached(tiou: Float32) -> Float32:
@@ -68,16 +64,19 @@ def select(
     settings = settings or SelectionSettings()
     if not (np.isfinite(density) & (density >= 0)).all():
         raise ValueError("density: numbers of 0 or more")
+    # 1. what each of the likeliest cells reaches on the others
     likely = np.argsort(-density, kind="stable")[: settings.counted]
     expected = density[likely].astype(np.float32)
     counted = cells[likely].astype(np.float32)
-    reached = reach(single_tiou(counted, counted))
+    reached = reach(pairwise_tiou(counted, counted))
     worth = reached @ expected
+    # 2. those to choose from, by what each is worth alone
     best = np.argsort(-worth, kind="stable")[: settings.considered]
     reached = reached[best]
     # A gain can only fall as the list grows: one worked out earlier is a bound.
     heap = [(-float(worth[cell]), place, 0) for place, cell in enumerate(best)]
     heapq.heapify(heap)
+    # 3. take the best whose gain is up to date
     covered = np.zeros(len(likely), np.float32)
     chosen: list[int] = []
     gains: list[float] = []
@@ -91,19 +90,6 @@ def select(
         gains.append(min(-negative, gains[-1]) if gains else -negative)
         np.maximum(covered, reached[place], out=covered)
     return np.array(chosen, np.int64), np.array(gains)
-
-
-def single_tiou(first: Float32, second: Float32) -> Float32:
-    """Return the tIoU (N, M) of segments (N, 2) and (M, 2); `overlap` takes twice as long."""
-    start, end = np.ascontiguousarray(first.T)[..., None]  # (N, 1)
-    other_start, other_end = np.ascontiguousarray(second.T)  # (M,)
-    shared = np.minimum(end, other_end)
-    shared -= np.maximum(start, other_start)
-    hull = np.maximum(end, other_end)
-    hull -= np.minimum(start, other_start)
-    np.maximum(shared, 0, out=shared)
-    tiou: Float32 = shared / hull
-    return tiou
 
 
 _LEAST = 1e-6  # a smaller gain counts as this

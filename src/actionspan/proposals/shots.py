@@ -6,8 +6,7 @@ at its weaker end, m the most at a cut inside it.
 
 import numpy as np
 
-from actionspan.arrays import Float64
-from actionspan.proposals.segments import temporal_iou
+from actionspan.arrays import Float64, temporal_iou
 
 MOST_SHOTS = 6  # of a run
 _INSIDE = 4.0

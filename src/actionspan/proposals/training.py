@@ -86,7 +86,7 @@ def train_evaluator(
         InputError: The training loss is no longer a number, or there is no room.
     """
     with deterministic(threads=1):
-        # prepare: network, samples, checkpoint
+        # 1. prepare the network, the samples and the checkpoint
         torch.manual_seed(settings.seed)
         evaluator = ProposalEvaluator(settings.hidden, training.inputs)
         if not len(training.rows):
@@ -111,7 +111,7 @@ def train_evaluator(
         if checkpoint is not None and (state := run.resume(checkpoint)) is not None:
             with restoring(checkpoint):
                 run.restore(state)
-        # train
+        # 2. train
         size, rate, every = settings.batch_size, settings.learning_rate, settings.decay_epochs
 
         def report(row: Row) -> None:

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from actionspan import __version__
+from actionspan.arrays import temporal_iou
 from actionspan.dataset.tables import Instance
 from actionspan.evaluation.recall import TIOU_THRESHOLDS
-from actionspan.proposals.segments import Row, temporal_iou
+from actionspan.proposals.segments import Row
 from actionspan.propose.results import Result, ResultFolder, Shown, copy_path
 from actionspan.report.content import Page, PageVideo, choose_videos, path_from
 from actionspan.report.page import write_page

@@ -4,8 +4,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from actionspan.arrays import temporal_iou
 from actionspan.errors import InputError
-from actionspan.proposals.segments import Row, temporal_iou
+from actionspan.proposals.segments import Row
 from actionspan.storage.writing import read_json, write_json
 
 _SAME = 0.5  # least tIoU of an event with one of before

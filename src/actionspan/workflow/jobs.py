@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from actionspan.errors import InputError
 from actionspan.workflow.messages import Failed
 
-# A group of short rules is one job; its minutes are at most these (tests/runs).
+# A group of short rules is one job; its minutes are at most these (tests/workflow).
 GROUPS = {"probing": 60, "indexing": 80, "scoring": 600, "timelines": 60}
 SHORTEST = 30  # minutes: less cannot be divided among the rules of a group
 _QUERY_SECONDS = 60
