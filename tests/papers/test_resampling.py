@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actionspan_papers.resampling import (
+from actionspan_papers.estimates import (
     draw_videos,
     interval,
     percentile_interval,

@@ -3,12 +3,11 @@
 from typing import TYPE_CHECKING
 
 from actionspan_papers.experiments import Row, where
+from actionspan_papers.kinds import DataFrame
 from actionspan_papers.sbp.figure1 import Line, layers_experiment
 from actionspan_papers.sbp.published import COMPARED
 
 if TYPE_CHECKING:
-    from pandas import DataFrame
-
     from actionspan_papers.sbp.clips import Trained
 
 _STYLES = {"other": "-", "same": "--"}
@@ -20,7 +19,7 @@ def _rows(trained: "Trained") -> list[Row]:
     return similarity_rows(trained)
 
 
-def _lines(frame: "DataFrame") -> dict[str, Line]:
+def _lines(frame: DataFrame) -> dict[str, Line]:
     return {
         f"{way}, {start} start": Line({"way": way, "start": start}, colour, style)
         for start, style in _STYLES.items()

@@ -8,9 +8,12 @@ import pytest
 
 from actionspan.errors import InputError
 from actionspan_papers.aavg import claims
-from actionspan_papers.aavg.comparisons import STREAM_NAMES, published_difference
+from actionspan_papers.aavg.comparisons import (
+    STREAM_NAMES,
+    ExperimentSettings,
+    published_difference,
+)
 from actionspan_papers.aavg.readers import read_run_logs, read_run_scores
-from actionspan_papers.aavg.settings import ExperimentSettings
 from actionspan_papers.aavg.table import TWO_STREAM, accuracies, estimate
 from actionspan_papers.aavg.times import gain
 from papers.aavg.runs import T95, WORDS, named, write_log, write_scores

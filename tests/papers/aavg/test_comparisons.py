@@ -7,12 +7,12 @@ from hypothesis import strategies as st
 from actionspan.plan.runs import METHODS, Learning
 from actionspan_papers.aavg.comparisons import (
     COMPARISONS,
+    ExperimentSettings,
     curve_figures,
     rate_runs,
     run_of,
     run_paths,
 )
-from actionspan_papers.aavg.settings import ExperimentSettings
 
 SETTINGS = ExperimentSettings(intervals=(1, 4), learning_rates=(0.00003, 0.0001, 3e-4))
 

@@ -10,9 +10,9 @@ from actionspan.errors import InputError
 from actionspan.evaluation.evaluate import VIDEO_COLUMNS, evaluate_files
 from actionspan.evaluation.records import EvaluationSettings
 from actionspan.storage.writing import write_tsv
+from actionspan_papers.estimates import seed_scores
 from actionspan_papers.mtn.published import ACTIVITYNET, THUMOS14
 from actionspan_papers.mtn.scores import METRICS, read_video_scores
-from actionspan_papers.resampling import seed_scores
 from evaluation.scores import COLUMNS, write_scores
 from papers.mtn.runs import scores_of
 

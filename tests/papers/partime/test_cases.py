@@ -6,12 +6,17 @@ from torch import nn
 
 from actionspan.networks.division import division
 from actionspan.streaming.balance import Balanced, layers_of
-from actionspan_papers.partime.balance_rows import counted_costs, stages_by_counting
-from actionspan_papers.partime.bytes_rows import cut_bytes
 from actionspan_papers.partime.networks import Case, even_cuts
+from actionspan_papers.partime.pipelines import (
+    counted_costs,
+    cut_bytes,
+    emulate,
+    measure,
+    samples_for,
+    stages_by_counting,
+)
 from actionspan_papers.partime.published import PLAIN, POOLED
 from actionspan_papers.partime.settings import SpeedSettings
-from actionspan_papers.partime.speed_rows import emulate, measure, samples_for
 
 SETTINGS = SpeedSettings(layers=8, maps=4, sides=(16, 32), outputs=(3,), encoder_side=64)
 

@@ -8,9 +8,8 @@ from torch import nn
 from torch.nn import functional
 
 from actionspan.streaming import Pipeline
-from actionspan_papers.partime.bytes_rows import footprints, kept_bytes
-from actionspan_papers.partime.gradients_rows import Probe
 from actionspan_papers.partime.networks import in_stages, perceptron
+from actionspan_papers.partime.pipelines import Probe, footprints, kept_bytes
 from actionspan_papers.partime.settings import MODES
 
 STEPS = 24

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from actionspan_papers.partime import classification_rows as rows
-from actionspan_papers.partime.classification_rows import stream_of
+from actionspan_papers.partime import classification as rows
+from actionspan_papers.partime.classification import stream_of
 
 LABELS = np.arange(20) % 3
 # five videos of 20 snippets; a feature is 100 · video + snippet

@@ -10,7 +10,6 @@ from actionspan.memory.counting import saved_bytes
 from actionspan_papers.sbp.transformer import TransformerEncoder, TransformerLayer
 
 NODES, WIDTH, HEADS = 12, 16, 2
-FORMS = ("masked", "shortcut")
 KEPT = torch.tensor([1, 4, 10])
 
 
@@ -55,7 +54,7 @@ def branches(layer):
 
 
 def oracle(encoder, x, kept):
-    """The masked form from plain layers: hooks zero what dropped nodes get, branches are cut."""
+    """The layers from plain ones: hooks zero what dropped nodes get, branches are cut."""
     own = inside(kept)
     for index, layer in enumerate(encoder.layers):
         below = index < encoder.sampled
@@ -68,11 +67,10 @@ def oracle(encoder, x, kept):
     return x
 
 
-@pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("fused", [False, True])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_the_forward_pass_does_not_depend_on_what_is_kept(form, fused, dtype):
-    encoder, x = make(form=form, fused=fused).to(dtype), nodes().to(dtype)
+def test_the_forward_pass_does_not_depend_on_what_is_kept(fused, dtype):
+    encoder, x = make(fused=fused).to(dtype), nodes().to(dtype)
     near = {torch.float32: 2e-5, torch.float64: 1e-12}[dtype]
     plain = encoder(x)
     for kept in ([0, 5, 9], [3], list(range(11))):
@@ -80,7 +78,7 @@ def test_the_forward_pass_does_not_depend_on_what_is_kept(form, fused, dtype):
 
 
 @pytest.mark.parametrize("fused", [False, True])
-def test_masked_is_a_plain_transformer_whose_dropped_gradients_are_zeroed(fused):
+def test_it_is_a_plain_transformer_whose_dropped_gradients_are_zeroed(fused):
     encoder, x, weights = make(fused=fused), nodes(), nodes(1)
     found = gradients(encoder, x, KEPT, weights)
     loss = (oracle(encoder, x.requires_grad_(), KEPT) * weights).sum()
@@ -89,33 +87,8 @@ def test_masked_is_a_plain_transformer_whose_dropped_gradients_are_zeroed(fused)
         torch.testing.assert_close(ours, theirs, rtol=1e-10, atol=1e-12)
 
 
-def test_both_forms_give_the_layers_the_same_gradients_and_dropped_inputs_shortcut_alone():
-    # a node that is dropped has no branch with a graph in any layer below, so that what its
-    # shortcut carries reaches the input alone
-    masked, shortcut = (gradients(make(form=form), nodes(), KEPT, nodes(1)) for form in FORMS)
-    for one, other in zip(masked[1:], shortcut[1:], strict=True):
-        torch.testing.assert_close(one, other, rtol=1e-10, atol=1e-13)
-    own = inside(KEPT)[:, 0]
-    assert torch.equal(masked[0][:, ~own], torch.zeros(2, 9, WIDTH, dtype=torch.float64))
-    assert (masked[0][:, own].abs().sum(dim=2) > 0).all()
-    assert (shortcut[0][:, ~own].abs().sum(dim=2) > 0).all()
-
-
-def test_one_shortcut_layer_passes_the_gradient_and_what_keys_and_values_get():
-    encoder, x, weights = make(layers=1, top=0, form="shortcut"), nodes(), nodes(1)
-    attention, dense = branches(encoder.layers[0])
-    x.requires_grad_()
-    middle = x + attention(x)
-    out = middle + dense(middle)
-    out = torch.where(inside(KEPT), out, x + (out - x).detach())
-    (wanted,) = torch.autograd.grad((out * weights).sum(), x)
-    found, *_ = gradients(encoder, x.detach(), KEPT, weights)
-    torch.testing.assert_close(found, wanted, rtol=1e-10, atol=1e-12)
-
-
-@pytest.mark.parametrize("form", FORMS)
-def test_all_nodes_kept_is_the_plain_transformer_to_the_bit(form):
-    encoder, x, weights = make(form=form), nodes(), nodes(1)
+def test_all_nodes_kept_is_the_plain_transformer_to_the_bit():
+    encoder, x, weights = make(), nodes(), nodes(1)
     plain = gradients(encoder, x, None, weights)
     whole = gradients(encoder, x, torch.arange(NODES), weights)
     assert all(torch.equal(one, other) for one, other in zip(plain, whole, strict=True))
@@ -143,21 +116,9 @@ def test_examples_may_keep_nodes_of_their_own():
 
 
 @pytest.mark.parametrize(("kept", "length"), [(3, 0.25), (6, 0.5)])
-def test_in_the_mean_masked_is_nearly_r_times_the_full_gradient(kept, length):
+def test_the_mean_gradient_is_nearly_r_times_the_full_one(kept, length):
     """The mean over all draws of a node in each chunk, with the embedding below the layers."""
-    found = {form: mean_gradient(form, kept) for form in FORMS}
-    cosine, part, one = found["masked"]
-    assert cosine > 0.9
-    assert part == pytest.approx(length, rel=0.15)
-    biased, longer, less_noisy = found["shortcut"]
-    assert biased < cosine - 0.02
-    assert longer > part + 0.05
-    assert less_noisy > one + 0.02
-
-
-def mean_gradient(form, kept):
-    """Cosine and length of the mean gradient against the full one, and one draw's mean cosine."""
-    encoder, x, weights = make(3, form=form), nodes(3, 1), nodes(4, 1)
+    encoder, x, weights = make(3), nodes(3, 1), nodes(4, 1)
     embedding = nn.Linear(WIDTH, WIDTH).double()
     learned = [*embedding.parameters(), *encoder.layers[:4].parameters()]
 
@@ -171,12 +132,8 @@ def mean_gradient(form, kept):
         for offsets in itertools.product(range(chunk), repeat=kept)
     ]
     mean = torch.stack(drawn).mean(dim=0)
-
-    def cosine(one):
-        return float(one @ full / one.norm() / full.norm())
-
-    each = sum(map(cosine, drawn)) / len(drawn)
-    return cosine(mean), float(mean.norm() / full.norm()), each
+    assert float(mean @ full / mean.norm() / full.norm()) > 0.9
+    assert float(mean.norm() / full.norm()) == pytest.approx(length, rel=0.15)
 
 
 def saved(layer, x, rows):
@@ -187,17 +144,16 @@ def saved(layer, x, rows):
     return counted.total
 
 
-def saved_units(kept, *, fused, form="masked", nodes=392, width=32):
+def saved_units(kept, *, fused, nodes=392, width=32):
     """Bytes that a layer of one head saves, in those of all its nodes."""
-    layer = TransformerEncoder(width, 1, 1, top=0, form=form, fused=fused)
+    layer = TransformerEncoder(width, 1, 1, top=0, fused=fused)
     x = torch.randn(1, nodes, width, requires_grad=True)
     rows = None if kept == nodes else torch.arange(kept) * (nodes // kept)
     return saved(layer, x, rows) / (4 * nodes * width)
 
 
-@pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("fused", [False, True])
-def test_a_layer_saves_only_what_the_form_needs(form, fused):
+def test_a_layer_saves_only_what_it_needs(fused):
     # of all nodes: the input, its norm, keys and values; of kept ones: the query, what it sees,
     # the sum, its norm, twice four times the width inside the dense layers; explicit attention one
     # row of an n × n matrix, after the softmax
@@ -206,7 +162,7 @@ def test_a_layer_saves_only_what_the_form_needs(form, fused):
     small = 0.32  # the rows, means and deviations of the norms, sums of exponentials
     for kept in (n, n // 2, n // 4, n // 8):
         ratio = kept / n
-        found = saved_units(kept, fused=fused, form=form)
+        found = saved_units(kept, fused=fused)
         assert 4 + each * ratio <= found < 4 + each * ratio + small
 
 
@@ -223,7 +179,6 @@ def test_counted_ratios_at_the_papers_window(fused, expected):
     ("wrong", "line"),
     [
         (lambda: make(top=7), "top 7: from 0 to the 6 layers"),
-        (lambda: make(form="both"), "form 'both': one of masked, shortcut"),
         (lambda: TransformerLayer(16, 3), "width 16: must be a multiple of the 3 heads"),
     ],
 )

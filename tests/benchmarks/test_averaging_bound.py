@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actionspan_papers.aavg import averaging_bound as theorems
-from actionspan_papers.aavg.averaging_bound import first_bound, noise_minimum, second_bound
+import averaging_bound as theorems
+from averaging_bound import first_bound, noise_minimum, second_bound
 
 CONSTANTS = {"gap": 2.0, "smoothness": 8.0, "variance": 3.0, "variance_growth": 0.5}
 TRAINING = theorems.Training(**CONSTANTS, learners=16, step_size=0.01, batch=32)
