@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike
 
 @dataclass(frozen=True, kw_only=True)
 class Training:
-    """What the bounds depend on besides K and the length of training; checked (ValueError)."""
+    """What the bounds depend on besides K and the length of training."""
 
     gap: float
     """F(w₁) - F*: how far the loss at the start is above its least value."""
@@ -37,17 +37,6 @@ class Training:
     """γ."""
     batch: int
     """B, samples of each learner in a step."""
-
-    def __post_init__(self) -> None:
-        for name in ("gap", "variance", "variance_growth"):
-            if not 0 <= getattr(self, name) < math.inf:
-                raise ValueError(f"{name} {getattr(self, name)}: a number, 0 at least")
-        for name in ("smoothness", "step_size"):
-            if not 0 < getattr(self, name) < math.inf:
-                raise ValueError(f"{name} {getattr(self, name)}: a number above 0")
-        for name in ("learners", "batch"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} {getattr(self, name)}: at least 1")
 
     @property
     def product(self) -> float:
@@ -105,9 +94,7 @@ def noise_part(beta: float, a: float, k: Any) -> Any:
 
 
 def noise_minimum(a: float) -> float:
-    """Return K̂, where g is least if a > 1 (else a ValueError): below 2; below 1 if a < 1.618."""
-    if a <= 1:
-        raise ValueError(f"a = {a}: g has a minimum only above 1")
+    """Return K̂, where g is least if a > 1: below 2; below 1 if a < 1.618."""
     return (a - 1 + math.sqrt(a * (a - 1))) / a
 
 
@@ -139,10 +126,8 @@ def suggest_interval(training: Training, steps: int) -> _Suggestion:
     more, which leaves no small K where a is small.)
 
     Raises:
-        ValueError: There is no step, or the batch is too small for theorem 1 whatever K.
+        ValueError: The batch is too small for theorem 1 whatever K.
     """
-    if steps < 1:
-        raise ValueError(f"steps {steps}: at least 1")
     intervals = np.arange(1, steps + 1, dtype=np.float64)
     bounds = first_bound(training, intervals, steps / intervals)
     bounds = np.where(first_holds(training, intervals), bounds, np.inf)
@@ -169,14 +154,7 @@ def estimate_constants(points: ArrayLike, gradients: ArrayLike, batch: int) -> t
         batch: How many samples a batch has.
     """
     points, gradients = np.asarray(points, np.float64), np.asarray(gradients, np.float64)
-    count, *_ = points.shape
-    if points.ndim != 2 or gradients.ndim != 3 or count < 2 or gradients.shape[1] < 2:
-        raise ValueError(f"points {points.shape}, gradients {gradients.shape}: two or more of each")
-    if gradients.shape[::2] != points.shape:
-        raise ValueError(f"points {points.shape} and gradients {gradients.shape} do not fit")
     moved = np.linalg.norm(np.diff(points, axis=0), axis=1)
-    if not moved.all():
-        raise ValueError(f"points {int(np.argmin(moved))} and the next are alike")
     changed = np.linalg.norm(np.diff(gradients.mean(axis=1), axis=0), axis=1)
     variance = batch * gradients.var(axis=1, ddof=1).sum(axis=1)
     return float((changed / moved).max()), float(variance.max())

@@ -6,7 +6,7 @@ import pytest
 
 from actionspan.errors import InputError
 from actionspan.plan.runs import POOLED, run_pattern, seeded, split_fold, split_seed, with_seed
-from actionspan_papers.runs import by_seed, named_files
+from actionspan_papers.runs import by_seed
 
 
 @pytest.mark.parametrize(
@@ -27,18 +27,12 @@ from actionspan_papers.runs import by_seed, named_files
 )
 def test_names_of_seeds_and_folds(name, of_seed, of_fold):
     assert (split_seed(name), split_fold(name)) == (of_seed, of_fold)
+    assert split_seed(with_seed(of_seed[0], 10)) == (of_seed[0], 10)
 
 
 def test_an_empty_name_is_refused():
     with pytest.raises(ValueError, match="an empty name"):
         split_seed("")
-    with pytest.raises(InputError, match=r"^x: its path names no method; the form is y"):
-        named_files([""], ["x"], "y")
-
-
-@pytest.mark.parametrize("seed", [1, 2, 10])
-def test_a_seed_is_named_and_read_back(seed):
-    assert split_seed(with_seed("mtn", seed)) == ("mtn", seed)
 
 
 @pytest.mark.parametrize(

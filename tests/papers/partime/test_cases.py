@@ -36,6 +36,11 @@ def test_pooling_unbalances_and_balancing_mends_some_of_it():
 
     (plain, _), (best, even) = bounds(PLAIN), bounds(POOLED)
     assert plain > best > even
+    case = Case(POOLED, 32, 3)
+    network = case.network(SETTINGS).eval()
+    stages = stages_by_counting(layers_of(network, division), case.sample(), 3)
+    with torch.no_grad():
+        assert torch.equal(nn.Sequential(*stages)(case.sample()), network(case.sample()))
 
 
 @pytest.mark.parametrize("name", ["resnet18", "efficientnet_lite0"])
@@ -47,14 +52,6 @@ def test_skips_are_counted_where_a_cut_crosses_them(name):
     kinds = [type(layer).__name__ for layer in layers]
     assert crossed == [n for n, kind in enumerate(kinds) if kind in ("Fork", "Along")]
     assert crossed
-
-
-def test_stages_by_counting_are_the_network():
-    case = Case(POOLED, 32, 3)
-    network = case.network(SETTINGS).eval()
-    stages = stages_by_counting(layers_of(network, division), case.sample(), 3)
-    with torch.no_grad():
-        assert torch.equal(nn.Sequential(*stages)(case.sample()), network(case.sample()))
 
 
 def test_the_same_case_has_the_same_weights_and_leaves_random_numbers_alone():
@@ -83,7 +80,4 @@ def test_waits_of_even_stages_come_near_the_number_of_stages():
     uneven = emulate([0.03, 0.03, 0.03, 0.09], 0.18, learning=False, samples=8)
     assert 2.4 < even < 4.05
     assert uneven < 2.05
-
-
-def test_a_measurement_has_a_few_samples_at_least():
     assert [samples_for(0.3, seconds) for seconds in (10, 0.01, 0)] == [6, 30, 400]

@@ -94,11 +94,15 @@ def test_products_are_those_of_the_whole_gradients():
     np.testing.assert_allclose(first, below.grad.square().sum().item(), rtol=1e-5)
 
 
-def test_frozen_parameters_have_no_part():
+def test_frozen_parameters_have_no_part_and_what_does_not_fit_is_named():
     blocks, inputs, gradients = chain(), torch.randn(3, 2, 8, 8), torch.randn(3, 3)
     blocks[0].requires_grad_(False)
     grams = block_grams(blocks, inputs, gradients)
     assert [gram.parameter_gradients.any() for gram in (grams[0], grams[2])] == [False, True]
+    with pytest.raises(ValueError, match="0 blocks: 1 at least"):
+        block_grams([], inputs, gradients)
+    with pytest.raises(ValueError, match=r"gradients \(3, 4\) of features \(3, 3\)"):
+        block_grams(blocks, inputs, torch.zeros(3, 4))
 
 
 def test_a_sum_of_some_gradients_is_compared_with_the_sum_of_all():
@@ -123,13 +127,6 @@ def test_cosines_and_pairs():
     # of very few snippets neighbours are not distant
     assert not (apart(2)[1]).any()
     assert not (apart(1)[0]).any()
-
-
-def test_what_does_not_fit_is_named():
-    with pytest.raises(ValueError, match="0 blocks: 1 at least"):
-        block_grams([], torch.zeros(2, 3), torch.zeros(2, 3))
-    with pytest.raises(ValueError, match=r"gradients \(2, 4\) of features \(2, 3\)"):
-        block_grams(chain(), torch.zeros(2, 2, 8, 8), torch.zeros(2, 4))
 
 
 def mean_score(values, counts):
@@ -159,9 +156,7 @@ def test_what_is_better_on_every_video_and_seed_is_surely_so():
     # a measure that some resample lacks still has an interval
     worse, better = scored(shift=0.05, score=first_video)
     assert better.above(worse, 0.95).low == pytest.approx(5)
-
-
-def test_a_difference_below_the_noise_is_open_and_an_estimate_is_a_percentage():
+    # below the noise a difference is open, and an estimate is a percentage
     worse, better = scored(shift=0.001, noise=0.1)
     difference = better.above(worse, 0.95)
     assert difference.low < 0 < difference.high

@@ -26,8 +26,8 @@ def table(tmp_path_factory):
     return folder, step_rows(folder, "sbp", "gradients", *words, figure=True, run=run_command)
 
 
-def test_all_snippets_give_the_full_gradient_and_half_of_them_less(table):
-    _, rows = table
+def test_all_snippets_give_the_full_gradient_half_of_them_less_and_blocks_have_cosines(table):
+    folder, rows = table
     assert tuple(rows[0]) == GRADIENT_COLUMNS
     full, half = ([row for row in rows if row["keep_ratio"] == ratio] for ratio in ("1", "0.5"))
     assert len(full) == 2 * 5
@@ -37,10 +37,6 @@ def test_all_snippets_give_the_full_gradient_and_half_of_them_less(table):
         assert row["kept"] == row["snippets"]
     assert all(float(row["error"]) > 0 for row in half)
     assert {int(row["kept"]) for row in half} == {(int(row["snippets"]) + 1) // 2 for row in half}
-
-
-def test_every_block_has_cosines(table):
-    folder, rows = table
     depth = [row for row in rows if row["part"] == DEPTH]
     assert len(depth) == 2 * 18 * len(QUANTITIES)
     assert {row["block"] for row in depth} >= {"stem", "1", "16", "head"}
