@@ -40,7 +40,6 @@ def test_their_keys_and_defaults_can_be_printed(capsys):
     [
         ("papers.sbp.seeds", 0, "papers.sbp.seeds 0: from 1 to 1000"),
         ("papers.sbp.seed", 1, "papers.sbp.seed: unknown key; did you mean seeds?"),
-        ("papers.partimes", {}, "papers.partimes: unknown key; did you mean partime?"),
         ("finetune.measure.repeats", "many", "finetune.measure.repeats 'many': a whole number"),
     ],
 )
