@@ -45,7 +45,12 @@ def _rows(arguments: argparse.Namespace, settings: SpeedSettings) -> Iterator[Ro
             for executor in EXECUTORS:
                 speedups, load = measure(network, stages, sample, target, executor=executor, **how)
                 for pair, speedup in enumerate(speedups, start=1):
-                    own = {"executor": executor, "pair": pair, "measured": speedup, "load": load}
+                    own: Row = {
+                        "executor": executor,
+                        "pair": pair,
+                        "measured": speedup,
+                        "load": load,
+                    }
                     yield {**common, **own}
 
 

@@ -3,12 +3,14 @@
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from actionspan.scaling.timing_model import model_columns
 from actionspan.storage.writing import write_tsv
 from actionspan_papers.ring.fits import PRINTED, RING_BY_EQUATION_1, fit_rows
 from papers.steps import cells, step_rows
-from scaling.oracle import PAPER_PS, PAPER_RING, runs_of
+from scaling.oracle import PAPER_PS, PAPER_RING, model_seconds, runs_of
 
 PAPERS = Path(__file__).parents[3].parent / "shared" / "papers"
 
