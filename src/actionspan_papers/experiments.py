@@ -103,8 +103,8 @@ class Experiment:
             )
             for each in self.settings
         ]
-        given = self.read(arguments, *settings) if self.read else arguments
         with self._computing():
+            given = self.read(arguments, *settings) if self.read else arguments
             rows = list(self.rows(given, *settings))
         write_tsv(arguments.out_tsv, *table_cells(rows, self.forms))
         frame = read_frame(arguments.out_tsv)

@@ -1,7 +1,7 @@
 """Compare neighbouring frames inside a trained transformer: figure 1 of paper 004."""
 
 import argparse
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from actionspan_papers.estimates import Estimate
@@ -25,7 +25,7 @@ class Line(NamedTuple):
 
 
 def layers_experiment(
-    rows: "Callable[[Trained], list[Row]]",
+    rows: "Callable[[Trained], Iterable[Row]]",
     column: str,
     lines: Callable[[DataFrame], Mapping[str, Line]],
     caption: "Callable[[Trained], Sequence[str]]",
@@ -84,6 +84,7 @@ def layers_experiment(
         figure=draw,
         size=(7.2, 3.6),
         forms={column: ".4f"},
+        repeatable=True,
     )
 
 
@@ -93,7 +94,7 @@ def _range_of(frame: DataFrame, column: str, layer: int) -> Estimate:
     return Estimate(value=float(found.mean()), low=float(found.min()), high=float(found.max()))
 
 
-def _rows(trained: "Trained") -> list[Row]:
+def _rows(trained: "Trained") -> Iterable[Row]:
     from actionspan_papers.sbp.layers import neighbour_rows
 
     return neighbour_rows(trained)

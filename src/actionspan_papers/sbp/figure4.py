@@ -1,5 +1,6 @@
 """Compare layers of transformers by how they were trained (CKA): figure 4 of paper 004."""
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from actionspan_papers.experiments import Row, where
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
 _STYLES = {"other": "-", "same": "--"}
 
 
-def _rows(trained: "Trained") -> list[Row]:
+def _rows(trained: "Trained") -> Iterable[Row]:
     from actionspan_papers.sbp.layers import similarity_rows
 
     return similarity_rows(trained)

@@ -1,6 +1,7 @@
 """Compare the gradients that samplers keep with the full gradient, on real snippets."""
 
 import argparse
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -16,7 +17,9 @@ from actionspan_papers.sbp.settings import (
 from actionspan_papers.sbp.trainings import SNIPPETS
 
 
-def _rows(arguments: argparse.Namespace, _: SbpSettings, settings: GradientSettings) -> list[Row]:
+def _rows(
+    arguments: argparse.Namespace, _: SbpSettings, settings: GradientSettings
+) -> Iterator[Row]:
     from actionspan_papers.sbp.draws import gradient_rows
 
     return gradient_rows(arguments.snippets, arguments.annotations, settings)
@@ -118,5 +121,6 @@ EXPERIMENT = Experiment(
     figure=_draw,
     size=(8.4, 3.9),
     settings=(SbpSettings, GradientSettings),
+    repeatable=True,
 )
 add_arguments, run = EXPERIMENT.add_arguments, EXPERIMENT.run

@@ -83,6 +83,7 @@ EXPERIMENT = Experiment(
     rows=_rows,
     table=_table,
     settings=(SbpSettings, TransformerSettings),
+    repeatable=True,
     forms={"saved_kib_a_clip": ".0f", "saved_share": ".3f"},
 )
 add_arguments, run = EXPERIMENT.add_arguments, EXPERIMENT.run
