@@ -12,6 +12,7 @@ from actionspan.errors import InputError
 from actionspan_papers.experiments import read_frame, values
 from dataset.conftest import encode_video
 from papers.steps import cells, run_step, step_rows
+from temporal.conftest import write_toy
 
 SPEED = [
     *("--layers", 8, "--maps", 4, "--sides", 16, 32, "--outputs", 3),
@@ -88,6 +89,21 @@ def test_flow_is_learned_at_one_set_of_rates_for_every_number_of_stages(tmp_path
         best = [0.001, 0.003][int(losses.argmin())]
         scored = values(rows, "learning_rate", stages=2, gradients=mode, part="late")
         assert scored.tolist() == [best] * 2
+
+
+def test_classes_are_learned_in_every_way_at_the_rate_that_was_best(tmp_path):
+    toy = write_toy(tmp_path / "toy", training=6, validation=3)
+    few = ["--features", toy.features, "--annotations", toy.annotations, "--seeds", 2, "--stages"]
+    few += [2, "--samples", 50, "--windows", 8, "--hidden", 8, "--learning-rates", 0.001, 0.003]
+    step_rows(tmp_path, "partime", "classification", *few, figure=True)
+    rows = read_frame(tmp_path / "classification.tsv")
+    assert len(rows) == 2 * (1 + 4) * (2 + 2)  # streams, ways, and rates and seeds of each
+    assert values(rows, "changed_share", stages=2).tolist() == [2 / 8] * 2 * 4 * 4
+    for _, own in rows.groupby(["stream", "stages", "gradients"]):
+        tried, scored = (own[own["part"] == part] for part in ("choosing", "scored"))
+        best = tried["learning_rate"].iloc[int(tried["accuracy"].argmax())]
+        assert scored["learning_rate"].tolist() == [best] * 2
+    assert len(cells(tmp_path / "classification.md")) == 2 + 2 * 5
 
 
 def test_measured_emulated_and_bound_are_three_columns(tmp_path):
