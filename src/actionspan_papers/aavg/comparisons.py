@@ -149,7 +149,9 @@ def rate_runs(settings: ExperimentSettings, learners: int, configured: float) ->
     ]
 
 
-def run_paths(runs: Iterable[Learning], streams: Sequence[str], seeds: int, file: str) -> list[str]:
+def _run_paths(
+    runs: Iterable[Learning], streams: Sequence[str], seeds: int, file: str
+) -> list[str]:
     """Return the paths of a file of runs: of each stream and seed, each once.
 
     RGB of AAVG4 is that of AAVG3, so it is not trained for itself.
@@ -168,28 +170,28 @@ def figure_logs(config: Config, figure: str) -> list[str]:
     settings, learners = _experiments(config)
     comparison, _, stream = figure.rpartition("_")
     runs = COMPARISONS[comparison].runs(settings, learners)
-    return run_paths(runs, [stream], settings.seeds, "log.tsv")
+    return _run_paths(runs, [stream], settings.seeds, "log.tsv")
 
 
 def rate_logs(config: Config) -> list[str]:
     """Return the logs of the sweep of the learning rate."""
     settings, learners = _experiments(config)
     runs = rate_runs(settings, learners, config["recognition"]["training"]["learning_rate"])
-    return run_paths(runs, STREAMS, settings.rate_seeds, "log.tsv")
+    return _run_paths(runs, STREAMS, settings.rate_seeds, "log.tsv")
 
 
 def compared_files(config: Config, file: str) -> list[str]:
     """Return the paths of a file, of all seeds and streams of all runs that are compared."""
     settings, learners = _experiments(config)
     runs = [run for each in COMPARISONS.values() for run in each.runs(settings, learners)]
-    return run_paths(runs, STREAMS, settings.seeds, file)
+    return _run_paths(runs, STREAMS, settings.seeds, file)
 
 
 def variant_scores(config: Config) -> list[str]:
     """Return the scores of AAVG1 to AAVG4, which average once an epoch."""
     settings, learners = _experiments(config)
     runs = [run_of(variant, learners) for variant in VARIANTS]
-    return run_paths(runs, STREAMS, settings.seeds, "scores.json")
+    return _run_paths(runs, STREAMS, settings.seeds, "scores.json")
 
 
 def trained_as(logs: Sequence[str]) -> str:
