@@ -1,16 +1,12 @@
 """Curves over epochs: a line for each mean, named at its end, in a band of its seeds."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from actionspan.arrays import Float64
 from actionspan_papers.experiments import Cell, Row, values
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-    from pandas import DataFrame
+from actionspan_papers.kinds import DataFrame, Figure
 
 
 def epoch_rows(
@@ -40,7 +36,7 @@ def range_forms(column: str) -> dict[str, str]:
     return dict.fromkeys((column, f"{column}_low", f"{column}_high"), "")
 
 
-def draw_curves(figure: "Figure", frame: "DataFrame", name: str, column: str, title: str) -> None:
+def draw_curves(figure: Figure, frame: DataFrame, name: str, column: str, title: str) -> None:
     """Draw the rows of `epoch_rows`: a curve for each `name`, named at its end, in its band.
 
     A curve with an epoch without a value is left out, and the figure says so.

@@ -2,11 +2,12 @@
 
 import argparse
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from numbers import Integral
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -17,9 +18,7 @@ from actionspan.settings import add_settings, from_arguments
 from actionspan.storage.text import markdown_table
 from actionspan.storage.writing import read_tsv, write_text, write_tsv
 from actionspan_papers.estimates import Estimate, over_seeds
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
+from actionspan_papers.kinds import DataFrame
 
 Cell = str | int | float | Estimate
 """A number that is not known is NaN, and empty in a table."""
@@ -35,9 +34,10 @@ def files(form: str) -> dict[str, Any]:
     return {"type": Path, "nargs": "+", "required": True, "help": form}
 
 
-def same(*columns: str) -> dict[str, str]:
-    """Return the titles of columns that are shown under their own names."""
-    return dict(zip(columns, columns, strict=True))
+def titled(text: str) -> dict[str, str]:
+    """Return the titles of columns of a text "column: title; column"; a name may be its title."""
+    pairs = (column.partition(":") for column in text.split(";"))
+    return {name.strip(): title.strip() or name.strip() for name, _, title in pairs}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,9 +65,9 @@ class Experiment:
     data frame, so that all three agree; an `Estimate` is the columns X, X_low and X_high there.
     """
 
-    rows: Callable[..., Sequence[Row]]
+    rows: Callable[..., Iterable[Row]]
     table: Callable[..., Table]
-    figure: "Callable[..., None] | None" = None
+    figure: Callable[..., None] | None = None
     """Draws into its first argument."""
     size: tuple[float, float] = (6.2, 3.7)
     """Of the figure, in inches."""
@@ -80,6 +80,8 @@ class Experiment:
     """Reads the input of the rows, given the flags and settings."""
     forms: Mapping[str, str] = field(default_factory=dict)
     """How numbers of a column are written; an empty form keeps all digits."""
+    repeatable: bool = False
+    """Whether torch computes the rows: on one thread, the same bits each time."""
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Add the step's flags."""
@@ -101,8 +103,9 @@ class Experiment:
             )
             for each in self.settings
         ]
-        given = self.read(arguments, *settings) if self.read else arguments
-        rows = self.rows(given, *settings)
+        with self._computing():
+            given = self.read(arguments, *settings) if self.read else arguments
+            rows = list(self.rows(given, *settings))
         write_tsv(arguments.out_tsv, *table_cells(rows, self.forms))
         frame = read_frame(arguments.out_tsv)
         table = self.table(frame, given, *settings)
@@ -110,6 +113,13 @@ class Experiment:
         if self.figure is not None:
             for path in arguments.out_figures:
                 self._draw(self.figure, path, frame, given, *settings)
+
+    def _computing(self) -> AbstractContextManager[None]:
+        if not self.repeatable:
+            return nullcontext()
+        from actionspan.jobs.determinism import deterministic
+
+        return deterministic(threads=1)
 
     def _draw(self, draw: Callable[..., None], path: Path, *drawn: object) -> None:
         from matplotlib.figure import Figure
@@ -165,7 +175,7 @@ def table_cells(rows: Sequence[Row], forms: Mapping[str, str]) -> tuple[list[str
     return columns, cells
 
 
-def read_frame(path: Path, columns: Sequence[str] = ()) -> "DataFrame":
+def read_frame(path: Path, columns: Sequence[str] = ()) -> DataFrame:
     """Read a table of an experiment; numbers are numbers, NaN where a cell is empty.
 
     Raises:
@@ -178,7 +188,7 @@ def read_frame(path: Path, columns: Sequence[str] = ()) -> "DataFrame":
     return frame_of(rows)
 
 
-def frame_of(rows: Sequence[Mapping[str, str]]) -> "DataFrame":
+def frame_of(rows: Sequence[Mapping[str, str]]) -> DataFrame:
     """Return rows of text as a data frame; columns that hold numbers alone are numbers.
 
     Raises:
@@ -200,21 +210,21 @@ def _numbers(cells: list[str]) -> list[int] | list[float] | list[str]:
         return cells
 
 
-def where(frame: "DataFrame", **cells: object) -> "DataFrame":
+def where(frame: DataFrame, **cells: object) -> DataFrame:
     """Return the rows that have these cells."""
     for column, cell in cells.items():
         frame = frame[frame[column] == cell]
     return frame
 
 
-def values(frame: "DataFrame", column: str, **cells: object) -> Float64:
+def values(frame: DataFrame, column: str, **cells: object) -> Float64:
     """Return a column of the rows that have these cells, in their order."""
     found: Float64 = where(frame, **cells)[column].to_numpy(np.float64)
     return found
 
 
 def over_rows(
-    frame: "DataFrame", column: str, confidence: float, form: str = ".3f", **cells: object
+    frame: DataFrame, column: str, confidence: float, form: str = ".3f", **cells: object
 ) -> Estimate:
     """Return the mean over the seeds of the rows that have these cells, and its interval."""
     found = values(frame, column, **cells)

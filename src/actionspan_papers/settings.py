@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from actionspan_papers.aavg.settings import ExperimentSettings
+from actionspan_papers.aavg.comparisons import ExperimentSettings
 from actionspan_papers.partime.settings import SECTIONS as PARTIME
 from actionspan_papers.sbp.settings import SECTIONS as SBP
 from actionspan_papers.sbp.settings import MeasureSettings

@@ -26,19 +26,13 @@ FOUND = Finding(claim=CLAIM, difference=1.234, verdict=REPRODUCED, why=WHY, **ES
     [
         (0.1, 2.0, 1.0, REPRODUCED),
         (5.0, 9.0, 1.0, REPRODUCED),
-        (0.1, 2.0, None, REPRODUCED),
-        (-2.0, -0.1, 1.0, NOT),
         (-2.0, -0.1, None, NOT),
         (-0.5, 0.5, 1.0, UNKNOWN),
         (0.0, 0.5, 1.0, UNKNOWN),
-        (-3.0, 0.1, 5.0, UNKNOWN),
         (0.0, 0.0, 1.0, UNKNOWN),
         (0.0, 0.0, None, UNKNOWN),
-        (-0.1, 0.1, 0.2, UNKNOWN),
         (-0.5, 1.5, 1.0, UNKNOWN),
-        (0.0, 1.0, 1.0, UNKNOWN),
         (-0.5, 0.0, None, UNKNOWN),
-        (-0.5, 0.5, None, UNKNOWN),
     ],
 )
 def test_the_rule(low, high, published, verdict):

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actionspan_papers.resampling import (
+from actionspan_papers.estimates import (
     draw_videos,
     interval,
     percentile_interval,
@@ -39,7 +39,11 @@ def literal_mean(values, instances, videos):
 def test_each_resample_is_the_mean_of_what_was_drawn():
     values, instances = problem()
     values[1, 2, 0] = values[0, 5, 1] = NAN
+    expected = [[literal_mean(one, instances, range(7)) for one in seed.T] for seed in values]
+    np.testing.assert_allclose(seed_scores(values, instances), expected, rtol=0, atol=1e-10)
     drawn = draw_videos(7, 40, seed=3)
+    assert (drawn == draw_videos(7, 40, seed=3)).all()
+    assert (drawn != draw_videos(7, 40, seed=2)).any()
     scores = resampled_scores(values, instances, drawn)
     for resample, counts in enumerate(drawn):
         videos = [place for place, count in enumerate(counts) for _ in range(count)]
@@ -47,13 +51,6 @@ def test_each_resample_is_the_mean_of_what_was_drawn():
         for measure in range(2):
             means = [literal_mean(seed[:, measure], instances, videos) for seed in values]
             assert scores[resample, measure] == pytest.approx(sum(means) / 3, abs=1e-10)
-
-
-def test_the_scores_of_seeds_are_those_over_all_videos():
-    values, instances = problem()
-    values[1, 2, 0] = NAN
-    expected = [[literal_mean(one, instances, range(7)) for one in seed.T] for seed in values]
-    np.testing.assert_allclose(seed_scores(values, instances), expected, rtol=0, atol=1e-10)
 
 
 def test_a_seed_without_any_value_leaves_the_mean_open():
@@ -84,11 +81,6 @@ def test_equal_methods_differ_by_exactly_nothing_and_one_that_is_better_by_one_b
     np.testing.assert_allclose(better - one, 1, atol=1e-10)
 
 
-def test_draws_repeat_with_their_seed():
-    assert (draw_videos(9, 20, 1) == draw_videos(9, 20, 1)).all()
-    assert (draw_videos(9, 20, 1) != draw_videos(9, 20, 2)).any()
-
-
 def test_the_spread_of_resampled_means_is_that_of_theory():
     """The variance of a bootstrap mean of n values is their variance over n."""
     values = np.random.default_rng(4).normal(size=12)
@@ -114,18 +106,13 @@ def test_the_percentiles_leave_out_what_is_not_known():
         # two of equal spread and size have the pooled degrees of freedom, here 4
         ([[1, 2, 6], [9, 8, 4]], 2.7764451 * math.sqrt(2 * 7 / 3)),
         # one seed and equal seeds add nothing
+        *(([[1, 2, 6], [1] * size], 4.3026527 * math.sqrt(7 / 3)) for size in (5, 1)),
         *(([], 0), ([[3]], 0), ([[3], [4]], 0), ([[2, 2], [1, 1, 1]], 0)),
     ],
 )
 def test_the_half_width_of_seeds(groups, half):
     found = seeds_half_width([np.array(of, dtype=float) for of in groups], 0.95)
     assert found == pytest.approx(half) if half else found == 0
-
-
-def test_of_a_group_that_does_not_vary_nothing_remains():
-    one = np.array([1.0, 2.0, 6.0])
-    both = [seeds_half_width([one, np.ones(size)], 0.95) for size in (5, 1)]
-    assert both == [seeds_half_width([one], 0.95)] * 2
 
 
 @given(scale=st.floats(1e-150, 1e100))

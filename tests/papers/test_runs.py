@@ -6,7 +6,7 @@ import pytest
 
 from actionspan.errors import InputError
 from actionspan.workflow.runs import POOLED, RunName, run_pattern, seeded
-from actionspan_papers.runs import by_seed, named_files
+from actionspan_papers.runs import by_seed
 
 
 @pytest.mark.parametrize(
@@ -33,8 +33,6 @@ def test_a_name_has_a_seed_and_a_fold(name, parts):
 def test_an_empty_name_is_refused():
     with pytest.raises(ValueError, match="an empty name"):
         RunName.of("")
-    with pytest.raises(InputError, match=r"^x: its path names no method; the form is y"):
-        named_files([""], ["x"], "y")
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,13 @@ import numpy as np
 
 from actionspan_papers import claims
 from actionspan_papers.aavg import comparisons, readers, table
-from actionspan_papers.aavg.comparisons import LEARNERS, STREAM_NAMES, STREAMS, TIMES
-from actionspan_papers.aavg.settings import ExperimentSettings
+from actionspan_papers.aavg.comparisons import (
+    LEARNERS,
+    STREAM_NAMES,
+    STREAMS,
+    TIMES,
+    ExperimentSettings,
+)
 from actionspan_papers.aavg.times import ALONE, gain
 from actionspan_papers.claims import claims_experiment
 from actionspan_papers.estimates import Estimate, over_seeds

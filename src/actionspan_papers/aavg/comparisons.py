@@ -2,13 +2,13 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from itertools import product
 from typing import Any, cast
 
 from actionspan.parallel.settings import ExchangeName
-from actionspan.settings import from_mapping
+from actionspan.settings import Checked, from_mapping, option
 from actionspan.workflow.runs import VARIANTS, Learning, Variant
-from actionspan_papers.aavg.settings import ExperimentSettings
 
 Config = Mapping[str, Any]
 """The checked configuration."""
@@ -39,6 +39,36 @@ TIMES = (
     ("flow", 2 * 24 * 60, 439, "section II: more than two days", True),
 )
 """Stream, minutes of one GPU (SGD) and of 16 (AAVG3), where the former; whether it is the least."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExperimentSettings(Checked):
+    """What the figures, tables and verdicts of paper 003 compare."""
+
+    seeds: int = option(3, "trainings of each way of joining learners", least=1, most=1_000)
+    intervals: tuple[int, ...] = option(
+        (1, 2, 4, 8),
+        "values of K to compare, in addition to one average an epoch",
+        least=1,
+        fewest=1,
+        rising=True,
+    )
+    learning_rates: tuple[float, ...] = option(
+        (0.0003, 0.001, 0.003),
+        "rates to try for AAVG and for one learner alone",
+        above=0,
+        fewest=1,
+        rising=True,
+    )
+    rate_seeds: int = option(1, "trainings with each of these rates", least=1, most=1_000)
+    confidence: float = option(0.95, "level of the confidence intervals", above=0, below=1)
+    resamples: int = option(
+        1000, "bootstrap resamples of the validation clips", least=1, most=1_000_000
+    )
+
+    def rates(self) -> list[str]:
+        """Return the learning rates as they are in the names of runs."""
+        return [f"{Decimal(repr(rate)):f}" for rate in self.learning_rates]
 
 
 @dataclass(frozen=True)
@@ -119,7 +149,9 @@ def rate_runs(settings: ExperimentSettings, learners: int, configured: float) ->
     ]
 
 
-def run_paths(runs: Iterable[Learning], streams: Sequence[str], seeds: int, file: str) -> list[str]:
+def _run_paths(
+    runs: Iterable[Learning], streams: Sequence[str], seeds: int, file: str
+) -> list[str]:
     """Return the paths of a file of runs: of each stream and seed, each once.
 
     RGB of AAVG4 is that of AAVG3, so it is not trained for itself.
@@ -138,28 +170,28 @@ def figure_logs(config: Config, figure: str) -> list[str]:
     settings, learners = _experiments(config)
     comparison, _, stream = figure.rpartition("_")
     runs = COMPARISONS[comparison].runs(settings, learners)
-    return run_paths(runs, [stream], settings.seeds, "log.tsv")
+    return _run_paths(runs, [stream], settings.seeds, "log.tsv")
 
 
 def rate_logs(config: Config) -> list[str]:
     """Return the logs of the sweep of the learning rate."""
     settings, learners = _experiments(config)
     runs = rate_runs(settings, learners, config["recognition"]["training"]["learning_rate"])
-    return run_paths(runs, STREAMS, settings.rate_seeds, "log.tsv")
+    return _run_paths(runs, STREAMS, settings.rate_seeds, "log.tsv")
 
 
 def compared_files(config: Config, file: str) -> list[str]:
     """Return the paths of a file, of all seeds and streams of all runs that are compared."""
     settings, learners = _experiments(config)
     runs = [run for each in COMPARISONS.values() for run in each.runs(settings, learners)]
-    return run_paths(runs, STREAMS, settings.seeds, file)
+    return _run_paths(runs, STREAMS, settings.seeds, file)
 
 
 def variant_scores(config: Config) -> list[str]:
     """Return the scores of AAVG1 to AAVG4, which average once an epoch."""
     settings, learners = _experiments(config)
     runs = [run_of(variant, learners) for variant in VARIANTS]
-    return run_paths(runs, STREAMS, settings.seeds, "scores.json")
+    return _run_paths(runs, STREAMS, settings.seeds, "scores.json")
 
 
 def trained_as(logs: Sequence[str]) -> str:

@@ -1,27 +1,22 @@
 """Write and draw validation accuracy over epochs, as in paper 003's figures 2 to 9."""
 
 import argparse
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from actionspan.errors import InputError
 from actionspan_papers.aavg import comparisons, readers
-from actionspan_papers.aavg.comparisons import STREAM_NAMES
-from actionspan_papers.aavg.settings import ExperimentSettings
+from actionspan_papers.aavg.comparisons import STREAM_NAMES, ExperimentSettings
 from actionspan_papers.curves import draw_curves, epoch_rows, range_forms
 from actionspan_papers.estimates import Estimate, over_seeds, over_seeds_words
-from actionspan_papers.experiments import Experiment, Row, Table, same
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-    from pandas import DataFrame
+from actionspan_papers.experiments import Experiment, Row, Table, titled
+from actionspan_papers.kinds import DataFrame, Figure
 
 _COLUMN = "validation_accuracy"
-_TITLES = {
-    **same("curve", "run", "seeds", "epochs"),
-    **{"best": "best accuracy", "where": "first best epoch", "last": "at the last"},
-}
+_TITLES = titled(
+    "curve; run; seeds; epochs; best: best accuracy; where: first best epoch; last: at the last"
+)
 
 
 class _Read(NamedTuple):
@@ -91,7 +86,7 @@ def _summary(label: str, logs: readers.RunLogs, confidence: float) -> Row:
     return dict(zip(_TITLES, cells, strict=True))
 
 
-def _draw(figure: "Figure", frame: "DataFrame", read: _Read, _: ExperimentSettings) -> None:
+def _draw(figure: Figure, frame: DataFrame, read: _Read, _: ExperimentSettings) -> None:
     title = f"{read.comparison.title}, {STREAM_NAMES[read.stream]}: validation accuracy (%)"
     draw_curves(figure, frame, "curve", _COLUMN, title)
 

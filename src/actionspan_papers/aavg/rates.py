@@ -1,22 +1,17 @@
 """Write and draw the best validation accuracy over learning rates, of AAVG and of one learner."""
 
 import argparse
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from actionspan.arrays import Float64
 from actionspan.errors import InputError
 from actionspan_papers.aavg import readers
-from actionspan_papers.aavg.comparisons import STREAM_NAMES
-from actionspan_papers.aavg.settings import ExperimentSettings
+from actionspan_papers.aavg.comparisons import STREAM_NAMES, ExperimentSettings
 from actionspan_papers.curves import range_cells, range_forms
 from actionspan_papers.estimates import over_seeds, over_seeds_words
-from actionspan_papers.experiments import Cell, Experiment, Row, Table, same, values, where
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-    from pandas import DataFrame
+from actionspan_papers.experiments import Cell, Experiment, Row, Table, titled, values, where
+from actionspan_papers.kinds import DataFrame, Figure
 
 _COLUMN = "best_accuracy"
 _RANGE = range_forms(_COLUMN)
@@ -63,7 +58,7 @@ def _table(_: object, read: tuple[_Sweep, str], settings: ExperimentSettings) ->
         "the lowest to the highest seed.",
     ]
     rates = sorted({rate for tried in sweep.values() for rate in tried})
-    titles = same("method", "stream", "seeds") | {repr(rate): f"{rate:g}" for rate in rates}
+    titles = titled("method; stream; seeds") | {repr(rate): f"{rate:g}" for rate in rates}
     rows: list[Row] = []
     for (method, stream), tried in sweep.items():
         seeds = " or ".join(map(str, sorted({len(best) for best in tried.values()})))
@@ -75,7 +70,7 @@ def _table(_: object, read: tuple[_Sweep, str], settings: ExperimentSettings) ->
     return Table(caption=caption, titles=titles, rows=rows, align="llr" + "r" * len(rates))
 
 
-def _draw(figure: "Figure", frame: "DataFrame", *_: object) -> None:
+def _draw(figure: Figure, frame: DataFrame, *_: object) -> None:
     """Draw a panel a stream: the mean over learning rates, bars from lowest to highest seed."""
     from actionspan.storage.figures import COLOURS
 

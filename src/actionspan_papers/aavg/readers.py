@@ -12,8 +12,7 @@ from actionspan.arrays import Float64
 from actionspan.errors import InputError
 from actionspan.recognition.scores import read_classifier_scores
 from actionspan.workflow.runs import Learning
-from actionspan_papers.aavg.comparisons import STREAMS
-from actionspan_papers.aavg.settings import ExperimentSettings
+from actionspan_papers.aavg.comparisons import STREAMS, ExperimentSettings
 from actionspan_papers.experiments import files
 from actionspan_papers.runs import by_seed, read_logs
 

@@ -10,11 +10,21 @@ import numpy as np
 from actionspan.arrays import Float64
 from actionspan.workflow.runs import Learning
 from actionspan_papers.aavg import readers
-from actionspan_papers.aavg.comparisons import DATA_SETS, PUBLISHED, STREAM_NAMES, STREAMS, run_of
-from actionspan_papers.aavg.settings import ExperimentSettings
-from actionspan_papers.estimates import Estimate, over_samples_and_seeds
-from actionspan_papers.experiments import Cell, Experiment, Row, Table, same
-from actionspan_papers.resampling import draw_videos, resampled_scores
+from actionspan_papers.aavg.comparisons import (
+    DATA_SETS,
+    PUBLISHED,
+    STREAM_NAMES,
+    STREAMS,
+    ExperimentSettings,
+    run_of,
+)
+from actionspan_papers.estimates import (
+    Estimate,
+    draw_videos,
+    over_samples_and_seeds,
+    resampled_scores,
+)
+from actionspan_papers.experiments import Cell, Experiment, Row, Table, titled
 
 TWO_STREAM = "two-stream"
 KINDS = (*STREAMS, TWO_STREAM)
@@ -126,7 +136,7 @@ def _table(_: object, read: tuple[readers.Scores, str], settings: ExperimentSett
         "The published numbers are of ResNet-152, 16 learners and the data sets named: the order "
         "of the methods can be compared, the numbers cannot.",
     ]
-    titles = same("method", "seeds") | {kind: f"{STREAM_NAMES[kind]}, ours" for kind in KINDS}
+    titles = titled("method; seeds") | {kind: f"{STREAM_NAMES[kind]}, ours" for kind in KINDS}
     for data in DATA_SETS:
         titles |= {f"{kind}_published_{data}": f"{STREAM_NAMES[kind]}, {data}" for kind in KINDS}
     return Table(caption=caption, titles=titles, align="l" + "r" * (len(titles) - 1))

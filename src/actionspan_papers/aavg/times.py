@@ -7,16 +7,15 @@ import numpy as np
 
 from actionspan.arrays import Float64
 from actionspan_papers.aavg import readers
-from actionspan_papers.aavg.comparisons import LEARNERS, STREAM_NAMES, TIMES
-from actionspan_papers.aavg.settings import ExperimentSettings
+from actionspan_papers.aavg.comparisons import LEARNERS, STREAM_NAMES, TIMES, ExperimentSettings
 from actionspan_papers.estimates import Estimate, over_seeds, over_seeds_words
-from actionspan_papers.experiments import Cell, Experiment, Row, Table, same
+from actionspan_papers.experiments import Cell, Experiment, Row, Table, titled
 
 ALONE = "none-k1"
-_TITLES = {
-    **same("way", "stream", "learners", "seeds", "accuracy"),
-    **{"samples": "fewer samples", "speedup": "speed-up", "per_learner": "a learner"},
-}
+_TITLES = titled(
+    "way; stream; learners; seeds; accuracy; samples: fewer samples; speedup: speed-up; "
+    "per_learner: a learner"
+)
 
 
 class _Gain(NamedTuple):

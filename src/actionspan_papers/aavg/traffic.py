@@ -3,20 +3,16 @@
 import math
 
 from actionspan.arrays import Float64
-from actionspan_papers.aavg.comparisons import STREAM_NAMES
+from actionspan_papers.aavg.comparisons import STREAM_NAMES, ExperimentSettings
 from actionspan_papers.aavg.readers import ON_LOGS, LoggedRuns
-from actionspan_papers.aavg.settings import ExperimentSettings
 from actionspan_papers.estimates import Estimate, over_seeds
-from actionspan_papers.experiments import Experiment, Row, Table, same
+from actionspan_papers.experiments import Experiment, Row, Table, titled
 
-_TITLES = {
-    **same("run", "stream", "learners", "seeds"),
-    "averages_per_epoch": "averages",
-    "sent_mb_per_epoch": "MB",
-    "seconds_per_epoch": "seconds",
-    "communication_seconds_per_epoch": "of exchanges",
-    "communication_percent": "share, %",
-}
+_TITLES = titled(
+    "run; stream; learners; seeds; averages_per_epoch: averages; sent_mb_per_epoch: MB; "
+    "seconds_per_epoch: seconds; communication_seconds_per_epoch: of exchanges; "
+    "communication_percent: share, %"
+)
 _FORMS = dict(zip(list(_TITLES)[4:8], (".2f", ".3f", ".2f", ".3f"), strict=True))
 
 

@@ -3,7 +3,6 @@
 import argparse
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,17 +10,14 @@ from actionspan.arrays import Float64
 from actionspan.evaluation.records import EvaluationSettings
 from actionspan_papers.curves import draw_curves, epoch_rows, range_forms
 from actionspan_papers.estimates import Estimate, over_seeds, over_seeds_words
-from actionspan_papers.experiments import Experiment, Row, Table, files, same
+from actionspan_papers.experiments import Experiment, Row, Table, files, titled
+from actionspan_papers.kinds import DataFrame, Figure
 from actionspan_papers.mtn.table import FEATURES, measured_on
 from actionspan_papers.runs import named_files, read_logs
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-    from pandas import DataFrame
-
 _COLUMN = "validation_loss"
 _LOSSES = {"lowest": "lowest loss", "last": "loss at the last epoch"}
-_TITLES = same("model", "seeds", "epochs") | _LOSSES
+_TITLES = titled("model; seeds; epochs") | _LOSSES
 LOGS = {"logs": files("temporal/{model}[-seedN]/*/log.tsv")}
 """The flag of the logs of training."""
 Losses = Mapping[str, Float64]
@@ -73,7 +69,7 @@ def _table(_: object, read: _Read, settings: EvaluationSettings) -> Table:
     return Table(caption=caption, titles=_TITLES, rows=rows, align="lrrrr")
 
 
-def _draw(figure: "Figure", frame: "DataFrame", *_: object) -> None:
+def _draw(figure: Figure, frame: DataFrame, *_: object) -> None:
     title = "Validation loss: mean, and from lowest to highest seed"
     draw_curves(figure, frame, "model", _COLUMN, title)
 

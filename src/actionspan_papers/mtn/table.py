@@ -13,11 +13,16 @@ import numpy as np
 from actionspan.arrays import Float64
 from actionspan.errors import counted
 from actionspan.evaluation.records import EvaluationSettings
-from actionspan_papers.estimates import Estimate, over_samples_and_seeds
+from actionspan_papers.estimates import (
+    Estimate,
+    draw_videos,
+    over_samples_and_seeds,
+    resampled_scores,
+    seed_scores,
+)
 from actionspan_papers.experiments import Cell, Experiment, Row, Table, files
 from actionspan_papers.mtn.published import TABLES, PublishedRow, TableName
 from actionspan_papers.mtn.scores import Scores, VideoScores, read_video_scores
-from actionspan_papers.resampling import draw_videos, resampled_scores, seed_scores
 
 _WHY_NOT = {
     "too few proposals": "the lists are shorter than that AN (proposals.suppression.keep and "

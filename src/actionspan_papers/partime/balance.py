@@ -1,20 +1,38 @@
 """Divide networks into stages: bounds by measured time and by counted multiplications."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from itertools import pairwise, product
 
 from actionspan_papers.experiments import Experiment, Row, Table, values
+from actionspan_papers.kinds import DataFrame, Figure
 from actionspan_papers.partime.published import ENCODERS
-from actionspan_papers.partime.settings import SpeedSettings
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-    from pandas import DataFrame
+from actionspan_papers.partime.settings import WORKS, SpeedSettings
 
 
-def _rows(_: object, settings: SpeedSettings) -> list[Row]:
-    from actionspan_papers.partime.balance_rows import balance_rows
+def _rows(_: object, settings: SpeedSettings) -> Iterator[Row]:
+    """Yield a row a network, work and number of stages."""
+    from actionspan.networks.division import division
+    from actionspan.streaming.balance import Balanced, layers_of, partition
+    from actionspan_papers.partime.networks import counted_cases, even_cuts
+    from actionspan_papers.partime.pipelines import balanced, counted_costs
 
-    return balance_rows(settings)
+    for case, (work, learning) in product(counted_cases(settings), WORKS.items()):
+        network, sample = case.network(settings), case.sample()
+        layers = layers_of(network, division)
+        counted = counted_costs(layers, sample)
+        for depth, stages in balanced(network, sample, settings.depths, learning=learning):
+            best, even = partition(counted, depth), even_cuts(len(layers), depth)
+            yield {
+                **case.named,
+                "work": work,
+                "stages": depth,
+                "layers": len(layers),
+                "cuts": " + ".join(str(b - a) for a, b in pairwise(stages.cuts)),
+                "stage_ms": " | ".join(f"{1000 * s:.2f}" for s in stages.seconds),
+                "bound": stages.bound,
+                "bound_by_operations": Balanced(layers, counted, best).bound,
+                "even_bound": Balanced(layers, counted, even).bound,
+            }
 
 
 def _table(*_: object) -> Table:
@@ -31,7 +49,7 @@ def _table(*_: object) -> Table:
     return Table(caption=caption, titles=titles)
 
 
-def _draw(figure: "Figure", rows: "DataFrame", *_: object) -> None:
+def _draw(figure: Figure, rows: DataFrame, *_: object) -> None:
     from actionspan.storage.figures import COLOURS, QUIET
 
     axes = figure.subplots()
@@ -54,6 +72,7 @@ EXPERIMENT = Experiment(
     figure=_draw,
     size=(6.6, 3.6),
     settings=(SpeedSettings,),
+    repeatable=True,
     forms=dict.fromkeys(["bound", "bound_by_operations", "even_bound"], ".4f"),
 )
 add_arguments, run = EXPERIMENT.add_arguments, EXPERIMENT.run

@@ -5,15 +5,12 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from itertools import product
-from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
+from typing import Literal, NamedTuple, get_args
 
 from actionspan_papers.experiments import Cell, Experiment, Row, Table
+from actionspan_papers.kinds import DataFrame, Figure
 from actionspan_papers.partime.settings import SpeedSettings
 from actionspan_papers.partime.timeline import draw_events
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-    from pandas import DataFrame
 
 _DRAWN = 4
 """Stages, and samples of a batch, in the figure."""
@@ -177,7 +174,7 @@ def baseline_rows(settings: SpeedSettings) -> list[Row]:
     return rows
 
 
-def _table(rows: "DataFrame", *_: object) -> Table:
+def _table(rows: DataFrame, *_: object) -> Table:
     caption = [
         "Timetables of D stages that take equally long, computed exactly: a forward pass takes one "
         "unit of time and a backward pass two, messages take none. Nothing is measured: what the "
@@ -194,7 +191,7 @@ def _table(rows: "DataFrame", *_: object) -> Table:
     return Table(caption=caption, titles=titles)
 
 
-def _draw(figure: "Figure", *_: object) -> None:
+def _draw(figure: Figure, *_: object) -> None:
     import pandas as pd
 
     # PipeDream's passes are those of PipeDream-2BW

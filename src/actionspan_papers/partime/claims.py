@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Sequence
 from functools import partial
 from statistics import mean, median
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from actionspan_papers.claims import (
     NOT_REPRODUCED,
@@ -17,6 +17,7 @@ from actionspan_papers.claims import (
     found,
 )
 from actionspan_papers.experiments import read_frame, values, where
+from actionspan_papers.kinds import DataFrame
 from actionspan_papers.partime.learning_claims import (
     OURS,
     classification_findings,
@@ -27,9 +28,6 @@ from actionspan_papers.partime.learning_claims import (
 from actionspan_papers.partime.published import ENCODERS, PLAIN, POOLED, printed
 from actionspan_papers.partime.settings import GradientSettings, PartimeSettings
 from actionspan_papers.partime.timeline import by_stage, delays
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
 
 _TABLES = {
     "speedup": ("network", "work", "executor", "measured", "load"),
@@ -80,7 +78,7 @@ def _none_off(low: float, high: float, _: float | None, __: str) -> tuple[Verdic
     return NOT_REPRODUCED, "Some differ."
 
 
-def delay_finding(rows: "DataFrame") -> Finding:
+def delay_finding(rows: DataFrame) -> Finding:
     """Judge that gradients come 2(D − h) steps after their inputs."""
     off = [
         abs(delay - 2 * (stages - stage))
@@ -104,7 +102,7 @@ _MEMORY: Sequence[Question] = (
 )  # fmt: skip
 
 
-def memory_findings(rows: "DataFrame") -> list[Finding]:
+def memory_findings(rows: DataFrame) -> list[Finding]:
     """Judge that nothing is stashed, by bytes that were counted in a run."""
     case = {"network": rows["network"].iloc[-1], "stages": rows["stages"].max()}
     counted = where(rows, **case).groupby("mode", sort=False)["counted"].sum() / 1024
@@ -113,7 +111,7 @@ def memory_findings(rows: "DataFrame") -> list[Finding]:
     return nothing + findings_on(case, _MEMORY, form="+.1f")
 
 
-def speed_findings(rows: "DataFrame", confidence: float, cores: int) -> list[Finding]:
+def speed_findings(rows: DataFrame, confidence: float, cores: int) -> list[Finding]:
     """Judge the claims on measured speed-ups of two stages; a busy machine leaves them open."""
     measured = where(rows[rows["measured"].notna()], network=PLAIN)
     busy = ""
@@ -164,7 +162,7 @@ def _printed(network: str = "plain", *, graph: bool = True, **wanted: object) ->
     return mean(printed(network=network, graph=graph, **wanted))
 
 
-def balance_findings(rows: "DataFrame") -> list[Finding]:
+def balance_findings(rows: DataFrame) -> list[Finding]:
     """Judge that pooling unbalances stages, by counted multiplications."""
     side = where(rows, network=PLAIN)["R"].max()
     findings = []
@@ -182,7 +180,7 @@ def balance_findings(rows: "DataFrame") -> list[Finding]:
     return findings
 
 
-def message_findings(rows: "DataFrame") -> list[Finding]:
+def message_findings(rows: DataFrame) -> list[Finding]:
     """Judge that skip connections add to what is sent, by bytes."""
     findings = []
     for network in ENCODERS:
@@ -222,7 +220,7 @@ _NOT_BUILT = (
 )  # fmt: skip
 
 
-def baseline_findings(rows: "DataFrame") -> list[Finding]:
+def baseline_findings(rows: DataFrame) -> list[Finding]:
     """Judge the deepest pipelines of baselines.tsv, with the shortest batches."""
     count = int(rows["stages"].max())
     own = where(rows, stages=count).drop_duplicates("schedule").set_index("schedule")

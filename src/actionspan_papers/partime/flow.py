@@ -1,6 +1,8 @@
 """Learn optical flow continually from frames in pipelines, as in figures 4 and 5 of paper 002."""
 
 import argparse
+from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -8,6 +10,7 @@ import numpy as np
 from actionspan.arrays import Float64
 from actionspan_papers.estimates import over_seeds
 from actionspan_papers.experiments import Experiment, Row, Table, over_rows, values, where
+from actionspan_papers.kinds import DataFrame, Figure, Tensor
 from actionspan_papers.partime.settings import (
     SEQUENTIAL,
     FlowLearningSettings,
@@ -17,22 +20,123 @@ from actionspan_papers.partime.settings import (
 )
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-    from pandas import DataFrame
+    from actionspan_papers.partime.footage import Pairs
 
 _LOOKS = {"paper": "-", "inputs": "--"}
+_UNKNOWN = ("seconds", "loss", "difference_to_dis", "dis_length", "loss_without_flow")
 
 
 def _rows(
     arguments: argparse.Namespace, own: PartimeSettings, settings: FlowLearningSettings
-) -> list[Row]:
-    from actionspan_papers.partime.flow_rows import flow_rows
+) -> Iterator[Row]:
+    """Yield a row a way of learning, rate, seed and window of time."""
+    from actionspan_papers.partime.footage import Footage, pairs_of
 
-    return flow_rows(arguments.frames, own, settings)
+    footage = Footage(arguments.frames)
+    first = max(1, len(footage.videos) // 4)
+    places = np.arange(first, len(footage.videos))
+    choosing = pairs_of(footage, range(first), settings.choosing_pairs, settings.apart)
+    for variant in ways(own.stages):
+        # 1. the rate, on the first quarter of the videos, which no score is of
+        tried = {}
+        for rate in settings.learning_rates:
+            losses, _ = _learned(choosing, variant, rate, settings, seed=0)
+            tried[rate] = float(losses[len(losses) // 2 :].mean())
+            yield _row(variant, rate, "choosing", 0, loss=tried[rate])
+        best = min(tried, key=lambda rate: tried[rate])
+        # 2. the other videos, in another order with each seed
+        for seed in range(1, own.seeds + 1):
+            order = np.random.default_rng([seed, 5]).permutation(places)
+            scored = pairs_of(footage, order.tolist(), settings.pairs, settings.apart)
+            losses, network = _learned(scored, variant, best, settings, seed=seed)
+            for window in _windows(scored, losses, settings.window_seconds):
+                yield _row(variant, best, "scored", seed, **window)
+            yield _row(variant, best, "late", seed, **_compared(scored, losses, network))
+
+
+def _row(variant: Variant, rate: float, part: str, seed: int, **known: float) -> Row:
+    named = {**variant.cells, "learning_rate": rate, "part": part, "seed": seed}
+    return {**named, **dict.fromkeys(_UNKNOWN, np.nan), **known}
+
+
+def _learned(
+    pairs: "Pairs", variant: Variant, rate: float, settings: FlowLearningSettings, *, seed: int
+) -> tuple[Float64, Any]:
+    """Return the photometric loss of each pair before it was learned, and the network after all."""
+    from actionspan.jobs.determinism import seed_torch
+    from actionspan_papers.partime.footage import photometric
+    from actionspan_papers.partime.networks import flow_network, learner
+
+    seed_torch(seed, 6)
+    network = flow_network(settings.maps)
+    losses = []
+    with learner(network, variant, rate, partial(_loss, settings.smoothness)) as pipeline:
+        given = zip(pairs.cues[:, None], pairs.frames[:, None], strict=True)
+        for answer in pipeline.run(given):
+            flow: Any = answer.output
+            losses.append(float(photometric(flow, pairs.frames[answer.index][None])))
+    return np.array(losses), network
+
+
+def _loss(smoothness: float, flow: Any, pair: Any) -> Tensor:
+    """Return brightness constancy and regularity of the flow."""
+    from actionspan_papers.partime.footage import photometric, roughness
+
+    return photometric(flow, pair) + smoothness * roughness(flow)
+
+
+def _windows(pairs: "Pairs", losses: Float64, seconds: float) -> list[dict[str, float]]:
+    """Return the losses of each whole window of time."""
+    numbers = np.floor(pairs.seconds / seconds).astype(int)
+    still = _without_flow(pairs)
+    whole = range(max(1, int(numbers[-1])))
+    return [
+        {
+            "seconds": (window + 1) * seconds,
+            "loss": float(losses[numbers == window].mean()),
+            "loss_without_flow": float(still[numbers == window].mean()),
+        }
+        for window in whole
+        if (numbers == window).any()
+    ]
+
+
+def _without_flow(pairs: "Pairs") -> Float64:
+    import torch
+
+    from actionspan_papers.partime.footage import photometric
+
+    rest = torch.zeros(1, *pairs.frames.shape[1:])
+    return np.array([float(photometric(rest, pair[None])) for pair in pairs.frames])
+
+
+def _compared(pairs: "Pairs", losses: Float64, network: Any) -> dict[str, float]:
+    """Return the loss of the last quarter, and how far its flow is from that of DIS, in pixels."""
+    import torch
+
+    from actionspan.video.optical_flow import estimator
+    from actionspan.video.settings import FlowSettings
+
+    begin = 3 * len(losses) // 4
+    solve = estimator(FlowSettings())
+    differences, lengths = [], []
+    with torch.no_grad():
+        for index in range(begin, len(losses), 4):
+            codes = (255 * pairs.frames[index]).round().to(torch.uint8).numpy()
+            classic = solve(codes)[0]  # (h, w, 2)
+            found = network(pairs.cues[index : index + 1])[0].permute(1, 2, 0).numpy()
+            differences.append(np.linalg.norm(found - classic, axis=-1).mean())
+            lengths.append(np.linalg.norm(classic, axis=-1).mean())
+    return {
+        "loss": float(losses[begin:].mean()),
+        "loss_without_flow": float(_without_flow(pairs)[begin:].mean()),
+        "difference_to_dis": float(np.mean(differences)),
+        "dis_length": float(np.mean(lengths)),
+    }
 
 
 def _table(
-    rows: "DataFrame", _: argparse.Namespace, own: PartimeSettings, settings: FlowLearningSettings
+    rows: DataFrame, _: argparse.Namespace, own: PartimeSettings, settings: FlowLearningSettings
 ) -> Table:
     tried = ", ".join(f"{rate:g}" for rate in settings.learning_rates)
     caption = [
@@ -58,7 +162,7 @@ def _table(
     return Table(caption=caption, titles=titles, rows=shown, forms=dict.fromkeys(at_rates, ".4f"))
 
 
-def _shown(rows: "DataFrame", way: Variant, level: float) -> Row:
+def _shown(rows: DataFrame, way: Variant, level: float) -> Row:
     late, chosen = (where(rows, **way.cells, part=part) for part in ("late", "choosing"))
     tried = zip(chosen["learning_rate"], chosen["loss"], strict=True)
     of_seeds = {
@@ -77,13 +181,13 @@ def _shown(rows: "DataFrame", way: Variant, level: float) -> Row:
     }
 
 
-def ratios(rows: "DataFrame", way: Variant) -> Float64:
+def ratios(rows: DataFrame, way: Variant) -> Float64:
     """Return the late loss of each seed as a multiple of that of sequential learning."""
     alone = values(rows, "loss", part="late", stages=1)
     return values(rows, "loss", **way.cells, part="late") / alone
 
 
-def patterns(rows: "DataFrame", variant: Variant, *, learned: bool = False) -> Float64:
+def patterns(rows: DataFrame, variant: Variant, *, learned: bool = False) -> Float64:
     """Return the correlation of each seed's curve with that of sequential learning.
 
     `learned` takes the loss as a share of that without any flow: what the frames do to every curve
@@ -104,8 +208,8 @@ def patterns(rows: "DataFrame", variant: Variant, *, learned: bool = False) -> F
 
 
 def _draw(
-    figure: "Figure",
-    rows: "DataFrame",
+    figure: Figure,
+    rows: DataFrame,
     _: argparse.Namespace,
     own: PartimeSettings,
     settings: FlowLearningSettings,
@@ -140,5 +244,6 @@ EXPERIMENT = Experiment(
     size=(8.4, 3.6),
     settings=(PartimeSettings, FlowLearningSettings),
     forms={"difference_to_dis": ".4f", "dis_length": ".4f"},
+    repeatable=True,
 )
 add_arguments, run = EXPERIMENT.add_arguments, EXPERIMENT.run

@@ -1,36 +1,128 @@
 """Compare the gradients of pipelines with the true ones over the speed of streams."""
 
 import argparse
-from collections.abc import Mapping
+import copy
+from collections.abc import Iterator, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from itertools import product
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from actionspan_papers.experiments import Cell, Experiment, Row, Table, over_rows, values, where
-from actionspan_papers.partime.settings import MODES, GradientSettings, PartimeSettings, variants
+from actionspan_papers.kinds import Axes, DataFrame, Figure, Tensor
+from actionspan_papers.partime.settings import (
+    MODES,
+    GradientSettings,
+    PartimeSettings,
+    Variant,
+    variants,
+)
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-    from pandas import DataFrame
-
+_MEASURED = 30  # steps of a stream in which gradients are compared
 _LINES = {"paper": "-", "inputs": "--", "stash": ":"}
 _SLOWEST = 1e-4  # a stream that stands still has no place on a logarithmic axis
 _TICKS = [1e-4, 3e-4, 1e-3, 3e-3, 0.01, 0.03, 0.1, 0.3, 1]
 _TITLES = {"random": "random streams", "frames": "frames of videos"}
 
 
+class _Stream(NamedTuple):
+    """Samples with their targets, the network that learns them, and its step size."""
+
+    kind: str
+    setting: str
+    inputs: Tensor
+    targets: Tensor
+    network: Any
+    rate: float
+
+
 def _rows(
     arguments: argparse.Namespace, own: PartimeSettings, settings: GradientSettings
-) -> list[Row]:
-    from actionspan_papers.partime.gradients_rows import gradient_rows
+) -> Iterator[Row]:
+    """Yield a row a stream, number of stages, mode, stage and seed."""
+    for seed in range(1, own.seeds + 1):
+        streams = _streams(arguments.frames, seed, settings)
+        for stream, variant in product(streams, variants(own.stages, last_only=False)):
+            yield from _measured(stream, seed, variant)
 
-    return gradient_rows(arguments.frames, own, settings)
+
+def _streams(frames: Path, seed: int, settings: GradientSettings) -> Iterator[_Stream]:
+    """Yield every stream of a seed; a network of the seed begins each the same."""
+    import torch
+    from torch import nn
+
+    from actionspan_papers.partime import footage, networks
+
+    shown = footage.Footage(frames)
+    wanted = networks.teacher(torch.Generator().manual_seed(seed))
+    for correlation in settings.correlations:
+        inputs = footage.random_stream(correlation, settings.samples, seed)
+        torch.manual_seed(seed)
+        sizes = networks.RANDOM_INPUTS, networks.RANDOM_UNITS, networks.RANDOM_OUTPUTS
+        network = networks.perceptron(*sizes, nn.Tanh)
+        name, rate = f"correlation {correlation:g}", settings.learning_rate
+        yield _Stream("random", name, inputs, wanted(inputs), network, rate)
+    for every in settings.subsampling:
+        given = footage.frame_stream(shown, every, settings.samples, seed)
+        torch.manual_seed(seed)
+        name = "every frame" if every == 1 else f"every {every} frames"
+        rate = settings.frames_learning_rate
+        yield _Stream("frames", name, given, given, networks.autoencoder(), rate)
+
+
+def _measured(stream: _Stream, seed: int, variant: Variant) -> list[Row]:
+    """Return a row for each stage of a pipeline that learns a stream."""
+    import torch
+
+    from actionspan.streaming.pipeline import Pipeline
+    from actionspan_papers.partime.footage import speed
+    from actionspan_papers.partime.networks import in_stages, squared
+    from actionspan_papers.partime.pipelines import Probe, footprints
+
+    parts = in_stages(copy.deepcopy(stream.network), variant.stages)
+    probe, count = Probe(parts), len(stream.inputs)
+    first = max(2 * variant.stages, count // 4)
+    chosen = set(np.linspace(first, count - 1, min(_MEASURED, count - first)).astype(int).tolist())
+    cosines, losses = [], []
+
+    def sample(index: int) -> tuple[Tensor, Tensor]:
+        return stream.inputs[index : index + 1], stream.targets[index : index + 1]
+
+    how: dict[str, Any] = {"loss": squared, "gradients": variant.gradients}
+    sgd = partial(torch.optim.SGD, lr=stream.rate)
+    with Pipeline(parts, optimiser=sgd, clip=probe.clips, **how) as pipeline:
+        for step in range(count):
+            if step in chosen:
+                probe.before()
+            answer = pipeline.step(*sample(step))
+            if step in chosen:
+                cosines.append(probe.cosines(step, sample))
+            if answer is not None and answer.loss is not None:
+                losses.append(answer.loss)
+        used = sum(report["cpu_seconds"] for report in pipeline.report())
+    named = {"stream": stream.kind, "setting": stream.setting, **variant.cells}
+    means = np.nanmean(np.array(cosines), axis=0)
+    sizes = footprints(parts, *sample(0), variant.gradients)
+    return [
+        {
+            **named,
+            "stage": stage,
+            "seed": seed,
+            "cosine": float(mean),
+            "speed": speed(stream.inputs),
+            "late_loss": float(np.mean(losses[3 * len(losses) // 4 :])),
+            "cpu_ms_a_step": 1000 * used / count,
+            "bytes": size.total,
+            "kept_bytes": size.kept,
+        }
+        for stage, (mean, size) in enumerate(zip(means, sizes, strict=True), start=1)
+    ]
 
 
 def _table(
-    rows: "DataFrame", _: argparse.Namespace, own: PartimeSettings, settings: GradientSettings
+    rows: DataFrame, _: argparse.Namespace, own: PartimeSettings, settings: GradientSettings
 ) -> Table:
     kinds = list(rows.groupby("stream", sort=False))
     caption = [
@@ -57,7 +149,7 @@ def _table(
     return Table(caption=caption, titles=titles, rows=shown, forms={"speed": ".2g"})
 
 
-def _verdict(kind: str, runs: "DataFrame", own: PartimeSettings, good: float) -> str:
+def _verdict(kind: str, runs: DataFrame, own: PartimeSettings, good: float) -> str:
     """Return where the paper's gradients stop being good enough on a kind of stream."""
     parts = []
     for stages in own.stages:
@@ -70,7 +162,7 @@ def _verdict(kind: str, runs: "DataFrame", own: PartimeSettings, good: float) ->
     )
 
 
-def _limits(runs: "DataFrame", stages: int, good: float) -> tuple[str, str]:
+def _limits(runs: DataFrame, stages: int, good: float) -> tuple[str, str]:
     """Return the fastest setting with good gradients of the first stage, and the next; or empty."""
     last = ""
     cosine = partial(values, runs, "cosine", stages=stages, gradients="paper", stage=1)
@@ -81,14 +173,14 @@ def _limits(runs: "DataFrame", stages: int, good: float) -> tuple[str, str]:
     return last, ""
 
 
-def by_speed(runs: "DataFrame") -> list[tuple[str, float]]:
+def by_speed(runs: DataFrame) -> list[tuple[str, float]]:
     """Return the settings of a kind of stream with their mean speeds, slowest first."""
     settings = runs.groupby("setting", sort=False)["speed"]
     speeds = [(setting, float(each.to_numpy().mean())) for setting, each in settings]
     return sorted(speeds, key=lambda pair: pair[1])
 
 
-def _costs(runs: "DataFrame", stages: int) -> Mapping[str, tuple[float, float]]:
+def _costs(runs: DataFrame, stages: int) -> Mapping[str, tuple[float, float]]:
     """Return bytes of all stages and CPU milliseconds of a step, by mode; medians of the runs."""
     found: dict[str, tuple[float, float]] = {}
     for mode in MODES:
@@ -98,7 +190,7 @@ def _costs(runs: "DataFrame", stages: int) -> Mapping[str, tuple[float, float]]:
     return found
 
 
-def _cost_line(kind: str, runs: "DataFrame", own: PartimeSettings) -> str:
+def _cost_line(kind: str, runs: DataFrame, own: PartimeSettings) -> str:
     """Return what `inputs` costs more than the paper's mode."""
     parts = []
     for stages in own.stages:
@@ -112,7 +204,7 @@ def _cost_line(kind: str, runs: "DataFrame", own: PartimeSettings) -> str:
     return f"`inputs` costs on {_TITLES[kind]} {'; '.join(parts)} more than `paper`."
 
 
-def _shown(runs: "DataFrame", speed: float, own: PartimeSettings) -> Row:
+def _shown(runs: DataFrame, speed: float, own: PartimeSettings) -> Row:
     """Return the row of a stream, number of stages and mode, a column a stage."""
     late = over_rows(runs, "late_loss", own.confidence, ".4f", stage=1)
     named = runs.iloc[0][["stream", "setting", "stages", "gradients"]]
@@ -125,8 +217,8 @@ def _shown(runs: "DataFrame", speed: float, own: PartimeSettings) -> Row:
 
 
 def _draw(
-    figure: "Figure",
-    rows: "DataFrame",
+    figure: Figure,
+    rows: DataFrame,
     _: argparse.Namespace,
     own: PartimeSettings,
     settings: GradientSettings,
@@ -157,7 +249,7 @@ def _draw(
     panels[0, 0].legend(frameon=False, fontsize=7.5, loc="lower left")
 
 
-def _draw_lines(axes: "Axes", runs: "DataFrame", own: PartimeSettings, column: str) -> None:
+def _draw_lines(axes: Axes, runs: DataFrame, own: PartimeSettings, column: str) -> None:
     from matplotlib.ticker import FixedLocator, NullFormatter
 
     from actionspan.storage.figures import COLOURS
@@ -183,7 +275,7 @@ def _draw_lines(axes: "Axes", runs: "DataFrame", own: PartimeSettings, column: s
     axes.xaxis.set_minor_formatter(NullFormatter())
 
 
-def _draw_costs(axes: "Axes", runs: "DataFrame", own: PartimeSettings, *, named: bool) -> None:
+def _draw_costs(axes: Axes, runs: DataFrame, own: PartimeSettings, *, named: bool) -> None:
     """Draw what `inputs` and `stash` cost more than `paper`, in percent."""
     from actionspan.storage.figures import COLOURS
 
@@ -211,6 +303,7 @@ EXPERIMENT = Experiment(
     figure=_draw,
     size=(8.4, 6.6),
     settings=(PartimeSettings, GradientSettings),
+    repeatable=True,
     forms={"cosine": ".4f", "cpu_ms_a_step": ".4f"},
 )
 add_arguments, run = EXPERIMENT.add_arguments, EXPERIMENT.run

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -10,13 +10,11 @@ from actionspan.arrays import Float64
 from actionspan_papers.claims import Finding, Question, findings_on
 from actionspan_papers.estimates import Estimate, over_seeds
 from actionspan_papers.experiments import values, where
+from actionspan_papers.kinds import DataFrame
 from actionspan_papers.partime.classification import gaps
 from actionspan_papers.partime.flow import patterns, ratios
 from actionspan_papers.partime.gradients import by_speed
 from actionspan_papers.partime.settings import LAST_ONLY, PartimeSettings, Variant
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
 
 OURS = "not in the paper"
 _PATTERN = 0.9  # correlation from which two curves follow the same pattern
@@ -49,7 +47,7 @@ _GRADIENTS: Sequence[Question] = (
 )  # fmt: skip
 
 
-def gradient_findings(rows: "DataFrame", own: PartimeSettings, good: float) -> list[Finding]:
+def gradient_findings(rows: DataFrame, own: PartimeSettings, good: float) -> list[Finding]:
     """Judge the claims that gradients are good on slow streams, and bad on others."""
     findings = []
     for kind, runs in rows.groupby("stream", sort=False):
@@ -85,7 +83,7 @@ _FEWER: Sequence[Question] = (
 )  # fmt: skip
 
 
-def classification_findings(rows: "DataFrame", own: PartimeSettings) -> list[Finding]:
+def classification_findings(rows: DataFrame, own: PartimeSettings) -> list[Finding]:
     """Judge the claims on windows and numbers of stages (figure 3)."""
     narrow, wide = rows["window"].min(), rows["window"].max()
     few, many = own.stages[0], own.stages[-1]
@@ -125,7 +123,7 @@ _LOSSES: Sequence[Question] = (
 )  # fmt: skip
 
 
-def flow_findings(rows: "DataFrame", own: PartimeSettings) -> list[Finding]:
+def flow_findings(rows: DataFrame, own: PartimeSettings) -> list[Finding]:
     """Judge the claims on the loss of flow over time (figure 5)."""
     judge = partial(mean_of, confidence=own.confidence)
     findings = []

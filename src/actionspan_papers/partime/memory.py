@@ -1,36 +1,51 @@
 """Count the bytes that the stages of a pipeline need in each gradient mode."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from dataclasses import asdict, fields
+from itertools import product
 
 from actionspan_papers.experiments import Experiment, Row, Table, values
+from actionspan_papers.kinds import DataFrame, Figure
+from actionspan_papers.partime.published import PLAIN
 from actionspan_papers.partime.settings import MODES, SpeedSettings
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-    from pandas import DataFrame
 
+def _rows(_: object, settings: SpeedSettings) -> Iterator[Row]:
+    """Yield a row a network, number of stages, mode and stage."""
+    from actionspan.networks.division import division
+    from actionspan.streaming.balance import layers_of
+    from actionspan_papers.partime.networks import Case
+    from actionspan_papers.partime.pipelines import footprints, kept_bytes, stages_by_counting
 
-def _rows(_: object, settings: SpeedSettings) -> list[Row]:
-    from actionspan_papers.partime.bytes_rows import memory_rows
-
-    return memory_rows(settings)
+    chosen = (PLAIN, settings.sides[0]), ("resnet18", settings.encoder_side)
+    for (name, side), depth, mode in product(chosen, settings.depths, MODES):
+        case = Case(name, side, settings.outputs[-1])
+        network, sample = case.network(settings), case.sample()
+        target = case.target(network)
+        stages = stages_by_counting(layers_of(network, division), sample, depth)
+        sizes = footprints(stages, sample, target, mode)
+        counted = kept_bytes(stages, sample, target, mode)
+        for stage, (size, kept) in enumerate(zip(sizes, counted, strict=True), start=1):
+            named = {**case.named, "stages": depth, "mode": mode, "stage": stage}
+            yield {**named, **asdict(size), "total": size.total, "counted": kept}
 
 
 def _table(*_: object) -> Table:
-    from actionspan_papers.partime.bytes_rows import PARTS
+    from actionspan.streaming.balance import StageBytes
 
+    parts = [part.name for part in fields(StageBytes)]
     caption = [
         "Bytes of each stage that learns with SGD, by the closed form: "
-        f"{', '.join(PARTS)}; saved tensors are those of one sample. `counted` is what the stage "
+        f"{', '.join(parts)}; saved tensors are those of one sample. `counted` is what the stage "
         "really kept of the past, to compare with `kept`.",
         "PipeDream's D − h + 1 versions of the weights hold for its timetable; in this one `stash` "
         "needs 2(D − h) beside those of now. Cuts are those of counted multiplications.",
     ]
-    names = ("network", "stages", "mode", "stage", *PARTS, "total", "counted")
+    names = ("network", "stages", "mode", "stage", *parts, "total", "counted")
     return Table(caption=caption, titles={name: name for name in names} | {"stages": "D"})
 
 
-def _draw(figure: "Figure", rows: "DataFrame", *_: object) -> None:
+def _draw(figure: Figure, rows: DataFrame, *_: object) -> None:
     from actionspan.storage.figures import COLOURS
 
     networks, depths = rows["network"].unique(), rows["stages"].unique()
@@ -50,6 +65,11 @@ def _draw(figure: "Figure", rows: "DataFrame", *_: object) -> None:
 
 
 EXPERIMENT = Experiment(
-    rows=_rows, table=_table, figure=_draw, size=(8.4, 3.4), settings=(SpeedSettings,)
+    rows=_rows,
+    table=_table,
+    figure=_draw,
+    size=(8.4, 3.4),
+    settings=(SpeedSettings,),
+    repeatable=True,
 )
 add_arguments, run = EXPERIMENT.add_arguments, EXPERIMENT.run

@@ -1,5 +1,6 @@
 """The small networks of the experiments, each a list of parts that stages are made of."""
 
+import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
@@ -102,6 +103,29 @@ class Whole(nn.Module):
         return value
 
 
+class Wait(nn.Module):
+    """A stage that takes time and computes nothing: a third forward, the rest backward."""
+
+    def __init__(self, seconds: float, *, learning: bool) -> None:
+        super().__init__()
+        self.seconds, self.learning = seconds, learning
+        self.weight = nn.Parameter(torch.zeros(()))
+
+    def forward(self, value: Tensor) -> Tensor:
+        """Wait, and return what came."""
+        if not self.learning:
+            time.sleep(self.seconds)
+            return value + 0
+        time.sleep(self.seconds / 3)
+        out = value + self.weight
+        if out.requires_grad:
+            out.register_hook(self._wait_backward)  # type: ignore[no-untyped-call]
+        return out
+
+    def _wait_backward(self, _: Tensor) -> None:
+        time.sleep(2 * self.seconds / 3)
+
+
 def convolutions(layers: int, maps: int, outputs: int, *, pooled: bool) -> nn.Sequential:
     """Return tables I and II's networks: (B, 3, R, R) to (B, F, R, R), or pooled to (B, F).
 
@@ -183,7 +207,3 @@ def squared(output: Value, target: Value) -> Tensor:
 def sgd(parameters: Iterable[nn.Parameter]) -> torch.optim.Optimizer:
     """Return the optimiser of all networks of which speed or bytes are measured."""
     return torch.optim.SGD(parameters, lr=1e-4)
-
-
-LEARN: dict[str, Any] = {"loss": squared, "optimiser": sgd}
-"""What a pipeline needs to learn where only time or bytes count."""

@@ -170,5 +170,7 @@ def ways(stages: Sequence[int]) -> list[Variant]:
     return [way for way in variants(stages, last_only=False) if way.mode != "stash"]
 
 
+WORKS = {"inference": False, "learning": True}
+"""The work of the networks whose speed is measured, and whether they learn."""
 EXECUTORS = ("thread", "process")
 MEASURED, EMULATED = "measured", "emulated"

@@ -2,27 +2,59 @@
 
 import argparse
 import math
+from collections.abc import Iterator
+from itertools import product
 from statistics import median
-from typing import TYPE_CHECKING
 
 from actionspan_papers.estimates import Estimate
 from actionspan_papers.experiments import Cell, Experiment, Row, Table, values
-from actionspan_papers.partime.settings import EXECUTORS, SpeedSettings
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-    from pandas import DataFrame
+from actionspan_papers.kinds import DataFrame, Figure
+from actionspan_papers.partime.published import KINDS, printed_range
+from actionspan_papers.partime.settings import EXECUTORS, WORKS, SpeedSettings
 
 _KEYS = ["network", "R", "F", "work", "stages"]
+_MEASURED_STAGES = 2  # the stages that have a core each where there are two
 
 
-def _rows(arguments: argparse.Namespace, settings: SpeedSettings) -> list[Row]:
-    from actionspan_papers.partime.speed_rows import speedup_rows
+def _rows(arguments: argparse.Namespace, settings: SpeedSettings) -> Iterator[Row]:
+    """Yield a row a network, work, number of stages and pair."""
+    from actionspan_papers.partime.networks import cases
+    from actionspan_papers.partime.pipelines import balanced, emulate, measure, samples_for
 
-    return speedup_rows(settings, arguments.cores)
+    for case, (work, learning) in product(cases(settings), WORKS.items()):
+        network, sample = case.network(settings), case.sample()
+        target, kind = case.target(network) if learning else None, KINDS[case.name]
+        for depth, stages in balanced(network, sample, settings.depths, learning=learning):
+            total = sum(stages.costs.seconds)
+            count = samples_for(settings.measured_seconds, total)
+            common: Row = {
+                **case.named,
+                "work": work,
+                "stages": depth,
+                "bound": stages.bound,
+                "emulated": emulate(stages.seconds, total, learning=learning, samples=count),
+                "slowest_stage_ms": 1000 * max(stages.seconds),
+                "loop_cpu_ms": 1000 * total,
+                "published_graph": printed_range(kind, work, depth, graph=True),
+                "published_eager": printed_range(kind, work, depth, graph=False),
+            }
+            if depth != _MEASURED_STAGES or arguments.cores < depth:
+                yield {**common, "executor": "", "pair": "", "measured": math.nan, "load": math.nan}
+                continue
+            how = {"pairs": settings.pairs, "samples": count}
+            for executor in EXECUTORS:
+                speedups, load = measure(network, stages, sample, target, executor=executor, **how)
+                for pair, speedup in enumerate(speedups, start=1):
+                    own: Row = {
+                        "executor": executor,
+                        "pair": pair,
+                        "measured": speedup,
+                        "load": load,
+                    }
+                    yield {**common, **own}
 
 
-def _table(rows: "DataFrame", arguments: argparse.Namespace, settings: SpeedSettings) -> Table:
+def _table(rows: DataFrame, arguments: argparse.Namespace, settings: SpeedSettings) -> Table:
     cores, loads = arguments.cores, rows["load"].dropna()
     load = f"{min(loads):.1f} to {max(loads):.1f}" if len(loads) else "not noted"
     caption = [
@@ -49,7 +81,7 @@ def _table(rows: "DataFrame", arguments: argparse.Namespace, settings: SpeedSett
     return Table(caption=caption, titles=titles, rows=shown, forms=forms, align=align)
 
 
-def _shown(pairs: "DataFrame") -> Row:
+def _shown(pairs: DataFrame) -> Row:
     """Return the row of a network, R, F, work and number of stages, of its pairs."""
     row: dict[str, Cell] = {**pairs.iloc[0], **dict.fromkeys(EXECUTORS, "")}
     medians = []
@@ -60,7 +92,7 @@ def _shown(pairs: "DataFrame") -> Row:
     return {**row, "share": max(medians, default=math.nan) / pairs["bound"].iloc[0]}
 
 
-def _draw(figure: "Figure", rows: "DataFrame", *_: object) -> None:
+def _draw(figure: Figure, rows: DataFrame, *_: object) -> None:
     """Draw measured speed-ups at two stages over those possible, and bounds over D."""
     from actionspan.storage.figures import COLOURS, QUIET
 
@@ -101,6 +133,7 @@ EXPERIMENT = Experiment(
     figure=_draw,
     size=(8.4, 3.8),
     settings=(SpeedSettings,),
+    repeatable=True,
     forms={**dict.fromkeys(_MEASURED, ".4f"), "load": ".2f"},
 )
 add_arguments, run = EXPERIMENT.add_arguments, EXPERIMENT.run

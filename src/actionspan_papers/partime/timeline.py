@@ -1,24 +1,59 @@
 """Draw which stage works on which sample when, as in figures 1 and 2 of paper 002."""
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
+from itertools import repeat
+from typing import Any
 
 from actionspan_papers.experiments import Experiment, Row, Table, where
+from actionspan_papers.kinds import Axes, DataFrame, Figure, Tensor
+from actionspan_papers.partime.published import PLAIN
 from actionspan_papers.partime.settings import EMULATED, MEASURED, SpeedSettings
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-    from pandas import DataFrame
+_SAMPLES = 14
+_WAIT = 0.03  # seconds of a stage that waits
 
 
 def _rows(_: object, settings: SpeedSettings) -> list[Row]:
-    from actionspan_papers.partime.speed_rows import timeline_rows
+    """Return a row an event."""
+    import torch
 
-    return timeline_rows(settings)
+    from actionspan.networks.division import division
+    from actionspan.streaming.balance import balance_stages
+    from actionspan_papers.partime.networks import Case, Wait
+
+    case = Case(PLAIN, settings.sides[-1], settings.outputs[0])
+    network, sample = case.network(settings), case.sample()
+    stages = balance_stages(network, sample, 2, learning=True, divide=division, repetitions=3)
+    waits, value = [Wait(_WAIT, learning=True) for _ in range(4)], torch.zeros(1, 4)
+    measured = _events(MEASURED, stages, sample, case.target(network))
+    return measured + _events(EMULATED, waits, value, value)
 
 
-def _table(rows: "DataFrame", *_: object) -> Table:
+def _events(kind: str, stages: Sequence[Any], sample: Tensor, target: Tensor) -> list[Row]:
+    from actionspan.streaming.pipeline import Pipeline
+    from actionspan_papers.partime.pipelines import LEARN
+
+    with Pipeline(stages, "thread", record=True, **LEARN) as pipeline:
+        list(pipeline.run(repeat((sample, target), _SAMPLES)))
+        reports = pipeline.report()
+    first = min(event.begin for report in reports for event in report["events"])
+    return [
+        {
+            "kind": kind,
+            "stages": len(reports),
+            "stage": stage,
+            "step": event.step,
+            "sample": event.sample,
+            "work": event.work,
+            "begin_ms": 1000 * (event.begin - first),
+            "end_ms": 1000 * (event.end - first),
+        }
+        for stage, report in enumerate(reports, start=1)
+        for event in report["events"]
+    ]
+
+
+def _table(rows: DataFrame, *_: object) -> Table:
     caption = [
         "Events of pipelines that learn, from the clocks of their threads; the TSV has every one. "
         "Measured: two stages of the plain convolutions. Emulated: four stages that wait.",
@@ -41,13 +76,13 @@ def _table(rows: "DataFrame", *_: object) -> Table:
     return Table(caption=caption, titles=titles, rows=shown, align="lrrrrr")
 
 
-def by_stage(rows: "DataFrame") -> "Iterator[tuple[str, int, int, DataFrame]]":
+def by_stage(rows: DataFrame) -> Iterator[tuple[str, int, int, DataFrame]]:
     """Yield the kind of a pipeline, its number of stages, a stage of it, and its events."""
     for (kind, stages, stage), events in rows.groupby(["kind", "stages", "stage"], sort=False):
         yield kind, stages, stage, events
 
 
-def delays(events: "DataFrame") -> list[int]:
+def delays(events: DataFrame) -> list[int]:
     """Return the delay of every sample whose gradient reached the stage with these events."""
     began, learned = (
         where(events, work=work).set_index("sample")["step"] for work in ("forward", "backward")
@@ -56,7 +91,7 @@ def delays(events: "DataFrame") -> list[int]:
     return found
 
 
-def _draw(figure: "Figure", rows: "DataFrame", *_: object) -> None:
+def _draw(figure: Figure, rows: DataFrame, *_: object) -> None:
     panels = figure.subplots(2, 1, height_ratios=[2, 4])
     for axes, kind in zip(panels, (MEASURED, EMULATED), strict=True):
         own = where(rows, kind=kind)
@@ -66,7 +101,7 @@ def _draw(figure: "Figure", rows: "DataFrame", *_: object) -> None:
     panels[-1].set_xlabel("milliseconds")
 
 
-def draw_events(axes: "Axes", events: "DataFrame", last: float) -> None:
+def draw_events(axes: Axes, events: DataFrame, last: float) -> None:
     """Draw what stages do and the samples they do it with, up to a `last` beginning."""
     from actionspan.storage.figures import COLOURS
 
@@ -93,6 +128,7 @@ EXPERIMENT = Experiment(
     figure=_draw,
     size=(8.4, 3.6),
     settings=(SpeedSettings,),
+    repeatable=True,
     forms=dict.fromkeys(["begin_ms", "end_ms"], ".3f"),
 )
 add_arguments, run = EXPERIMENT.add_arguments, EXPERIMENT.run

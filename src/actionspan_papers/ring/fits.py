@@ -13,7 +13,7 @@ from actionspan.arrays import Float64
 from actionspan.scaling.fit_timing import paper_fit
 from actionspan.scaling.times import EXCHANGES, Run, read_times
 from actionspan.scaling.timing_model import is_server, model_columns, ranks_and_seconds
-from actionspan_papers.experiments import Experiment, Row, Table, same
+from actionspan_papers.experiments import Experiment, Row, Table, titled
 
 GPUS = 8
 """The most that were run; the equations hold from 2 on."""
@@ -49,7 +49,7 @@ def _table(*_: object) -> Table:
         "T/n + C·(n - 1)/n + P on n GPUs or ranks (paper 000). Seconds and speed ratio, T + P over "
         "the seconds, are those of the fit on the most ranks that were run.",
     ]
-    return Table(caption=caption, titles=same(*_COLUMNS), align="llrrrrrrrl")
+    return Table(caption=caption, titles=titled("; ".join(_COLUMNS)), align="llrrrrrrrl")
 
 
 def fit_rows(runs: Sequence[Run]) -> list[Row]:

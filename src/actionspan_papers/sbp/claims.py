@@ -4,11 +4,11 @@ import argparse
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from actionspan_papers.claims import Finding, claims_experiment, found
 from actionspan_papers.estimates import Estimate, alike, at_most
 from actionspan_papers.experiments import read_frame, where
+from actionspan_papers.kinds import DataFrame
 from actionspan_papers.sbp.layer_claims import depth_findings, gradient_findings, likeness_findings
 from actionspan_papers.sbp.published import (
     ACCURACY,
@@ -29,9 +29,6 @@ from actionspan_papers.sbp.published import (
     Trained,
 )
 from actionspan_papers.sbp.settings import SbpSettings
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
 
 _TABLES = {
     "table1": ("network", "way", "saved_share"),
@@ -95,7 +92,7 @@ def _findings(measure: str, claims: Sequence[_Claim], form: str = "+.2f") -> lis
     ]
 
 
-def cell(rows: "DataFrame", column: str, **chosen: object) -> Estimate | str:
+def cell(rows: DataFrame, column: str, **chosen: object) -> Estimate | str:
     """Return the estimate in a column of the row that has these cells, or why there is none."""
     words = ", ".join(
         f"{name} {value:g}" if isinstance(value, float) else f"{name} {value}"
@@ -120,7 +117,7 @@ def turned(difference: Estimate | str) -> Estimate | str:
     return replace(difference, value=-difference.value, low=-difference.high, high=-difference.low)
 
 
-def accuracy_findings(rows: "DataFrame", margin: float) -> list[Finding]:
+def accuracy_findings(rows: DataFrame, margin: float) -> list[Finding]:
     """Judge tables 1 and 3; `margin` is the points within which two ways are alike."""
     above = cell(rows, "above_frame_dropout", way=FRAMES)
     less = cell(rows, "less_than_end_to_end", way=FRAMES)
@@ -142,7 +139,7 @@ def accuracy_findings(rows: "DataFrame", margin: float) -> list[Finding]:
     return _findings("top-1, rendered clips", claims)
 
 
-def online_findings(rows: "DataFrame") -> list[Finding]:
+def online_findings(rows: DataFrame) -> list[Finding]:
     """Judge table 4: end-to-end training and SBP against the frozen encoder and each other."""
     places = "004, table 4", "004, abstract and table 4"
     findings = []
@@ -154,7 +151,7 @@ def online_findings(rows: "DataFrame") -> list[Finding]:
     return findings
 
 
-def localisation_findings(rows: "DataFrame") -> list[Finding]:
+def localisation_findings(rows: DataFrame) -> list[Finding]:
     """Judge table 5 in the same way, by mAP (the paper's measure) and by AUC."""
     means = {way: row.mean for way, row in LOCALISATION.items()}
     places = "004, table 5", "004, abstract (table 5 prints more at r = 0.25 and 0.125)"
@@ -172,7 +169,7 @@ def localisation_findings(rows: "DataFrame") -> list[Finding]:
 
 
 def _against_ends(
-    rows: "DataFrame",
+    rows: DataFrame,
     prefix: str,
     printed: Mapping[Trained, float],
     places: tuple[str, str],
@@ -213,12 +210,12 @@ def _against_ends(
     return claims
 
 
-def _ratios(rows: "DataFrame", **chosen: str) -> list[float]:
+def _ratios(rows: DataFrame, **chosen: str) -> list[float]:
     ratios: list[float] = where(rows, **chosen)["keep_ratio"].dropna().unique().tolist()
     return ratios
 
 
-def rate_findings(rows: "DataFrame") -> list[Finding]:
+def rate_findings(rows: DataFrame) -> list[Finding]:
     """Judge figure 6: a tenth is the best step size, samplers are alike, diverse features best."""
 
     def above(other: str, sampler: str) -> Estimate | str:
@@ -244,9 +241,7 @@ def rate_findings(rows: "DataFrame") -> list[Finding]:
     return _findings(_MAP, claims)
 
 
-def memory_findings(
-    measurements: "DataFrame", table1: "DataFrame", table2: "DataFrame"
-) -> list[Finding]:
+def memory_findings(measurements: DataFrame, table1: DataFrame, table2: DataFrame) -> list[Finding]:
     """Judge memory by counts: of the convolutional encoder, and of the transformers' steps."""
     near, quarter = f"{_PROPORTIONAL:g}", 0.25
     findings = []
@@ -296,14 +291,14 @@ def _near(share: float, expected: float) -> float:
     return _PROPORTIONAL - abs(share - expected)
 
 
-def _shares(rows: "DataFrame") -> dict[str, float]:
+def _shares(rows: DataFrame) -> dict[str, float]:
     """Return the share of the memory of each way to train, NaN where it is not known."""
     known = dict(zip(rows["way"], rows["saved_share"], strict=True))
     ways = ("SBP", "checkpointing", "SBP + checkpointing", _MIXED, DROPOUT)
     return {way: float(known.get(way, math.nan)) for way in ways}
 
 
-def time_findings(measurements: "DataFrame") -> list[Finding]:
+def time_findings(measurements: DataFrame) -> list[Finding]:
     """Judge the time of a step: measured, beside the paper's form and ours.
 
     Section 3.4 takes a backward pass for as dear as a forward pass, and runs the kept rows forward
@@ -325,7 +320,7 @@ def time_findings(measurements: "DataFrame") -> list[Finding]:
     return findings
 
 
-def _of_split(measurements: "DataFrame", column: str) -> dict[float, float]:
+def _of_split(measurements: DataFrame, column: str) -> dict[float, float]:
     """Return a column by the keep ratios below 1 of the paper's execution."""
     own = where(measurements, way="sbp split")
     own = own[own["keep_ratio"] < 1]

@@ -21,7 +21,7 @@ from actionspan.arrays import Float32, Float64
 from actionspan.demo.rendering import frames
 from actionspan.demo.scenario import LABELS, Event, Shot, VideoPlan
 from actionspan.errors import InputError
-from actionspan.jobs.determinism import deterministic, seed_torch
+from actionspan.jobs.determinism import seed_torch
 from actionspan.memory.counting import saved_bytes
 from actionspan.memory.sampling import kept_count, sample_rows
 from actionspan.settings import from_mapping
@@ -251,16 +251,15 @@ def train_all(
     own: SbpSettings, settings: TransformerSettings
 ) -> tuple[Trained, dict[str, Measured]]:
     """Train each way with each seed; return the networks and the top-1 of each way."""
-    with deterministic(threads=1):
-        training, validation = training_and_validation(settings)
-        networks = {
-            way: [train(way, training, settings, seed) for seed in range(1, own.seeds + 1)]
-            for way in ACCURACY
-        }
-        scored = {
-            way: [correct(network, validation).numpy() for network in seeds]
-            for way, seeds in networks.items()
-        }
+    training, validation = training_and_validation(settings)
+    networks = {
+        way: [train(way, training, settings, seed) for seed in range(1, own.seeds + 1)]
+        for way in ACCURACY
+    }
+    scored = {
+        way: [correct(network, validation).numpy() for network in seeds]
+        for way, seeds in networks.items()
+    }
     clips = len(validation.labels)
     return Trained(settings, networks), measure(scored, _top1, clips, own.resamples)
 

@@ -9,7 +9,7 @@ any weighted sum) follows from their scalar products. A sum over parameters is a
 the gradients of one block at a time are enough: (T, its parameters).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -25,7 +25,6 @@ from actionspan.finetune.preparation import Task, encode, prepare
 from actionspan.finetune.settings import FinetuneSettings
 from actionspan.finetune.snippets import SnippetStore
 from actionspan.finetune.videos import TunedVideo, divide_videos, frames_of, held
-from actionspan.jobs.determinism import deterministic
 from actionspan.jobs.progress import progress
 from actionspan.memory.sampling import Sampler, kept_count, sample_rows
 from actionspan.networks.architecture import Inputs, architecture
@@ -81,8 +80,8 @@ class _VideoGradients(NamedTuple):
 
 def gradient_rows(
     snippets: Sequence[Path], annotations: Path, settings: GradientSettings
-) -> list[Row]:
-    """Return the rows of the table, for the first training videos by name.
+) -> Iterator[Row]:
+    """Yield the rows of the table, for the first training videos by name.
 
     Raises:
         InputError: A file is missing or wrong, or no training video has an instance.
@@ -103,16 +102,14 @@ def gradient_rows(
         head=None,
     )
     chosen = task.videos.training[: settings.videos]
-    rows: list[Row] = []
-    with deterministic(threads=1):
-        own = EncoderSettings(rgb_encoder=NETWORK, device="cpu")
-        encoders = build_encoders(("rgb",), own, store.planes, 0, torch.device("cpu"))
-        objective = prepare(encoders, task, _PIECE, None, None, lambda content: None)
-        for video in progress(chosen, "gradients", len(chosen)):
-            found = _video_gradients(encoders, objective, task, video)
-            named: dict[str, Cell] = {"video": video.name, "snippets": len(video.times)}
-            rows += _sampling_rows(found, named, settings) + _depth_rows(found.blocks, named)
-    return rows
+    own = EncoderSettings(rgb_encoder=NETWORK, device="cpu")
+    encoders = build_encoders(("rgb",), own, store.planes, 0, torch.device("cpu"))
+    objective = prepare(encoders, task, _PIECE, None, None, lambda content: None)
+    for video in progress(chosen, "gradients", len(chosen)):
+        found = _video_gradients(encoders, objective, task, video)
+        named: dict[str, Cell] = {"video": video.name, "snippets": len(video.times)}
+        yield from _sampling_rows(found, named, settings)
+        yield from _depth_rows(found.blocks, named)
 
 
 def _video_gradients(

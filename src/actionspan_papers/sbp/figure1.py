@@ -1,17 +1,15 @@
 """Compare neighbouring frames inside a trained transformer: figure 1 of paper 004."""
 
 import argparse
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from actionspan_papers.estimates import Estimate
 from actionspan_papers.experiments import Experiment, Row, Table, values, where
+from actionspan_papers.kinds import DataFrame, Figure
 from actionspan_papers.sbp.settings import LAYER_KINDS
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-    from pandas import DataFrame
-
     from actionspan_papers.sbp.clips import Trained
 
 
@@ -27,9 +25,9 @@ class Line(NamedTuple):
 
 
 def layers_experiment(
-    rows: "Callable[[Trained], list[Row]]",
+    rows: "Callable[[Trained], Iterable[Row]]",
     column: str,
-    lines: "Callable[[DataFrame], Mapping[str, Line]]",
+    lines: Callable[[DataFrame], Mapping[str, Line]],
     caption: "Callable[[Trained], Sequence[str]]",
     title: str,
     label: str,
@@ -50,7 +48,7 @@ def layers_experiment(
 
         return read_trained(arguments.networks)
 
-    def table(frame: "DataFrame", trained: "Trained") -> Table:
+    def table(frame: DataFrame, trained: "Trained") -> Table:
         layers = frame["layer"].unique()
         shown: list[Row] = []
         for name, line in lines(frame).items():
@@ -60,7 +58,7 @@ def layers_experiment(
         titles = {"line": "", **{str(layer): f"layer {layer}" for layer in layers}}
         return Table(caption=caption(trained), titles=titles, rows=shown)
 
-    def draw(figure: "Figure", frame: "DataFrame", _: "Trained") -> None:
+    def draw(figure: Figure, frame: DataFrame, _: "Trained") -> None:
         from actionspan.storage.figures import COLOURS, INK
 
         axes = figure.subplots()
@@ -86,22 +84,23 @@ def layers_experiment(
         figure=draw,
         size=(7.2, 3.6),
         forms={column: ".4f"},
+        repeatable=True,
     )
 
 
-def _range_of(frame: "DataFrame", column: str, layer: int) -> Estimate:
+def _range_of(frame: DataFrame, column: str, layer: int) -> Estimate:
     """Return the mean of the runs, with the lowest and highest in place of an interval."""
     found = values(frame, column, layer=layer)
     return Estimate(value=float(found.mean()), low=float(found.min()), high=float(found.max()))
 
 
-def _rows(trained: "Trained") -> list[Row]:
+def _rows(trained: "Trained") -> Iterable[Row]:
     from actionspan_papers.sbp.layers import neighbour_rows
 
     return neighbour_rows(trained)
 
 
-def _lines(_: "DataFrame") -> dict[str, Line]:
+def _lines(_: DataFrame) -> dict[str, Line]:
     return {
         kind: Line({"kind": kind}, number, style)
         for number, (kind, style) in enumerate(

@@ -1,26 +1,26 @@
 """Compare layers of transformers by how they were trained (CKA): figure 4 of paper 004."""
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from actionspan_papers.experiments import Row, where
+from actionspan_papers.kinds import DataFrame
 from actionspan_papers.sbp.figure1 import Line, layers_experiment
 from actionspan_papers.sbp.published import COMPARED
 
 if TYPE_CHECKING:
-    from pandas import DataFrame
-
     from actionspan_papers.sbp.clips import Trained
 
 _STYLES = {"other": "-", "same": "--"}
 
 
-def _rows(trained: "Trained") -> list[Row]:
+def _rows(trained: "Trained") -> Iterable[Row]:
     from actionspan_papers.sbp.layers import similarity_rows
 
     return similarity_rows(trained)
 
 
-def _lines(frame: "DataFrame") -> dict[str, Line]:
+def _lines(frame: DataFrame) -> dict[str, Line]:
     return {
         f"{way}, {start} start": Line({"way": way, "start": start}, colour, style)
         for start, style in _STYLES.items()

@@ -2,10 +2,10 @@
 
 import argparse
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from actionspan.finetune.settings import SamplerName
-from actionspan_papers.experiments import Experiment, Row, Table
+from actionspan_papers.experiments import Experiment, Row, Table, titled
+from actionspan_papers.kinds import DataFrame, Figure
 from actionspan_papers.sbp.settings import DetectionSettings, SbpSettings, TuningSettings
 from actionspan_papers.sbp.trainings import (
     SETTINGS,
@@ -17,18 +17,11 @@ from actionspan_papers.sbp.trainings import (
     measure_online,
 )
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-    from pandas import DataFrame
-
 _SAMPLERS: tuple[SamplerName, ...] = ("uniform_random", "diverse_feature", "diverse_gradient")
-_TITLES = {
-    "sampler": "sampler",
-    "encoder_share": "encoder's step size ÷ the head's",
-    "precision": "per-frame mAP",
-    "above_uniform": "above uniform random",
-    "above_first": "above the first share",
-}
+_TITLES = titled(
+    "sampler; encoder_share: encoder's step size ÷ the head's; precision: per-frame mAP; "
+    "above_uniform: above uniform random; above_first: above the first share"
+)
 _Found = Mapping[tuple[str, float], Measured]
 """By sampler and step size."""
 
@@ -69,7 +62,7 @@ def _rows(found: _Found, own: SbpSettings, *_: object) -> list[Row]:
 
 
 def _table(
-    _: "DataFrame",
+    _: DataFrame,
     found: _Found,
     own: SbpSettings,
     tuning: TuningSettings,
@@ -86,7 +79,7 @@ def _table(
     return Table(caption=caption, titles=_TITLES)
 
 
-def _draw(figure: "Figure", _: "DataFrame", found: _Found, own: SbpSettings, *__: object) -> None:
+def _draw(figure: Figure, _: DataFrame, found: _Found, own: SbpSettings, *__: object) -> None:
     """Draw a line a sampler, its intervals as bars."""
     from actionspan.storage.figures import COLOURS
 

@@ -1,11 +1,12 @@
 """Compare the gradients that samplers keep with the full gradient, on real snippets."""
 
 import argparse
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import numpy as np
 
 from actionspan_papers.experiments import Cell, Experiment, Row, Table, over_rows, values, where
+from actionspan_papers.kinds import Axes, DataFrame, Figure
 from actionspan_papers.sbp.settings import (
     DEPTH,
     QUANTITIES,
@@ -15,20 +16,17 @@ from actionspan_papers.sbp.settings import (
 )
 from actionspan_papers.sbp.trainings import SNIPPETS
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-    from pandas import DataFrame
 
-
-def _rows(arguments: argparse.Namespace, _: SbpSettings, settings: GradientSettings) -> list[Row]:
+def _rows(
+    arguments: argparse.Namespace, _: SbpSettings, settings: GradientSettings
+) -> Iterator[Row]:
     from actionspan_papers.sbp.draws import gradient_rows
 
     return gradient_rows(arguments.snippets, arguments.annotations, settings)
 
 
 def _table(
-    frame: "DataFrame", _: argparse.Namespace, own: SbpSettings, settings: GradientSettings
+    frame: DataFrame, _: argparse.Namespace, own: SbpSettings, settings: GradientSettings
 ) -> Table:
     """Return a row a sampler, a column a measure and keep ratio."""
     level, lengths = own.confidence, frame["snippets"]
@@ -61,7 +59,7 @@ def _table(
     return Table(caption=caption, titles=titles, rows=rows)
 
 
-def _depth_line(depth: "DataFrame", quantity: str, level: float) -> str:
+def _depth_line(depth: DataFrame, quantity: str, level: float) -> str:
     own = where(depth, quantity=quantity)
     blocks = own["block"].unique()
     stem, head = (over_rows(own, "neighbours", level, ".2f", block=blocks[end]) for end in (0, -1))
@@ -72,14 +70,14 @@ def _depth_line(depth: "DataFrame", quantity: str, level: float) -> str:
     )
 
 
-def _draw(figure: "Figure", frame: "DataFrame", *_: object) -> None:
+def _draw(figure: Figure, frame: DataFrame, *_: object) -> None:
     """Draw cosines over keep ratios, a line a sampler, and cosines of snippets over depth."""
     left, right = figure.subplots(1, 2)
     _draw_samplers(left, where(frame, part=SAMPLING))
     _draw_depth(right, where(frame, part=DEPTH))
 
 
-def _draw_samplers(axes: "Axes", sampling: "DataFrame") -> None:
+def _draw_samplers(axes: Axes, sampling: DataFrame) -> None:
     from matplotlib.ticker import FixedLocator, NullFormatter
 
     from actionspan.storage.figures import COLOURS
@@ -98,7 +96,7 @@ def _draw_samplers(axes: "Axes", sampling: "DataFrame") -> None:
     axes.legend(frameon=False, fontsize=7.5, loc="lower right")
 
 
-def _draw_depth(axes: "Axes", depth: "DataFrame") -> None:
+def _draw_depth(axes: Axes, depth: DataFrame) -> None:
     from actionspan.storage.figures import COLOURS
 
     blocks = depth["block"].unique()
@@ -123,5 +121,6 @@ EXPERIMENT = Experiment(
     figure=_draw,
     size=(8.4, 3.9),
     settings=(SbpSettings, GradientSettings),
+    repeatable=True,
 )
 add_arguments, run = EXPERIMENT.add_arguments, EXPERIMENT.run

@@ -1,7 +1,7 @@
 """The claims of paper 004 about layers and gradients (figures 1 and 4), over seeds or videos."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -9,11 +9,9 @@ from actionspan.arrays import Float64
 from actionspan_papers.claims import Finding, found
 from actionspan_papers.estimates import Estimate, alike, at_most, over_seeds
 from actionspan_papers.experiments import values, where
+from actionspan_papers.kinds import DataFrame
 from actionspan_papers.sbp.published import DROPOUT, FRAMES
 from actionspan_papers.sbp.settings import DEPTH, QUANTITIES, SAMPLING
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
 
 _OURS = "not in the paper"
 NEAR = 0.05
@@ -35,13 +33,13 @@ def _over(unit: str, differences: Float64, confidence: float) -> Estimate | str:
     return over_seeds([differences], confidence)
 
 
-def _mean_over(rows: "DataFrame", column: str, name: str, parts: Sequence[Any]) -> Float64:
+def _mean_over(rows: DataFrame, column: str, name: str, parts: Sequence[Any]) -> Float64:
     """Return (n,) the mean over parts of a network, such as layers, for each seed or video."""
     each = [values(rows, column, **{name: part}) for part in parts]
     return np.asarray(np.mean(each, axis=0), np.float64)
 
 
-def depth_findings(rows: "DataFrame", confidence: float) -> list[Finding]:
+def depth_findings(rows: DataFrame, confidence: float) -> list[Finding]:
     """Judge figure 1: neighbouring frames are alike at the bottom, and unlike at the top.
 
     What enters the first layer is left out, and so is what leaves the last: all nodes go into one
@@ -67,7 +65,7 @@ def depth_findings(rows: "DataFrame", confidence: float) -> list[Finding]:
     return findings
 
 
-def likeness_findings(rows: "DataFrame", confidence: float) -> list[Finding]:
+def likeness_findings(rows: DataFrame, confidence: float) -> list[Finding]:
     """Judge figure 4: CKA with the end-to-end network of the same first weights."""
     layers = rows["layer"].unique()[1:]
     third, half = max(1, len(layers) // 3), max(1, len(layers) // 2)
@@ -90,7 +88,7 @@ def likeness_findings(rows: "DataFrame", confidence: float) -> list[Finding]:
     ]
 
 
-def gradient_findings(rows: "DataFrame", confidence: float) -> list[Finding]:
+def gradient_findings(rows: DataFrame, confidence: float) -> list[Finding]:
     """Judge the claims on depth (figure 1), samplers, and importance sampling."""
     depth, sampling = where(rows, part=DEPTH), where(rows, part=SAMPLING)
     claims: list[tuple[str, str, str, str, str, Estimate | str]] = []

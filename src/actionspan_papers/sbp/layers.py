@@ -1,12 +1,12 @@
 """What the layers of trained transformers give for clips: activations, gradients, their rows."""
 
+from collections.abc import Iterator
 from itertools import combinations, product
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
-from actionspan.jobs.determinism import deterministic
 from actionspan_papers.experiments import Row
 from actionspan_papers.sbp.clips import Clips, Trained, training_and_validation
 from actionspan_papers.sbp.published import COMPARED, END_TO_END
@@ -64,36 +64,25 @@ def neighbour_cosine(frames: Tensor) -> float:
     return float((cosine.double() * pairs).sum() / pairs.sum())
 
 
-def similarity_rows(trained: Trained) -> list[Row]:
-    """Return a row a way to train, pair of networks and layer: their CKA over validation clips.
+def similarity_rows(trained: Trained) -> Iterator[Row]:
+    """Yield a row a way to train, pair of networks and layer: their CKA over validation clips.
 
     Networks of the same seed had the same first weights; of end-to-end training there is only one.
     """
-    rows: list[Row] = []
-    with deterministic(threads=1):
-        _, clips = training_and_validation(trained.settings)
-        layers = {
-            way: [layers_of(network, clips) for network in trained.networks[way]]
-            for way in COMPARED
-        }
-        whole = layers[END_TO_END]
-        seeds = range(len(whole))
-        for way in COMPARED:
-            pairs = combinations(seeds, 2) if way == END_TO_END else product(seeds, seeds)
-            for first, second in pairs:
-                both = zip(whole[first], layers[way][second], strict=True)
-                rows += [
-                    {
-                        "way": way,
-                        "start": "same" if first == second else "other",
-                        "seed": first + 1,
-                        "other_seed": second + 1,
-                        "layer": layer,
-                        "cka": linear_cka(one.flatten(1), other.flatten(1)),
-                    }
-                    for layer, (one, other) in enumerate(both)
-                ]
-    return rows
+    _, clips = training_and_validation(trained.settings)
+    layers = {
+        way: [layers_of(network, clips) for network in trained.networks[way]] for way in COMPARED
+    }
+    whole = layers[END_TO_END]
+    seeds = range(len(whole))
+    for way in COMPARED:
+        pairs = combinations(seeds, 2) if way == END_TO_END else product(seeds, seeds)
+        for first, second in pairs:
+            start = "same" if first == second else "other"
+            named: Row = {"way": way, "start": start, "seed": first + 1, "other_seed": second + 1}
+            both = zip(whole[first], layers[way][second], strict=True)
+            for layer, (one, other) in enumerate(both):
+                yield {**named, "layer": layer, "cka": linear_cka(one.flatten(1), other.flatten(1))}
 
 
 def layers_of(network: VideoTransformer, clips: Clips, batch: int = 100) -> list[Tensor]:
@@ -110,22 +99,19 @@ def _states(network: VideoTransformer, inputs: Tensor) -> list[Tensor]:
     return states
 
 
-def neighbour_rows(trained: Trained) -> list[Row]:
-    """Return a row a seed, kind and layer: the cosine of neighbouring frames of end-to-end nets.
+def neighbour_rows(trained: Trained) -> Iterator[Row]:
+    """Yield a row a seed, kind and layer: the cosine of neighbouring frames of end-to-end nets.
 
     Activations are also compared without their mean over clips and frames, which all share.
     """
-    rows: list[Row] = []
-    with deterministic(threads=1):
-        _, clips = training_and_validation(trained.settings)
-        for seed, network in enumerate(trained.networks[END_TO_END], start=1):
-            for layer, both in enumerate(_states_and_gradients(network, clips)):
-                frames, given = (by_frame(part, network.grid[0]) for part in both)
-                centred = frames - frames.mean(dim=(0, 1))
-                for kind, values in zip(LAYER_KINDS, (frames, centred, given), strict=True):
-                    cosine = neighbour_cosine(values)
-                    rows.append({"seed": seed, "kind": kind, "layer": layer, "cosine": cosine})
-    return rows
+    _, clips = training_and_validation(trained.settings)
+    for seed, network in enumerate(trained.networks[END_TO_END], start=1):
+        for layer, both in enumerate(_states_and_gradients(network, clips)):
+            frames, given = (by_frame(part, network.grid[0]) for part in both)
+            centred = frames - frames.mean(dim=(0, 1))
+            for kind, values in zip(LAYER_KINDS, (frames, centred, given), strict=True):
+                cosine = neighbour_cosine(values)
+                yield {"seed": seed, "kind": kind, "layer": layer, "cosine": cosine}
 
 
 def by_frame(nodes: Tensor, frames: int) -> Tensor:

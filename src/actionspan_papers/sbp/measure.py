@@ -1,31 +1,19 @@
 """Measure the memory and the time of ways to train an encoder end to end."""
 
 import argparse
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from actionspan_papers.experiments import Experiment, Row, Table, values, where
+from actionspan_papers.experiments import Experiment, Row, Table, titled, values, where
+from actionspan_papers.kinds import DataFrame, Figure
 from actionspan_papers.sbp.settings import MeasureSettings
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-    from pandas import DataFrame
-
-_TITLES = {
-    "way": "way",
-    "keep_ratio": "r",
-    "saved_bytes": "saved bytes, counted",
-    "saved_part": "of full",
-    "saved_by_form": "closed form",
-    "operations": "operations of full, counted",
-    "operations_by_form": "closed form",
-    "growth_bytes": "growth of memory",
-    "growth_part": "of full",
-    "expected_bytes": "expected by a plan",
-    "step_seconds": "seconds a step",
-    "seconds_part": "of full",
-}
+_TITLES = titled(
+    "way; keep_ratio: r; saved_bytes: saved bytes, counted; saved_part: of full; saved_by_form: "
+    "closed form; operations: operations of full, counted; operations_by_form: closed form; "
+    "growth_bytes: growth of memory; growth_part: of full; expected_bytes: expected by a plan; "
+    "step_seconds: seconds a step; seconds_part: of full"
+)
 _BYTES = ["saved_bytes", "saved_by_form", "growth_bytes", "expected_bytes"]
 _PARTS = ("saved_part", "growth_part", "seconds_part")
 _FORMS = dict.fromkeys(("operations", "operations_by_form", "step_seconds", *_PARTS), ".4f")
@@ -38,7 +26,7 @@ def _rows(_: argparse.Namespace, settings: MeasureSettings) -> list[Row]:
     return measured_rows(settings)
 
 
-def _table(frame: "DataFrame", _: argparse.Namespace, settings: MeasureSettings) -> Table:
+def _table(frame: DataFrame, _: argparse.Namespace, settings: MeasureSettings) -> Table:
     cpu = settings.device == "cpu"
     memory = "peak resident memory" if cpu else "memory allocated on the GPU"
     clock = "CPU seconds" if cpu else "seconds of the clock"
@@ -61,7 +49,7 @@ def _table(frame: "DataFrame", _: argparse.Namespace, settings: MeasureSettings)
     return Table(caption=caption, titles=_TITLES, rows=rows, forms=forms)
 
 
-def _draw(figure: "Figure", frame: "DataFrame", *_: object) -> None:
+def _draw(figure: Figure, frame: DataFrame, *_: object) -> None:
     """Draw what ways need of full training over the ratio of kept rows."""
     from actionspan.storage.figures import COLOURS, QUIET
 

@@ -2,39 +2,29 @@
 
 import argparse
 import math
-from typing import TYPE_CHECKING
 
 from actionspan_papers.estimates import Estimate
-from actionspan_papers.experiments import Experiment, Row, Table, read_frame
+from actionspan_papers.experiments import Experiment, Row, Table, read_frame, titled
+from actionspan_papers.kinds import DataFrame
 from actionspan_papers.sbp.published import RECOGNITION
 from actionspan_papers.sbp.table2 import FORMS, GIB
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
 
 SMALL = "small transformer"
 _WAYS = {"end-to-end": "end-to-end", "frame dropout": "frame dropout", "SBP": "SBP, frame-wise"}
 """The ways of the table by their names, and those of table 3."""
 _COLUMNS = ("way", "top1", "top1_low", "top1_high", "saved_share")
-_TITLES = {
-    "network": "network",
-    "way": "way",
-    "top1": "top-1, ours",
-    "saved_gib": "saved, GiB",
-    "saved_share": "share",
-    "allocated_share": "allocated",
-    "published_gb": "published, GB",
-    "published_share": "share",
-    "published_kinetics": "Kinetics-400",
-    "published_epic": "EPIC verbs",
-}
+_TITLES = titled(
+    "network; way; top1: top-1, ours; saved_gib: saved, GiB; saved_share: share; allocated_share: "
+    "allocated; published_gb: published, GB; published_share: share; published_kinetics: "
+    "Kinetics-400; published_epic: EPIC verbs"
+)
 
 
-def _read(arguments: argparse.Namespace) -> "DataFrame":
+def _read(arguments: argparse.Namespace) -> DataFrame:
     return read_frame(arguments.table3, _COLUMNS)
 
 
-def table1_rows(table3: "DataFrame") -> list[Row]:
+def table1_rows(table3: DataFrame) -> list[Row]:
     """Return the rows of both networks and, from the rows of table 3, of ours."""
     from actionspan_papers.sbp.swin import SHAPES, WAYS, count_step
 
@@ -68,7 +58,7 @@ def table1_rows(table3: "DataFrame") -> list[Row]:
     return rows
 
 
-def _table(_: "DataFrame", __: "DataFrame") -> Table:
+def _table(_: DataFrame, __: DataFrame) -> Table:
     caption = [
         "Table 1: memory of a step on 4 clips of 32 frames with the layers of Video Swin-T and "
         "Swin-B, counted as in table 2 with explicit attention; SBP and frame dropout at ¼. "

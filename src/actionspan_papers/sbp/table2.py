@@ -4,29 +4,19 @@ import argparse
 import math
 from typing import TYPE_CHECKING
 
-from actionspan_papers.experiments import Experiment, Row, Table
+from actionspan_papers.experiments import Experiment, Row, Table, titled
+from actionspan_papers.kinds import DataFrame
 from actionspan_papers.sbp.published import COSTS, RECOGNITION
 
 if TYPE_CHECKING:
-    from pandas import DataFrame
-
     from actionspan_papers.sbp.swin import Shape
 
 GIB = 2**30
-_TITLES = {
-    "attention": "attention",
-    "way": "way",
-    "saved_gib": "saved, GiB",
-    "saved_share": "share",
-    "allocated_gib": "allocated, GiB",
-    "allocated_share": "share",
-    "teraflops": "TFLOP",
-    "flops_share": "share",
-    "published_gb": "published, GB",
-    "published_share": "share",
-    "published_seconds": "published, s",
-    "published_seconds_share": "share",
-}
+_TITLES = titled(
+    "attention; way; saved_gib: saved, GiB; saved_share: share; allocated_gib: allocated, GiB; "
+    "allocated_share: share; teraflops: TFLOP; flops_share: share; published_gb: published, GB; "
+    "published_share: share; published_seconds: published, s; published_seconds_share: share"
+)
 FORMS = {
     **dict.fromkeys(("saved_gib", "allocated_gib", "teraflops", "published_seconds_share"), ".2f"),
     **dict.fromkeys(("saved_share", "allocated_share", "flops_share", "published_share"), ".3f"),
@@ -100,7 +90,7 @@ def counted_ratio(keep_ratio: float, nodes: int, head: int, *, fused: bool) -> f
     return (4 + keep_ratio * kept) / (4 + kept)
 
 
-def _table(_: "DataFrame", __: argparse.Namespace) -> Table:
+def _table(_: DataFrame, __: argparse.Namespace) -> Table:
     from actionspan_papers.sbp.swin import HEAD, WINDOW
 
     nodes = WINDOW[0] * WINDOW[1] ** 2

@@ -3,29 +3,21 @@
 import argparse
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from actionspan_papers.experiments import Experiment, Row, Table
+from actionspan_papers.experiments import Experiment, Row, Table, titled
+from actionspan_papers.kinds import DataFrame
 from actionspan_papers.sbp.claims import accuracy_findings
 from actionspan_papers.sbp.published import ACCURACY, DROPOUT, END_TO_END, FRAMES
 from actionspan_papers.sbp.settings import SbpSettings, TransformerSettings
 from actionspan_papers.sbp.trainings import Measured
 
-if TYPE_CHECKING:
-    from pandas import DataFrame
-
 _NETWORKS = {"type": Path, "required": True, "help": "trained networks to write, .pt"}
-_TITLES = {
-    "way": "way",
-    "top1": "top-1",
-    "less_than_end_to_end": "less than end-to-end",
-    "above_frame_dropout": "above frame dropout",
-    "above_frame_wise": "above frame-wise",
-    "saved_kib_a_clip": "saved, KiB a clip",
-    "saved_share": "share",
-    "published_kinetics": "published, Kinetics-400",
-    "published_epic": "published, EPIC verbs",
-}
+_TITLES = titled(
+    "way; top1: top-1; less_than_end_to_end: less than end-to-end; above_frame_dropout: above "
+    "frame dropout; above_frame_wise: above frame-wise; saved_kib_a_clip: saved, KiB a clip; "
+    "saved_share: share; published_kinetics: published, Kinetics-400; published_epic: published, "
+    "EPIC verbs"
+)
 _Found = Mapping[str, Measured]
 
 
@@ -61,7 +53,7 @@ def _rows(found: _Found, own: SbpSettings, settings: TransformerSettings) -> lis
     ]
 
 
-def _table(rows: "DataFrame", _: _Found, own: SbpSettings, settings: TransformerSettings) -> Table:
+def _table(rows: DataFrame, _: _Found, own: SbpSettings, settings: TransformerSettings) -> Table:
     from actionspan_papers.sbp.clips import CLASSES
 
     caption = [
@@ -91,6 +83,7 @@ EXPERIMENT = Experiment(
     rows=_rows,
     table=_table,
     settings=(SbpSettings, TransformerSettings),
+    repeatable=True,
     forms={"saved_kib_a_clip": ".0f", "saved_share": ".3f"},
 )
 add_arguments, run = EXPERIMENT.add_arguments, EXPERIMENT.run

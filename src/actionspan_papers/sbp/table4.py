@@ -3,10 +3,10 @@
 import argparse
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from actionspan.finetune.settings import HEADS
-from actionspan_papers.experiments import Cell, Experiment, Row, Table
+from actionspan_papers.experiments import Cell, Experiment, Row, Table, titled
+from actionspan_papers.kinds import DataFrame
 from actionspan_papers.sbp.published import HEADS_LIKE, ONLINE, Trained
 from actionspan_papers.sbp.settings import DetectionSettings, SbpSettings, TuningSettings
 from actionspan_papers.sbp.trainings import (
@@ -20,18 +20,10 @@ from actionspan_papers.sbp.trainings import (
     with_sbp,
 )
 
-if TYPE_CHECKING:
-    from pandas import DataFrame
-
-_TITLES = {
-    "head": "head",
-    "way": "training",
-    "keep_ratio": "keep ratio",
-    "precision": "per-frame mAP",
-    "above_frozen": "above frozen",
-    "above_full": "above full",
-    "published": "published",
-}
+_TITLES = titled(
+    "head; way: training; keep_ratio: keep ratio; precision: per-frame mAP; above_frozen: above "
+    "frozen; above_full: above full; published"
+)
 _Found = Mapping[Run, Measured]
 
 
@@ -59,7 +51,7 @@ def _rows(found: _Found, own: SbpSettings, *_: object) -> list[Row]:
 
 
 def _table(
-    _: "DataFrame", found: _Found, own: SbpSettings, tuning: TuningSettings, __: DetectionSettings
+    _: DataFrame, found: _Found, own: SbpSettings, tuning: TuningSettings, __: DetectionSettings
 ) -> Table:
     videos = next(iter(found.values())).videos
     caption = [

@@ -9,7 +9,6 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +22,7 @@ from actionspan.evaluation.score import read_scored
 from actionspan.features.settings import EncoderSettings, RescaleSettings
 from actionspan.temporal.settings import TemporalSettings
 from actionspan_papers.experiments import Cell, Experiment, Row, Table
+from actionspan_papers.kinds import DataFrame
 from actionspan_papers.sbp.published import LOCALISATION, Trained
 from actionspan_papers.sbp.settings import DetectionSettings, SbpSettings, TuningSettings
 from actionspan_papers.sbp.trainings import (
@@ -38,9 +38,6 @@ from actionspan_papers.sbp.trainings import (
     tuned,
     with_sbp,
 )
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
 
 PRINTED = np.flatnonzero(
     np.isclose(DETECTION_THRESHOLDS[:, None], (0.3, 0.4, 0.5, 0.6, 0.7)).any(axis=1)
@@ -236,7 +233,7 @@ def _rows(found: _Found, own: SbpSettings, *_: object) -> list[Row]:
 
 
 def _table(
-    _: "DataFrame", found: _Found, own: SbpSettings, tuning: TuningSettings, __: DetectionSettings
+    _: DataFrame, found: _Found, own: SbpSettings, tuning: TuningSettings, __: DetectionSettings
 ) -> Table:
     videos = found["auc"][FROZEN].videos
     caption = [

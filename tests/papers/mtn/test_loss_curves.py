@@ -63,22 +63,19 @@ def test_logs_without_validation_losses_leave_their_models_out(tmp_path, others)
     assert text.count("<!-- origin -->") == len(others)
 
 
-def test_a_log_whose_path_names_no_model_is_named(tmp_path):
-    # a path that ends above its third folder, whatever the folder of this test
-    with pytest.raises(InputError) as error:
-        run(tmp_path, "/log.tsv")
-    assert str(error.value) == (
-        "/log.tsv: its path names no method; the form is results/temporal/{model}/{run}/log.tsv"
-    )
-    with pytest.raises(InputError, match="/tmp/log.tsv: its path names no method"):
-        read_losses([Path("/tmp/log.tsv")])
+def test_a_log_whose_path_names_no_model_is_named():
+    # a path that ends above its third folder
+    form = "results/temporal/{model}/{run}/log.tsv"
+    with pytest.raises(
+        InputError, match=f"^/log.tsv: its path names no method; the form is {form}"
+    ):
+        read_losses([Path("/log.tsv")])
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
         ("epoch\tvalidation_loss\n1\tlow\n", "row 2: no number 'validation_loss'"),
-        ("epoch\tloss\n1\t2\n", "row 2: no number 'validation_loss'"),
         ("epoch\tvalidation_loss\n", "log.tsv: no epoch"),
         (
             "epoch\tvalidation_loss\n1\t2\n2\t1\n",

@@ -12,6 +12,7 @@ from actionspan.errors import InputError
 from actionspan_papers.experiments import read_frame, values
 from dataset.conftest import encode_video
 from papers.steps import cells, run_step, step_rows
+from temporal.conftest import write_toy
 
 SPEED = [
     *("--layers", 8, "--maps", 4, "--sides", 16, 32, "--outputs", 3),
@@ -90,6 +91,21 @@ def test_flow_is_learned_at_one_set_of_rates_for_every_number_of_stages(tmp_path
         assert scored.tolist() == [best] * 2
 
 
+def test_classes_are_learned_in_every_way_at_the_rate_that_was_best(tmp_path):
+    toy = write_toy(tmp_path / "toy", training=6, validation=3)
+    few = ["--features", toy.features, "--annotations", toy.annotations, "--seeds", 2, "--stages"]
+    few += [2, "--samples", 50, "--windows", 8, "--hidden", 8, "--learning-rates", 0.001, 0.003]
+    step_rows(tmp_path, "partime", "classification", *few, figure=True)
+    rows = read_frame(tmp_path / "classification.tsv")
+    assert len(rows) == 2 * (1 + 4) * (2 + 2)  # streams, ways, and rates and seeds of each
+    assert values(rows, "changed_share", stages=2).tolist() == [2 / 8] * 2 * 4 * 4
+    for _, own in rows.groupby(["stream", "stages", "gradients"]):
+        tried, scored = (own[own["part"] == part] for part in ("choosing", "scored"))
+        best = tried["learning_rate"].iloc[int(tried["accuracy"].argmax())]
+        assert scored["learning_rate"].tolist() == [best] * 2
+    assert len(cells(tmp_path / "classification.md")) == 2 + 2 * 5
+
+
 def test_measured_emulated_and_bound_are_three_columns(tmp_path):
     rows = step_rows(tmp_path, "partime", "speedup", "--cores", 1, *SPEED, figure=True)
     assert len(rows) == (2 * 2 + 2) * 2 * 2  # networks and sides, works, numbers of stages
@@ -136,16 +152,12 @@ def test_baselines_have_a_row_a_size_of_their_batches(tmp_path):
     assert (tmp_path / "baselines.svg").stat().st_size > 1000
 
 
-def test_a_data_set_without_video_files_is_one_line(tmp_path):
+def test_a_data_set_without_video_files_and_another_table_are_refused(tmp_path):
     columns = "video_id path fps frames duration_seconds width height sha256 subset".split()
     row = ["a", "", "25.0", "100", "4.0", "320", "240", "x", "training"]
     path = tmp_path / "videos.tsv"
     path.write_text("\t".join(columns) + "\n" + "\t".join(row) + "\n")
     with pytest.raises(InputError, match="0 videos with a file"):
         run_step("partime", "frames", "--videos", path, "--out", tmp_path / "f")
-
-
-def test_a_table_of_something_else_is_refused(tmp_path):
-    (tmp_path / "other.tsv").write_text("a\tb\n1\t2\n")
     with pytest.raises(InputError, match="no column 'cosine'"):
-        read_frame(tmp_path / "other.tsv", ["a", "cosine"])
+        read_frame(path, ["path", "cosine"])

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from actionspan.scaling.times import Run
-from actionspan_papers.claims import VERDICTS
 from actionspan_papers.ring.claims import judge_claims
 from papers.steps import NOT, REPRODUCED, UNKNOWN, cells, step_rows
 from parallel.test_rounds import printed_gather_rounds, run_ring
@@ -52,14 +51,6 @@ def test_verdicts_on_what_is_printed(key, verdict, difference, why):
     ours = found()[key]
     assert (ours.verdict, why in ours.why) == (verdict, True), ours.why
     assert ours.difference == pytest.approx(difference, nan_ok=True)
-
-
-def test_where_the_ring_leads_in_the_printed_numbers():
-    assert 0 > LEAD[0] > LEAD[1] > LEAD[2] > LEAD[3] < LEAD[4], "it falls, then rises"
-    assert [n for n in range(2, 99) if gained(n) > 0] == list(range(12, 99))
-    # C = 0 gives the same times as the printed C
-    other = (4400.1 - 59.6, 0.0, 363.5 + 59.6)
-    assert [model_seconds("ring", other, n) for n in GPUS] == pytest.approx(RING)
 
 
 def test_the_sign_of_equation_1s_c_is_noise():
@@ -118,15 +109,12 @@ def test_what_the_default_ranks_cannot_show_names_the_ranks_that_can(key, ranks)
     ours = found([*timed("ring", 2, 50), *timed("ps", 2, 51), *timed("none", 1, 90)])[key]
     assert ours.verdict == UNKNOWN
     assert f"scaling.ranks: {ranks}" in ours.why
+    one = found(timed("ring", 2, 5, (1,)) + timed("ps", 2, 6, (1,)))["our_seconds"]
+    assert (one.verdict, one.why) == (UNKNOWN, "One run of each says nothing about the next.")
     with_them = []
     for n in ranks[1:]:
         with_them += [*timed("ring", n, 50 / n + n**0.5), *timed("ps", n, 60 / n + n)]
     assert not np.isnan(found(with_them)[key].low)
-
-
-def test_one_run_of_each_tells_nothing():
-    one = found(timed("ring", 2, 5, (1,)) + timed("ps", 2, 6, (1,)))["our_seconds"]
-    assert (one.verdict, one.why) == (UNKNOWN, "One run of each says nothing about the next.")
 
 
 def test_equation_1_on_runs_of_a_ring_finds_what_falls_with_every_rank():
@@ -145,8 +133,6 @@ def test_the_command_writes_both_forms(tmp_path):
     rows = step_rows(tmp_path, "ring", "claims")
     assert len(rows) == len(found())
     assert rows[0]["difference"] == rows[0]["difference_low"] == "-50.1"
-    assert {row["verdict"] for row in rows} == set(VERDICTS)
-    assert all(row["source"].startswith("000, ") for row in rows)
     assert len(cells(tmp_path / "claims.md")) == 2 + len(rows)
     page = (tmp_path / "claims.md").read_text()
     assert page.startswith("Claims of paper 000 on our data: 5 reproduced, 7 not reproduced, 8 not")

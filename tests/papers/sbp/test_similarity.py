@@ -19,13 +19,6 @@ def orthogonal(width, seed):
     return torch.linalg.qr(features(width, width, seed)).Q
 
 
-@given(st.integers(4, 40), st.integers(1, 30), st.integers(0, 999))
-@settings(deadline=None)
-def test_features_are_as_like_themselves_as_can_be(examples, width, seed):
-    found = linear_cka(features(examples, width, seed), features(examples, width, seed))
-    assert found == pytest.approx(1)
-
-
 @given(st.integers(0, 999), st.floats(0.01, 100), st.floats(-5, 5))
 @settings(deadline=None)
 def test_rotations_scales_and_shifts_change_nothing(seed, scale, shift):
@@ -34,6 +27,7 @@ def test_rotations_scales_and_shifts_change_nothing(seed, scale, shift):
     turned = scale * other @ orthogonal(12, seed + 3) + shift
     found = [linear_cka(one, turned), linear_cka(turned, one)]
     assert found == pytest.approx([linear_cka(one, other)] * 2, abs=1e-9)
+    assert linear_cka(one, one) == pytest.approx(1)
 
 
 @pytest.mark.parametrize("width", [4, 500])
@@ -58,11 +52,8 @@ def test_hsic_is_that_of_its_definition():
 
     expected = hsic(one, other) / (hsic(one, one) * hsic(other, other)) ** 0.5
     assert linear_cka(one, other) == pytest.approx(float(expected))
-
-
-def test_too_few_examples_are_named():
     with pytest.raises(ValueError, match="3 and 3 examples: the same number of both, at least 4"):
-        linear_cka(features(3, 2, 1), features(3, 2, 2))
+        linear_cka(one[:3], other[:3])
 
 
 def test_neighbours_are_compared_frame_by_frame():

@@ -47,18 +47,14 @@ def test_dropped_frames_are_seen_and_get_no_gradient(checkpointed):
     assert kept.tolist() == [1, 6, 9, 14]  # the same in both windows
 
 
-def test_a_checkpointed_network_has_the_same_gradients():
+def test_a_checkpointed_network_has_the_same_gradients_and_saves_inputs_until_it_runs_again():
     nodes = torch.randn(1, *GRID, 32, requires_grad=True)
     found = []
     for network in (make(), make(checkpointed=True)):
         loss = network(nodes, torch.tensor([1, 6])).square().sum()
         found.append(torch.autograd.grad(loss, [nodes, *network.parameters()]))
     assert all(torch.equal(one, other) for one, other in zip(*found, strict=True))
-
-
-def test_a_checkpointed_layer_saves_its_input_alone_until_it_runs_again():
     network = make((6,), top=2, checkpointed=True)
-    nodes = torch.randn(1, *GRID, 32, requires_grad=True)
     with saved_bytes(network) as counted:
         output = network(nodes, torch.tensor([1, 6]))
         forward = counted.live

@@ -1,16 +1,25 @@
-"""Layers of a transformer that drop backward paths, against plain layers and their gradients."""
+"""Transformers that drop backward paths, against plain layers and their gradients; their nodes."""
 
 import itertools
 
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from torch import nn
 
 from actionspan.memory.counting import saved_bytes
-from actionspan_papers.sbp.transformer import TransformerEncoder, TransformerLayer
+from actionspan_papers.sbp.transformer import (
+    KeepGradient,
+    TransformerEncoder,
+    TransformerLayer,
+    VideoTransformer,
+    divide_nodes,
+    put_together,
+    take,
+)
 
 NODES, WIDTH, HEADS = 12, 16, 2
-FORMS = ("masked", "shortcut")
 KEPT = torch.tensor([1, 4, 10])
 
 
@@ -55,7 +64,7 @@ def branches(layer):
 
 
 def oracle(encoder, x, kept):
-    """The masked form from plain layers: hooks zero what dropped nodes get, branches are cut."""
+    """The layers from plain ones: hooks zero what dropped nodes get, branches are cut."""
     own = inside(kept)
     for index, layer in enumerate(encoder.layers):
         below = index < encoder.sampled
@@ -68,11 +77,10 @@ def oracle(encoder, x, kept):
     return x
 
 
-@pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("fused", [False, True])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_the_forward_pass_does_not_depend_on_what_is_kept(form, fused, dtype):
-    encoder, x = make(form=form, fused=fused).to(dtype), nodes().to(dtype)
+def test_the_forward_pass_does_not_depend_on_what_is_kept(fused, dtype):
+    encoder, x = make(fused=fused).to(dtype), nodes().to(dtype)
     near = {torch.float32: 2e-5, torch.float64: 1e-12}[dtype]
     plain = encoder(x)
     for kept in ([0, 5, 9], [3], list(range(11))):
@@ -80,7 +88,7 @@ def test_the_forward_pass_does_not_depend_on_what_is_kept(form, fused, dtype):
 
 
 @pytest.mark.parametrize("fused", [False, True])
-def test_masked_is_a_plain_transformer_whose_dropped_gradients_are_zeroed(fused):
+def test_it_is_a_plain_transformer_whose_dropped_gradients_are_zeroed(fused):
     encoder, x, weights = make(fused=fused), nodes(), nodes(1)
     found = gradients(encoder, x, KEPT, weights)
     loss = (oracle(encoder, x.requires_grad_(), KEPT) * weights).sum()
@@ -89,33 +97,8 @@ def test_masked_is_a_plain_transformer_whose_dropped_gradients_are_zeroed(fused)
         torch.testing.assert_close(ours, theirs, rtol=1e-10, atol=1e-12)
 
 
-def test_both_forms_give_the_layers_the_same_gradients_and_dropped_inputs_shortcut_alone():
-    # a node that is dropped has no branch with a graph in any layer below, so that what its
-    # shortcut carries reaches the input alone
-    masked, shortcut = (gradients(make(form=form), nodes(), KEPT, nodes(1)) for form in FORMS)
-    for one, other in zip(masked[1:], shortcut[1:], strict=True):
-        torch.testing.assert_close(one, other, rtol=1e-10, atol=1e-13)
-    own = inside(KEPT)[:, 0]
-    assert torch.equal(masked[0][:, ~own], torch.zeros(2, 9, WIDTH, dtype=torch.float64))
-    assert (masked[0][:, own].abs().sum(dim=2) > 0).all()
-    assert (shortcut[0][:, ~own].abs().sum(dim=2) > 0).all()
-
-
-def test_one_shortcut_layer_passes_the_gradient_and_what_keys_and_values_get():
-    encoder, x, weights = make(layers=1, top=0, form="shortcut"), nodes(), nodes(1)
-    attention, dense = branches(encoder.layers[0])
-    x.requires_grad_()
-    middle = x + attention(x)
-    out = middle + dense(middle)
-    out = torch.where(inside(KEPT), out, x + (out - x).detach())
-    (wanted,) = torch.autograd.grad((out * weights).sum(), x)
-    found, *_ = gradients(encoder, x.detach(), KEPT, weights)
-    torch.testing.assert_close(found, wanted, rtol=1e-10, atol=1e-12)
-
-
-@pytest.mark.parametrize("form", FORMS)
-def test_all_nodes_kept_is_the_plain_transformer_to_the_bit(form):
-    encoder, x, weights = make(form=form), nodes(), nodes(1)
+def test_all_nodes_kept_is_the_plain_transformer_to_the_bit():
+    encoder, x, weights = make(), nodes(), nodes(1)
     plain = gradients(encoder, x, None, weights)
     whole = gradients(encoder, x, torch.arange(NODES), weights)
     assert all(torch.equal(one, other) for one, other in zip(plain, whole, strict=True))
@@ -140,24 +123,17 @@ def test_examples_may_keep_nodes_of_their_own():
     torch.testing.assert_close(both[0], torch.cat([each[0][0], each[1][0]]))
     for ours, first, second in zip(both[1:], each[0][1:], each[1][1:], strict=True):
         torch.testing.assert_close(ours, first + second, rtol=1e-9, atol=1e-12)
+    # and save no more for it
+    layer = TransformerEncoder(32, 1, 1, top=0)
+    x, shared = torch.randn(2, 392, 32, requires_grad=True), torch.arange(98) * 4
+    one, own = (saved(layer, x, rows) for rows in (shared, torch.stack([shared, shared + 1])))
+    assert own < 1.02 * one
 
 
 @pytest.mark.parametrize(("kept", "length"), [(3, 0.25), (6, 0.5)])
-def test_in_the_mean_masked_is_nearly_r_times_the_full_gradient(kept, length):
+def test_the_mean_gradient_is_nearly_r_times_the_full_one(kept, length):
     """The mean over all draws of a node in each chunk, with the embedding below the layers."""
-    found = {form: mean_gradient(form, kept) for form in FORMS}
-    cosine, part, one = found["masked"]
-    assert cosine > 0.9
-    assert part == pytest.approx(length, rel=0.15)
-    biased, longer, less_noisy = found["shortcut"]
-    assert biased < cosine - 0.02
-    assert longer > part + 0.05
-    assert less_noisy > one + 0.02
-
-
-def mean_gradient(form, kept):
-    """Cosine and length of the mean gradient against the full one, and one draw's mean cosine."""
-    encoder, x, weights = make(3, form=form), nodes(3, 1), nodes(4, 1)
+    encoder, x, weights = make(3), nodes(3, 1), nodes(4, 1)
     embedding = nn.Linear(WIDTH, WIDTH).double()
     learned = [*embedding.parameters(), *encoder.layers[:4].parameters()]
 
@@ -171,12 +147,8 @@ def mean_gradient(form, kept):
         for offsets in itertools.product(range(chunk), repeat=kept)
     ]
     mean = torch.stack(drawn).mean(dim=0)
-
-    def cosine(one):
-        return float(one @ full / one.norm() / full.norm())
-
-    each = sum(map(cosine, drawn)) / len(drawn)
-    return cosine(mean), float(mean.norm() / full.norm()), each
+    assert float(mean @ full / mean.norm() / full.norm()) > 0.9
+    assert float(mean.norm() / full.norm()) == pytest.approx(length, rel=0.15)
 
 
 def saved(layer, x, rows):
@@ -187,17 +159,16 @@ def saved(layer, x, rows):
     return counted.total
 
 
-def saved_units(kept, *, fused, form="masked", nodes=392, width=32):
+def saved_units(kept, *, fused, nodes=392, width=32):
     """Bytes that a layer of one head saves, in those of all its nodes."""
-    layer = TransformerEncoder(width, 1, 1, top=0, form=form, fused=fused)
+    layer = TransformerEncoder(width, 1, 1, top=0, fused=fused)
     x = torch.randn(1, nodes, width, requires_grad=True)
     rows = None if kept == nodes else torch.arange(kept) * (nodes // kept)
     return saved(layer, x, rows) / (4 * nodes * width)
 
 
-@pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("fused", [False, True])
-def test_a_layer_saves_only_what_the_form_needs(form, fused):
+def test_a_layer_saves_only_what_it_needs(fused):
     # of all nodes: the input, its norm, keys and values; of kept ones: the query, what it sees,
     # the sum, its norm, twice four times the width inside the dense layers; explicit attention one
     # row of an n × n matrix, after the softmax
@@ -206,34 +177,129 @@ def test_a_layer_saves_only_what_the_form_needs(form, fused):
     small = 0.32  # the rows, means and deviations of the norms, sums of exponentials
     for kept in (n, n // 2, n // 4, n // 8):
         ratio = kept / n
-        found = saved_units(kept, fused=fused, form=form)
+        found = saved_units(kept, fused=fused)
         assert 4 + each * ratio <= found < 4 + each * ratio + small
 
 
-@pytest.mark.parametrize(
-    ("fused", "expected"), [(False, (0.576, 0.362, 0.255)), (True, (0.633, 0.446, 0.353))]
-)
-def test_counted_ratios_at_the_papers_window(fused, expected):
-    whole = saved_units(392, fused=fused)
-    found = [saved_units(392 // part, fused=fused) / whole for part in (2, 4, 8)]
-    assert found == pytest.approx(expected, abs=0.002)
+def test_wrong_arguments_are_named():
+    with pytest.raises(ValueError, match="top 7: from 0 to the 6 layers"):
+        make(top=7)
+    with pytest.raises(ValueError, match="width 16: must be a multiple of the 3 heads"):
+        TransformerLayer(16, 3)
+
+
+@given(st.integers(1, 20), st.data())
+def test_divided_nodes_come_back_in_their_places(count, data):
+    kept = torch.tensor(sorted(data.draw(st.sets(st.integers(0, count - 1), min_size=1))))
+    nodes = torch.randn(3, count, 2, 4)
+    rows = divide_nodes(kept, count)
+    assert torch.equal(rows.kept, kept)
+    assert sorted([*rows.kept.tolist(), *rows.dropped.tolist()]) == list(range(count))
+    back = put_together(take(nodes, rows.kept), take(nodes, rows.dropped), rows)
+    assert torch.equal(back, nodes)
+
+
+@given(st.integers(1, 12), st.integers(1, 4), st.randoms(use_true_random=False))
+def test_so_do_those_of_each_example_its_own(count, examples, random):
+    size = random.randint(1, count)
+    kept = torch.tensor([random.sample(range(count), size) for _ in range(examples)])
+    nodes = torch.randn(examples, count, 5)
+    rows = divide_nodes(kept, count)
+    assert torch.equal(rows.kept, kept.sort(dim=1).values)
+    taken = take(nodes, rows.kept)
+    assert all(torch.equal(t, n[k]) for t, n, k in zip(taken, nodes, rows.kept, strict=True))
+    assert torch.equal(put_together(taken, take(nodes, rows.dropped), rows), nodes)
+
+
+def test_the_gradient_of_dropped_nodes_is_zero_even_where_it_is_not_finite():
+    nodes = torch.randn(2, 4, 3, requires_grad=True)
+    passed = KeepGradient.apply(nodes, torch.tensor([[1], [3]]))
+    assert torch.equal(passed, nodes)
+    given, expected = torch.full((2, 4, 3), torch.inf), torch.zeros(2, 4, 3)
+    for gradient in (given, expected):
+        gradient[0, 1], gradient[1, 3] = 5.0, 7.0
+    passed.backward(given)
+    assert torch.equal(nodes.grad, expected)
 
 
 @pytest.mark.parametrize(
-    ("wrong", "line"),
+    ("rows", "message"),
     [
-        (lambda: make(top=7), "top 7: from 0 to the 6 layers"),
-        (lambda: make(form="both"), "form 'both': one of masked, shortcut"),
-        (lambda: TransformerLayer(16, 3), "width 16: must be a multiple of the 3 heads"),
+        ([1.0], "float32 of shape"),
+        ([], "of shape"),
+        ([9], "from 9 to 9; they must be from 0 to 5"),
+        ([-1, 2], "from -1 to 2; they must be"),
+        ([1, 1], "one is there twice"),
+        ([[1], [2], [3]], "of 3 examples: there are 2"),
     ],
 )
-def test_wrong_arguments_are_named(wrong, line):
-    with pytest.raises(ValueError, match=line):
-        wrong()
+def test_rows_that_are_refused(rows, message):
+    encoder = TransformerEncoder(8, 2, 3, top=1)
+    with pytest.raises(ValueError, match=f"^rows of nodes.*{message}") as error:
+        encoder(torch.randn(2, 6, 8), torch.tensor(rows))
+    assert "\n" not in str(error.value)
 
 
-def test_rows_of_each_example_its_own_save_no_more():
-    layer = TransformerEncoder(32, 1, 1, top=0)
-    x, shared = torch.randn(2, 392, 32, requires_grad=True), torch.arange(98) * 4
-    one, own = (saved(layer, x, rows) for rows in (shared, torch.stack([shared, shared + 1])))
-    assert own < 1.02 * one
+def make_video(**options):
+    torch.manual_seed(0)
+    small = {"frames": 4, "height": 16, "width": 24, "features": 8, "heads": 2, "layers": 3}
+    return VideoTransformer(5, **{**small, "channels": 2, "top": 1, **options})
+
+
+@pytest.fixture
+def clips():
+    return torch.randn(3, 4, 2, 16, 24, generator=torch.Generator().manual_seed(1))
+
+
+def test_a_node_is_one_patch_of_one_frame_and_knows_its_position(clips):
+    network, thick = make_video(), make_video(patch=(2, 8, 8))
+    assert (network.grid, thick.grid) == ((4, 2, 3), (2, 2, 3))
+    assert network(clips).shape == thick(clips).shape == (3, 5)
+    torch.testing.assert_close(network(clips)[1:2], network(clips[1:2]))
+    plain = network.nodes(clips)
+    changed = clips.clone()
+    changed[:, 2, :, 8:, 16:] += 1  # frame 2, the last patch
+    different = (network.nodes(changed) != plain).any(dim=(0, 2)).nonzero().flatten()
+    assert different.tolist() == [2 * 6 + 5]
+    same = network.nodes(torch.zeros(1, 4, 2, 16, 24))[0]
+    assert len({tuple(row) for row in same.tolist()}) == 24
+
+
+def test_rows_of_frames_are_all_their_patches():
+    rows = make_video().frame_nodes(torch.tensor([1, 3]))
+    assert rows.tolist() == [*range(6, 12), *range(18, 24)]
+    own = make_video().frame_nodes(torch.tensor([[0], [2]]))
+    assert own.tolist() == [[*range(6)], [*range(12, 18)]]
+
+
+def test_frames_that_are_left_out_change_nothing(clips):
+    network = make_video()
+    only = network.frame_nodes(torch.tensor([0, 2]))
+    other = clips.clone()
+    other[:, [1, 3]] = 7.0
+    assert torch.equal(network(other, only=only), network(clips, only=only))
+    assert not torch.allclose(network(other), network(clips))
+
+
+def test_frames_whose_backward_path_is_dropped_are_still_seen(clips):
+    network = make_video()
+    kept = network.frame_nodes(torch.tensor([0, 2]))
+    torch.testing.assert_close(network(clips, kept), network(clips))
+    clips.requires_grad_()
+    network(clips, kept).sum().backward()
+    largest = [float(clips.grad[:, frame].abs().max()) for frame in range(4)]
+    assert [value > 0 for value in largest] == [True, False, True, False]
+
+
+def test_clips_rows_and_patches_that_do_not_fit_are_named(clips):
+    for shape in ((3, 1, 16, 16), (4, 16, 16)):
+        with pytest.raises(
+            ValueError, match=r"^clips of shape \(2, .*\): \(B, \*\(4, 1, 16, 16\)\)$"
+        ):
+            make_video(width=16, channels=1, patch=(1, 8, 8))(torch.randn(2, *shape))
+    with pytest.raises(ValueError, match=r"^rows of nodes from 99"):
+        make_video()(clips, only=torch.tensor([99]))
+    with pytest.raises(ValueError, match=r"^patch \(0, 8, 8\): "):
+        make_video(patch=(0, 8, 8))
+    with pytest.raises(ValueError, match=r"patch \(1, 8, 8\): each number divides"):
+        make_video(height=20)
