@@ -147,7 +147,7 @@ def train_epoch(run: Run, task: Task, batch_size: int, epoch: int, before: tuple
     waited = replica.seconds["exchange"]
     # 1. which of the learners are here: a server is None
     together = len(run.models) > 1
-    numbers = list(range(len(run.models))) if together else [replica.worker]
+    numbers: list[int | None] = [*range(len(run.models))] if together else [replica.worker]
     # 2. draw the batches
     order = np.random.default_rng((settings.seed, epoch)).permutation(task.training)
     steps = epoch_steps(len(order), batch_size * replica.workers)
