@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from actionspan.memory.ways import make_way
+from actionspan.memory.ways import FeatureBank, make_way
 from memory.encoders import Step, dropping, full, furthest, seeded, tiny, video
 
 pytestmark = pytest.mark.skipif(
@@ -52,6 +52,7 @@ def test_autocast_of_the_gpu_is_restored():
 
 def test_a_bank_keeps_its_features_on_the_host():
     module, frames = make_way("bank", tiny().cuda(), 0.3), video(9).cuda()
+    assert isinstance(module, FeatureBank)
     for _ in range(2):
         features = module(frames, generator=seeded(), key="a")
     assert features.is_cuda
