@@ -73,6 +73,8 @@ def test_freed_tensors_no_longer_count(device):
         assert counted.live == counted.total == 12000
         kept.clear()
         assert counted.live == 0
+        kept.append(x[:10].exp())
+        assert (counted.live, counted.total) == (40, 12000)
 
 
 def test_gradients_are_as_without_counting():
