@@ -33,7 +33,7 @@ NOTHING = np.zeros((1, 11), np.float32), np.zeros(1), 1.0
     method=st.sampled_from(["mean", "bins", "linear"]),
     components=st.sampled_from([0, 3]),
 )
-def test_it_gives_what_the_features_stage_gives(counts, grid, method, components):
+def test_it_gives_the_rows_of_the_features_stage(counts, grid, method, components):
     settings = RescaleSettings(grid=grid, steps=12, stride=5, method=method, components=components)
     videos = [video(seed, count) for seed, count in enumerate(counts)]
     transform = fitted(settings, *videos)
@@ -49,16 +49,17 @@ def test_it_gives_what_the_features_stage_gives(counts, grid, method, components
 
 def test_gradients_reach_the_features_exactly():
     features, times, duration = video(3, 9)
-    settings = RescaleSettings(steps=12, components=3)
-    transform = fitted(settings, (features, times, duration))
+    transform = fitted(RescaleSettings(steps=12, components=3), (features, times, duration))
     project = Projection(transform).double()
     resample = Resampling(transform, times, duration).double()
     rows = torch.from_numpy(features).double().requires_grad_()
     assert torch.autograd.gradcheck(lambda x: resample(project(x)), rows)
 
 
-def test_a_projection_of_nothing_has_the_shapes_of_the_fitted_one():
-    settings = RescaleSettings(steps=12, components=3)
+@pytest.mark.parametrize("count", [1, 2, 20])
+def test_a_projection_of_nothing_has_the_shapes_of_the_fitted_one(count):
+    features, times, duration = video(1, count)
+    settings = RescaleSettings(steps=5, components=3)
     known, blank = fitted(settings, video(1, 20)), fitted(settings, NOTHING)
     assert blank.channels == known.channels == 6
     shapes, wanted = (
@@ -66,11 +67,5 @@ def test_a_projection_of_nothing_has_the_shapes_of_the_fitted_one():
         for each in (blank, known)
     )
     assert shapes == wanted
-
-
-@pytest.mark.parametrize("count", [1, 2])
-def test_a_video_of_one_or_two_snippets_works(count):
-    features, times, duration = video(1, count)
-    transform = fitted(RescaleSettings(steps=5, components=2), NOTHING)
-    rows = Resampling(transform, times, duration)(Projection(transform)(torch.from_numpy(features)))
-    assert rows.shape == (1, 5, 4)
+    rows = Resampling(blank, times, duration)(Projection(blank)(torch.from_numpy(features)))
+    assert rows.shape == (1, 5, 6)

@@ -1,20 +1,71 @@
-"""Reading stored snippets: rows, squares, threads, and stores that cannot be read."""
+"""Reading stored snippets: rows, boxes, squares, threads, and stores that cannot be read."""
 
 import cv2
 import h5py
 import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
 from actionspan.errors import InputError
 from actionspan.features.encoders import frames_to_batch, planes_to_batch
 from actionspan.finetune.settings import StoreSettings
 from actionspan.finetune.snippets import NONE, Augmentation, SnippetFrames, SnippetStore, draw
-from actionspan.storage.writing import create_h5
 from finetune.conftest import HEIGHT, STACK, WIDTH, near, pictures_of
 
 LENGTHS = {"b": 5, "a": 9, "c": 1}
 BOTH = ("rgb", "flow")
+sizes = st.integers(8, 700)
+numbers = st.integers(0, 10**6)
+
+
+@given(numbers, numbers, numbers, sizes, sizes)
+def test_a_drawn_box_is_large_within_the_picture_and_at_one_place_at_any_size(
+    seed, epoch, place, height, width
+):
+    drawn = draw(seed, epoch, place)
+    assert 0.8 <= min(drawn.height, drawn.width) <= max(drawn.height, drawn.width) <= 1
+    small, large = drawn.box(height, width), drawn.box(2 * height, 2 * width)
+    for side, double, size in zip(small, large, (height, width), strict=True):
+        assert 0 <= side.start < side.stop <= size
+        assert side.stop - side.start >= 0.8 * size - 1
+        assert abs(2 * side.start - double.start) <= 1
+        assert abs(2 * side.stop - double.stop) <= 1
+    assert NONE.box(height, width) == (slice(0, height), slice(0, width))
+    assert not NONE.flip
+
+
+def test_a_draw_follows_from_its_three_numbers_alone():
+    assert draw(1, 2, 3) == draw(1, 2, 3)
+    assert len({draw(*each) for each in [(1, 2, 3), (2, 2, 3), (1, 3, 3), (1, 2, 4)]}) == 4
+
+
+def test_draws_are_spread_evenly():
+    drawn = [draw(7, epoch, place) for epoch in range(20) for place in range(100)]
+    sides = [np.array([getattr(each, key) for each in drawn]) for key in ("height", "width")]
+    for each in sides:
+        counts, _ = np.histogram(each, 10, (0.8, 1.0))
+        assert abs(counts - 200).max() < 60, "4 standard deviations"
+    assert abs(np.corrcoef(*sides)[0, 1]) < 0.1, "sides are drawn apart"
+    assert abs(sum(each.flip for each in drawn) - 1000) < 90, "4 standard deviations"
+    slack = np.array([each.left / (1 - each.width) for each in drawn])
+    assert abs(slack.mean() - 0.5) < 0.03
+
+
+@pytest.mark.parametrize("length", [0.001, 0.2])
+def test_the_smallest_box_has_a_pixel(length):
+    box = Augmentation(top=1 - length, left=0.0, height=length, width=length).box(9, 9)
+    assert all(side.stop - side.start >= 1 and side.stop <= 9 for side in box)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"top": -0.1}, {"left": 1.0}, {"height": 0.0}, {"width": 1.2}, {"top": 0.5, "height": 0.6}],
+)
+def test_a_box_outside_the_picture_is_refused(wrong):
+    with pytest.raises(ValueError, match="must be a box within 0 … 1 of each side"):
+        Augmentation(**wrong)
 
 
 @pytest.fixture
@@ -22,7 +73,7 @@ def store(write_store) -> SnippetStore:
     return SnippetStore([write_store(LENGTHS)])
 
 
-def test_the_store_tells_what_it_holds(store):
+def test_the_store_has_the_videos_times_and_sizes(store):
     assert store.videos == ["a", "b", "c"]
     assert {video: store.count(video) for video in store.videos} == LENGTHS
     assert store.seconds == pytest.approx({"a": 3.6, "b": 2.0, "c": 0.4})
@@ -45,15 +96,20 @@ def test_rows_come_in_the_order_asked_for(store, rows):
         assert squares.shape == (len(rows), 16, 16, channels)
 
 
-@pytest.mark.parametrize("size", [20, 40, 48, 112])
-def test_the_whole_picture_is_a_plain_resize(store, size):
+@pytest.mark.parametrize("size", [20, 32, HEIGHT, 56, 112])
+def test_squares_are_plainly_resized_as_in_the_features_stage(store, size):
     method = cv2.INTER_AREA if size < HEIGHT else cv2.INTER_LINEAR
-    for stream, made in zip(BOTH, store.pictures("a", [6, 2], BOTH, size), strict=True):
-        for square, picture in zip(made, store.read("a", [6, 2], stream), strict=True):
+    whole = [store.read("a", [6, 2], stream) for stream in BOTH]
+    made = store.pictures("a", [6, 2], BOTH, size)
+    for squares, pictures in zip(made, whole, strict=True):
+        for square, picture in zip(squares, pictures, strict=True):
             for channel in range(picture.shape[2]):
                 plane = np.ascontiguousarray(picture[:, :, channel])
                 wanted = cv2.resize(plane, (size, size), interpolation=method)
                 np.testing.assert_array_equal(square[:, :, channel], wanted)
+    planes = np.moveaxis(whole[1], -1, 1)
+    np.testing.assert_array_equal(made[0], frames_to_batch(whole[0], size, "squash"))
+    np.testing.assert_array_equal(made[1], planes_to_batch(planes, size, "squash"))
 
 
 def test_a_box_is_cut_and_mirrored_in_both_streams(store):
@@ -66,61 +122,33 @@ def test_a_box_is_cut_and_mirrored_in_both_streams(store):
     np.testing.assert_array_equal(flow[0, :, :, ::2], 256 - wanted[:, :, ::2])
 
 
-@pytest.mark.parametrize("size", [16, 24, 32, HEIGHT, 56])
-def test_squares_are_those_of_the_features_stage(write_store, size):
-    store = SnippetStore([write_store({"a": 3})])
-    rgb, flow = store.pictures("a", [0, 1, 2], BOTH, size)
-    frames, planes = (store.read("a", [0, 1, 2], stream) for stream in BOTH)
-    np.testing.assert_array_equal(rgb, frames_to_batch(frames, size, "squash"))
-    wanted = planes_to_batch(np.moveaxis(planes, -1, 1), size, "squash")
-    np.testing.assert_array_equal(flow, wanted)
-
-
 @pytest.mark.parametrize("stride", [1, 2, 4])
 def test_a_stride_leaves_snippets_out(write_store, stride):
     path = write_store(LENGTHS)
     every, some = SnippetStore([path]), SnippetStore([path], stride=stride)
     for video, count in LENGTHS.items():
-        assert some.count(video) == len(range(0, count, stride)) == len(some.times(video))
-        rows = list(range(some.count(video)))
+        rows = range(len(range(0, count, stride)))
+        assert some.count(video) == len(some.times(video)) == len(rows)
         np.testing.assert_array_equal(some.times(video), every.times(video)[::stride])
-        kept = every.read(video, [stride * row for row in rows], "rgb")
+        kept = every.read(video, range(0, count, stride), "rgb")
         np.testing.assert_array_equal(some.read(video, rows, "rgb"), kept)
         with pytest.raises(ValueError, match="snippets, from 0"):
-            some.read(video, [some.count(video)], "rgb")
-
-
-@pytest.mark.parametrize("readers", [2, 5])
-def test_threads_read_the_same_as_one(write_store, readers):
-    path = write_store(LENGTHS)
-    alone, together = SnippetStore([path]), SnippetStore([path], readers=readers)
-    rows = [7, 0, 3, 3, 8, 1]
-    for box in (NONE, draw(1, 2, 3)):
-        made = (each.pictures("a", rows, BOTH, 32, box) for each in (alone, together))
-        for one, other in zip(*made, strict=True):
-            np.testing.assert_array_equal(one, other)
-    np.testing.assert_array_equal(alone.read("a", rows, "rgb"), together.read("a", rows, "rgb"))
+            some.read(video, [len(rows)], "rgb")
 
 
 @pytest.mark.parametrize("streams", [("rgb",), ("flow",), ("flow", "rgb")])
-def test_frames_are_a_sequence_of_inputs_of_an_encoder(store, streams):
-    frames = SnippetFrames(store, "a", streams, 32, draw(0, 1, 2))
-    assert len(frames) == 9
-    inputs = frames[torch.tensor([1, 4, 8])]
-    wanted = store.pictures("a", [1, 4, 8], streams, 32, draw(0, 1, 2))
-    assert len(inputs) == len(streams)
-    for one, other in zip(inputs, wanted, strict=True):
-        assert one.dtype == torch.uint8
-        np.testing.assert_array_equal(one.numpy(), other)
+def test_frames_are_inputs_of_an_encoder_and_threads_read_the_same_as_one(write_store, streams):
+    path, rows = write_store(LENGTHS), [7, 0, 3, 3, 8, 1]
+    alone, together = SnippetStore([path]), SnippetStore([path], readers=3)
+    for box in (NONE, draw(0, 1, 2)):
+        frames = SnippetFrames(together, "a", streams, 32, box)
+        assert len(frames) == 9
+        inputs, wanted = frames[torch.tensor(rows)], alone.pictures("a", rows, streams, 32, box)
+        for one, other in zip(inputs, wanted, strict=True):
+            assert one.dtype == torch.uint8
+            np.testing.assert_array_equal(one.numpy(), other)
     assert frames[torch.tensor([], dtype=torch.int64)][0].shape[:3] == (0, 32, 32)
-
-
-def test_a_rows_pictures_do_not_depend_on_the_rows_beside_it(store):
-    frames = SnippetFrames(store, "a", BOTH, 32, draw(5, 1, 2))
-    whole = frames[torch.arange(9)]
-    for row in (0, 4, 8):
-        for one, every in zip(frames[torch.tensor([row])], whole, strict=True):
-            assert torch.equal(one[0], every[row])
+    np.testing.assert_array_equal(alone.read("a", rows, "rgb"), together.read("a", rows, "rgb"))
 
 
 def test_the_fingerprint_follows_the_content_and_not_the_files(write_store):
@@ -135,91 +163,66 @@ def test_the_fingerprint_follows_the_content_and_not_the_files(write_store):
     assert len(changed - {one.fingerprint}) == 4
 
 
-def test_rows_and_streams_that_do_not_exist_are_refused(store):
-    for rows in ([5], [0, -1]):
-        with pytest.raises(ValueError, match="of video b: it has 5 snippets"):
-            store.read("b", rows, "rgb")
-        with pytest.raises(ValueError, match="of video b: it has 5 snippets"):
-            store.pictures("b", rows, BOTH, 16)
-    with pytest.raises(ValueError, match="stream 'colour': one of rgb, flow"):
-        store.pictures("b", [0], ("colour",), 16)
-    with pytest.raises(InputError, match="video x: not in the snippet store"):
-        store.count("x")
-    with pytest.raises(InputError, match="video x: not in the snippet store"):
-        store.times("x")
-
-
-def test_a_store_needs_a_reader(write_store):
-    with pytest.raises(ValueError, match="readers 0: at least 1"):
-        SnippetStore([write_store({"a": 1})], readers=0)
+def test_rows_videos_and_streams_that_do_not_exist_are_refused(store, write_store):
+    for error, message, call in (
+        (ValueError, "row 5 of video b: it has 5", lambda: store.read("b", [5], "rgb")),
+        (ValueError, "row -1 of video b", lambda: store.pictures("b", [0, -1], BOTH, 16)),
+        (
+            ValueError,
+            "stream is 'c'; it must be one of rgb, f",
+            lambda: store.pictures("b", [0], ("c",), 16),
+        ),
+        (InputError, "video x: not in the snippet store", lambda: store.count("x")),
+        (InputError, "video x: not in the snippet store", lambda: store.times("x")),
+        (ValueError, "readers is 0; it must be at least 1", lambda: SnippetStore([], readers=0)),
+    ):
+        with pytest.raises(error, match=message):
+            call()
 
 
 @pytest.mark.parametrize(
-    ("change", "words"),
+    ("dataset", "values", "message"),
     [
-        ({"settings": StoreSettings(height=HEIGHT, width=80)}, "has width 80, but a of .*0000.h5"),
-        ({"settings": StoreSettings(height=56, width=WIDTH)}, "has height 56, but a"),
-        ({"stack": 3}, "has planes 6, but a"),
-        ({"bound": 8.0}, "has bound 8.0, but a"),
-        ({"snippet_frames": 16}, "has snippet_frames 16, but a of .*0000.h5 has 8; make all"),
+        (
+            "rgb_offsets",
+            None,
+            "0000.h5: not a video store: a is no video; make it with `actionspan",
+        ),
+        ("time", [0, 1, 2], "video a has 3 times for 2 pictures"),
+        ("time", [1, 1], "video a: its times do not rise, or its duration 0.8 s is not above 0"),
     ],
 )
-def test_stores_of_different_settings_are_refused(write_store, change, words):
-    paths = [write_store({"a": 1}), write_store({"b": 1}, "0001", **change)]
-    with pytest.raises(InputError, match=f"0001.h5: video b {words}"):
-        SnippetStore(paths)
-
-
-def test_stores_that_cannot_be_used_are_one_line(write_store, tmp_path):
-    path = write_store({"a": 1})
-    with pytest.raises(InputError, match="gone.h5: no such file"):
-        SnippetStore([path, tmp_path / "gone.h5"])
-    with pytest.raises(InputError, match="0001.h5: video a is in .*0000.h5 too"):
-        SnippetStore([path, write_store({"a": 1}, "0001")])
-    with pytest.raises(InputError, match="0002.h5: no video is in there"):
-        SnippetStore([write_store({}, "0002")])
-    with pytest.raises(InputError, match="no file: no video is in there"):
-        SnippetStore([])
-    with create_h5(tmp_path / "features.h5", "") as file:
-        file.create_group("v")["rgb"] = np.zeros((2, 4), np.float32)
-    with pytest.raises(InputError, match="features.h5: not a video store: v is no video"):
-        SnippetStore([tmp_path / "features.h5"])
-
-
-@pytest.mark.parametrize("missing", ["rgb_offsets", "flow", "time"])
-def test_a_video_without_a_dataset_is_refused(write_store, missing):
-    path = write_store({"a": 2, "b": 1})
-    with h5py.File(path, "r+") as file:
-        del file["b"][missing]
-    with pytest.raises(InputError, match="0000.h5: .*b "):
-        SnippetStore([path])
-
-
-def test_times_that_are_not_those_of_the_pictures_are_refused(write_store):
+def test_a_store_whose_parts_do_not_fit_is_refused(write_store, dataset, values, message):
     path = write_store({"a": 2})
     with h5py.File(path, "r+") as file:
-        del file["a/time"]
-        file["a/time"] = np.zeros(3)
-    with pytest.raises(InputError, match="video a has 3 times for 2 pictures"):
+        del file["a"][dataset]
+        if values is not None:
+            file["a"][dataset] = np.array(values, float)
+    with pytest.raises(InputError, match=message):
         SnippetStore([path])
 
 
-@pytest.mark.parametrize("stream", BOTH)
-@pytest.mark.parametrize("damage", ["zeros", "cut off", "no bytes"])
+def test_stores_of_different_settings_or_of_the_same_video_are_refused(write_store):
+    path = write_store({"a": 1})
+    other = write_store({"b": 1}, "0001", snippet_frames=16)
+    with pytest.raises(
+        InputError, match=r"1.h5: video b has snippet_frames 16, but a of .*0.h5 ha"
+    ):
+        SnippetStore([path, other])
+    with pytest.raises(InputError, match="0001.h5: video a is in .*0000.h5 too"):
+        SnippetStore([path, write_store({"a": 1}, "0001")])
+
+
 @pytest.mark.parametrize("readers", [1, 3])
-def test_a_damaged_picture_is_one_line(write_store, stream, damage, readers):
+def test_a_damaged_picture_is_one_line(write_store, readers):
     path = write_store({"a": 4})
     with h5py.File(path, "r+") as file:
-        offsets = file[f"a/{stream}_offsets"]
-        begin, end = offsets[2:4]
-        if damage == "no bytes":
-            offsets[3] = begin
-        else:
-            file[f"a/{stream}"][begin if damage == "zeros" else (begin + end) // 2 : end] = 0
+        begin, end = file["a/flow_offsets"][2:4]
+        file["a/flow"][begin:end] = 0
     store = SnippetStore([path], readers)
-    assert len(store.read("a", [0, 1], stream)) == 2
-    words = f"0000.h5: {stream} of video a is damaged at position 2; delete the file and run again"
+    assert len(store.read("a", [0, 1], "flow")) == 2
+    words = "0000.h5: flow of video a is damaged at position 2; delete the file and run again"
     with pytest.raises(InputError, match=words):
-        store.read("a", [0, 1, 2], stream)
+        store.read("a", [0, 1, 2], "flow")
     with pytest.raises(InputError, match=words):
-        SnippetFrames(store, "a", (stream,), 16)[torch.tensor([1, 2])]
+        SnippetFrames(store, "a", ("flow",), 16)[torch.tensor([1, 2])]

@@ -10,13 +10,13 @@ import torch
 from actionspan.dataset.tables import Annotation, Instance, write_annotations
 from actionspan.features.settings import EncoderSettings, RescaleSettings
 from actionspan.finetune.settings import FinetuneSettings, StoreSettings
-from actionspan.finetune.storing import store_snippets
+from actionspan.finetune.store import store_snippets
 from actionspan.networks.architecture import architecture
 from actionspan.settings import option
 from actionspan.storage.model_files import write_model
-from actionspan.storage.writing import create_h5
 from actionspan.temporal.settings import TemporalSettings
 from networks.tiny import TINY_NETWORK
+from worlds.shards import Pictures, write_shard
 
 STEP = 0.4  # seconds a snippet
 LENGTHS = {"a": 9, "b": 12, "c": 7, "d": 10, "e": 8, "v": 11, "w": 6}
@@ -66,21 +66,22 @@ class Toy:
 
 def write_toy(folder: Path, lengths: dict[str, int] = LENGTHS) -> Toy:
     """Write a store, annotations and weights."""
-    frames, flow = folder / "frames.h5", folder / "flow.h5"
-    annotations = []
-    with create_h5(frames, "frames") as frame_file, create_h5(flow, "flow") as flow_file:
-        for video, count in lengths.items():
-            random = np.random.default_rng([*video.encode()])
-            first, last = sorted(random.choice(count + 1, 2, replace=False).tolist())
-            _write(frame_file, flow_file, video, count, range(first, last), random)
-            annotations.append(
-                Annotation(
-                    video_id=video,
-                    subset="validation" if video in VALIDATION else "training",
-                    duration_seconds=STEP * count,
-                    instances=(Instance(start=STEP * first, end=STEP * last, label="stripes"),),
-                )
+    annotations: list[Annotation] = []
+    videos: dict[str, Pictures] = {}
+    for video, count in lengths.items():
+        random = np.random.default_rng([*video.encode()])
+        first, last = sorted(random.choice(count + 1, 2, replace=False).tolist())
+        videos[video] = _striped(count, range(first, last), random)
+        instance = Instance(start=STEP * first, end=STEP * last, label="stripes")
+        annotations.append(
+            Annotation(
+                video_id=video,
+                subset="validation" if video in VALIDATION else "training",
+                duration_seconds=STEP * count,
+                instances=(instance,),
             )
+        )
+    frames, flow = write_shard(folder, "toy", videos, step=STEP)
     store = folder / "snippets.h5"
     store_snippets(frames, flow, store, StoreSettings(height=32, width=40, jpeg_quality=95))
     write_annotations(folder / "annotations.json", annotations)
@@ -95,18 +96,12 @@ def write_toy(folder: Path, lengths: dict[str, int] = LENGTHS) -> Toy:
     return Toy(store=store, annotations=folder / "annotations.json", encoders=encoders)
 
 
-def _write(
-    frame_file: Any, flow_file: Any, video: str, count: int, acts: range, random: Any
-) -> None:
+def _striped(count: int, acts: range, random: Any) -> Pictures:
+    """Grey noise, with stripes in the snippets in which something happens."""
     stripes = 30 * (np.arange(40) % 4 < 2)  # columns
     grey = random.integers(80, 160, (count, 1, 1)) + random.integers(-20, 20, (count, 32, 40))
     for row in acts:
         grey[row] += stripes
     pictures = np.clip(grey, 0, 255).astype(np.uint8)
-    frame_file.create_group(video)["rgb"] = np.repeat(pictures[..., None], 3, axis=3)
-    group = flow_file.create_group(video)
-    group["flow"] = np.clip(np.repeat(pictures[:, None], 2, axis=1), 1, 255)
-    group["flow"].attrs["bound"] = 20.0
-    group["time"] = STEP * (0.5 + np.arange(count))
-    group.attrs.update(fps=20.0, frame_count=8 * count, duration_seconds=STEP * count)
-    group.attrs.update(snippet_frames=8, sha256=f"bytes of {video}")
+    flow = np.clip(np.repeat(pictures[:, None], 2, axis=1), 1, 255)
+    return np.repeat(pictures[..., None], 3, axis=3), flow

@@ -1,25 +1,23 @@
 """Encoders and videos of the tests, and how a gradient is taken."""
 
 import copy
+from typing import get_args
 
 import torch
 from torch import nn
 
+from actionspan.memory.estimator import GradientWeight
+from actionspan.memory.sampling import BY_GRADIENT, Sampler
 from actionspan.memory.ways import make_way
-from actionspan.networks.efficientnet_lite0 import EfficientNetLite0
+from actionspan.networks.architecture import architecture
 from actionspan.networks.weights import fold_batch_norms
 
 CHANNELS = 3
-SAMPLERS = (
-    "uniform_random",
-    "fixed",
-    "diverse_feature",
-    "diverse_gradient",
-    "importance",
-    "checkerboard",
-)
-SPLIT_SAMPLERS = tuple(s for s in SAMPLERS if s not in ("diverse_gradient", "importance"))
+SAMPLERS = get_args(Sampler)
+SPLIT_SAMPLERS = tuple(each for each in SAMPLERS if each not in BY_GRADIENT)
+EXECUTIONS = ("split", "replay")
 WAYS = [(sampler, "replay") for sampler in SAMPLERS] + [(s, "split") for s in SPLIT_SAMPLERS]
+WEIGHTS = get_args(GradientWeight)
 
 
 def seeded(seed=3):
@@ -57,13 +55,10 @@ def head_like(features):
 class Step:
     """The features, the loss and the gradients of one step."""
 
-    def __init__(self, encoder, frames, way="sbp", generator=None, key="", **how):
+    def __init__(self, encoder, frames, way="sbp", generator=None, **how):
         self.encoder = copy.deepcopy(encoder)
-        self.module = make_way(way, self.encoder, **how)
-        self.run(frames, seeded() if generator is None else generator, key)
-
-    def run(self, frames, generator, key=""):
-        features = self.module(frames, generator=generator, key=key)
+        module = make_way(way, self.encoder, **how)
+        features = module(frames, generator=seeded() if generator is None else generator)
         head = head_like(features)
         loss = head(features)
         loss.backward()
@@ -87,6 +82,37 @@ def equal(found, expected):
     return all(map(torch.equal, found, expected)) and len(found) == len(expected)
 
 
+class TwoStreams(nn.Module):
+    """An encoder of two inputs a row."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = tiny(1), tiny(2)
+
+    def forward(self, first, second):
+        return self.first(first) * self.second(second)
+
+
+class Pictures:
+    """Frames of two streams that are made when they are asked for."""
+
+    def __init__(self, count):
+        self.rows, self.asked = video(count), []
+
+    def __len__(self):
+        return len(self.rows)
+
+    def __getitem__(self, rows):
+        self.asked.append(rows.tolist())
+        return self.rows[rows], self.rows[rows].cos()
+
+
+def dropping(rate=0.5):
+    """The parts of `tiny` with dropout after the first and the second."""
+    parts = tiny()
+    return nn.Sequential(parts[0], nn.Dropout(rate), parts[1], nn.Dropout(rate), parts[2])
+
+
 def row_gradients(encoder, frames):
     """Return the gradient of each row's path into the encoder, (T, P), and their sum's form."""
     encoder = copy.deepcopy(encoder)
@@ -105,22 +131,22 @@ def flat(gradients):
     return torch.cat([gradient.flatten() for gradient in gradients])
 
 
-def lite0():
+def image_network(name, *, folded=True, classes=8):
+    """An EfficientNet-Lite0 or a ResNet of random weights in evaluation mode, which learns."""
     with torch.random.fork_rng():
         torch.manual_seed(2)
-        network = EfficientNetLite0(classes=8).eval()
-    fold_batch_norms(network)
+        network = architecture(name).build(3, classes).eval()
+    if folded:
+        fold_batch_norms(network)
     return network.requires_grad_(True)
+
+
+def lite0():
+    return image_network("efficientnet_lite0")
 
 
 def resnet18():
-    from torchvision.models import resnet18 as made
-
-    with torch.random.fork_rng():
-        torch.manual_seed(2)
-        network = made(num_classes=8).eval()
-    fold_batch_norms(network)
-    return network.requires_grad_(True)
+    return image_network("resnet18")
 
 
 def pictures(count, size=32, seed=4):

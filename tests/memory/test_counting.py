@@ -1,18 +1,16 @@
-"""Bytes saved for backward are counted to the byte, and are those of the published table."""
+"""Bytes saved for backward, and of living tensors, are counted to the byte."""
 
 import gc
 import threading
 
 import pytest
 import torch
-import torchvision
 from torch import nn
 from torch.autograd.graph import saved_tensors_hooks
 from torch.utils.checkpoint import checkpoint
 
-from actionspan.memory.counting import saved_bytes
-from actionspan.networks.efficientnet_lite0 import EfficientNetLite0
-from actionspan.networks.weights import fold_batch_norms
+from actionspan.memory.counting import AllocatedBytes, saved_bytes
+from memory.encoders import image_network
 
 MIB = 2**20
 # MiB a frame: with norms in evaluation mode, and folded into the convolutions
@@ -24,19 +22,7 @@ PUBLISHED = {
     ("resnet50", 112): (20.76, 10.01),
     ("resnet50", 224): (81.92, 39.53),
 }
-
-
-def encoder(name, *, folded):
-    """An encoder that learns, without memory."""
-    if name == "efficientnet_lite0":
-        network = EfficientNetLite0(3, 10)
-    else:
-        network = getattr(torchvision.models, name)(num_classes=10)
-    network.eval()
-    if folded:
-        fold_batch_norms(network)
-        network.requires_grad_(True)
-    return network.to("meta")
+both_devices = pytest.mark.parametrize("device", ["cpu", "meta"])
 
 
 def saves(network, rows, pixels):
@@ -45,22 +31,20 @@ def saves(network, rows, pixels):
     return counted.total
 
 
-@pytest.mark.parametrize("folded", [False, True])
-@pytest.mark.parametrize(("name", "pixels"), PUBLISHED)
-def test_bytes_of_a_frame_are_the_published_ones(name, pixels, folded):
-    network = encoder(name, folded=folded)
-    one, four = (saves(network, rows, pixels) for rows in (1, 4))
-    published = PUBLISHED[name, pixels][folded]
-    assert (four - one) / 3 / MIB == pytest.approx(published, rel=0.002)
+@pytest.mark.parametrize("name", ["efficientnet_lite0", "resnet18", "resnet50"])
+def test_bytes_of_a_frame_are_the_published_ones(name):
+    for folded in (False, True):
+        network = image_network(name, folded=folded, classes=10).to("meta")
+        for pixels in (112, 224):
+            one, four = (saves(network, rows, pixels) for rows in (1, 4))
+            expected = PUBLISHED[name, pixels][folded]
+            assert (four - one) / 3 / MIB == pytest.approx(expected, rel=0.002)
+    if name == "resnet50":  # the paper's forty gigabytes are its batch of frames
+        network = image_network(name, folded=False, classes=10).to("meta")
+        assert saves(network, 4 * 128, 224) / 2**30 == pytest.approx(41.0, abs=0.05)
 
 
-def test_the_papers_forty_gigabytes_are_its_batch_of_frames():
-    network = encoder("resnet50", folded=False)
-    total = saves(network, 4 * 128, 224)
-    assert total / 2**30 == pytest.approx(41.0, abs=0.05)
-
-
-@pytest.mark.parametrize("device", ["cpu", "meta"])
+@both_devices
 def test_each_storage_counts_once_and_parameters_do_not(device):
     layer = nn.Linear(4, 4, device=device)
     x = torch.ones(10, 4, device=device)
@@ -77,8 +61,8 @@ def test_each_storage_counts_once_and_parameters_do_not(device):
     del w
 
 
-@pytest.mark.parametrize("device", ["cpu", "meta"])
-def test_what_is_freed_no_longer_counts(device):
+@both_devices
+def test_freed_tensors_no_longer_count(device):
     x = torch.ones(1000, device=device, requires_grad=True)
     with saved_bytes() as counted:
         for _ in range(3):
@@ -89,18 +73,18 @@ def test_what_is_freed_no_longer_counts(device):
         assert counted.live == counted.total == 12000
         kept.clear()
         assert counted.live == 0
+        kept.append(x[:10].exp())
+        assert (counted.live, counted.total) == (40, 12000)
 
 
 def test_gradients_are_as_without_counting():
     torch.manual_seed(0)
     network = nn.Sequential(nn.Linear(3, 8), nn.Tanh(), nn.Linear(8, 1))
-    x = torch.randn(5, 3)
-    network(x).sum().backward()
-    plain = [p.grad.clone() for p in network.parameters()]
-    network.zero_grad()
+    x, weights = torch.randn(5, 3), list(network.parameters())
+    plain = torch.autograd.grad(network(x).sum(), weights)
     with saved_bytes(network):
-        network(x).sum().backward()
-    assert all(torch.equal(a, p.grad) for a, p in zip(plain, network.parameters(), strict=True))
+        counted = torch.autograd.grad(network(x).sum(), weights)
+    assert all(map(torch.equal, plain, counted))
 
 
 class Again(torch.autograd.Function):
@@ -121,9 +105,9 @@ class Again(torch.autograd.Function):
         return torch.autograd.grad(y, x, gradient)[0], None
 
 
-@pytest.mark.parametrize("device", ["cpu", "meta"])
+@both_devices
 @pytest.mark.parametrize("again", ["function", "checkpoint"])
-def test_what_runs_again_in_backward_counts(device, again):
+def test_a_second_run_in_backward_counts(device, again):
     def run(x):
         for _ in range(5):
             x = x.exp()
@@ -141,22 +125,11 @@ def test_what_runs_again_in_backward_counts(device, again):
     assert counted.live == 0
 
 
-def test_pieces_in_turn_need_the_bytes_of_one():
-    network = encoder("resnet18", folded=True)
-    rows = torch.empty(12, 3, 64, 64, device="meta")
-    with saved_bytes(network) as counted:
-        for piece in rows.split(3):
-            network(piece).sum().backward()
-    # a piece shares its storage with all rows, which are saved by the first layer
-    inputs = rows.untyped_storage().nbytes()
-    assert counted.total - inputs == pytest.approx(saves(network, 3, 64) - inputs // 4, rel=0.002)
-
-
 def test_hooks_are_as_before_after_an_error():
-    before = torch.autograd.graph.saved_tensors_hooks.__enter__
+    before = saved_tensors_hooks.__enter__
     with pytest.raises(RuntimeError, match="stop"), saved_bytes():
         raise RuntimeError("stop")
-    assert torch.autograd.graph.saved_tensors_hooks.__enter__ is before
+    assert saved_tensors_hooks.__enter__ is before
     x = torch.ones(2, requires_grad=True)
     assert isinstance(x.exp().grad_fn._saved_result, torch.Tensor)
 
@@ -199,3 +172,69 @@ def test_blocks_of_threads_count_their_own_and_leave_nothing_behind():
     assert (counted.total, counts) == (40, [400])
     assert saved_tensors_hooks.__enter__ is plain
     del kept
+
+
+@both_devices
+def test_a_tensor_counts_while_it_is_alive(device):
+    outside = torch.zeros(500, device=device)
+    with AllocatedBytes() as counted:
+        a = torch.zeros(1000, device=device)
+        assert counted.live == 4000
+        b = a[:10].view(2, 5)  # views
+        a.add_(1)
+        outside.mul_(2)  # in place
+        c = outside[3:]  # a view of what was there
+        assert counted.live == 4000
+        d = a + 1
+        assert counted.live == 8000
+        del a
+        assert counted.live == 8000  # b has its storage
+        del b, d
+        assert counted.live == 0
+        e = torch.zeros(1, device=device).expand(1000)
+        assert counted.live == 4
+        f = torch.tensor([1.0, 2.0])
+        assert counted.live == 12
+    assert counted.peak == 8000
+    del c, e, f
+
+
+@both_devices
+def test_temporaries_of_backward_are_seen(device):
+    x = torch.ones(1000, device=device, requires_grad=True)
+    with AllocatedBytes() as counted:
+        y = x.exp().exp()  # both results are saved, the second is y
+        assert counted.live == 8000
+        y.backward(torch.ones_like(y))
+        # ones, then the gradient of the first, then that of x; the gradient of x stays
+        assert counted.peak >= 8000 + 2 * 4000
+        del y
+        assert counted.live == 4000
+
+
+def test_both_devices_count_the_same():
+    found = []
+    for device in ("cpu", "meta"):
+        network = nn.Sequential(
+            nn.Conv2d(3, 8, 3), nn.ReLU(), nn.Conv2d(8, 8, 3, groups=8), nn.Flatten()
+        ).to(device)
+        x = torch.ones(4, 3, 16, 16, device=device)
+        with AllocatedBytes() as counted:
+            network(x[:2]).sum().backward()
+            checkpoint(network, x, use_reentrant=False).square().sum().backward()
+        found.append((counted.peak, counted.live, counted.largest, counted.peak_with_copies))
+    assert found[0] == found[1]
+
+
+def test_the_largest_call_and_the_copies_of_convolutions():
+    with AllocatedBytes() as counted:
+        a = torch.zeros(100, device="meta")
+        torch.cat([a, a[:50]])
+    assert counted.largest == 400 + 600  # read and made
+    assert counted.peak_with_copies == counted.peak == 1000
+    with AllocatedBytes() as counted:
+        nn.functional.conv1d(
+            torch.zeros(1, 1, 9, device="meta"), torch.zeros(1, 1, 1, device="meta")
+        )
+    assert counted.peak == 36 + 4 + 36
+    assert counted.peak_with_copies == 2 * counted.peak

@@ -2,18 +2,13 @@
 
 import pytest
 import torch
-from torch import nn
 
-from memory.encoders import Step, full, furthest, seeded, tiny, video
+from actionspan.memory.ways import FeatureBank, make_way
+from memory.encoders import Step, dropping, full, furthest, seeded, tiny, video
 
 pytestmark = pytest.mark.skipif(
     not torch.cuda.is_available(), reason="torch sees no CUDA device on this machine"
 )
-
-
-def dropping():
-    parts = tiny()
-    return nn.Sequential(parts[0], nn.Dropout(0.5), parts[1], parts[2]).cuda()
 
 
 @pytest.mark.parametrize("sampler", ["uniform_random", "importance", "diverse_feature"])
@@ -28,18 +23,18 @@ def test_replay_is_full_training_with_all_rows_kept(sampler):
 @pytest.mark.parametrize(("way", "piece"), [("sbp", 3), ("checkpoint", 9), ("sbp_checkpoint", 9)])
 def test_masks_of_the_gpu_are_drawn_again(way, piece):
     torch.manual_seed(0)
-    encoder, frames = dropping(), video(9).cuda()
+    frames, how = video(9).cuda(), {"keep_ratio": 1, "piece": piece}
     before = torch.cuda.get_rng_state()
-    step = Step(encoder, frames, way, keep_ratio=1, piece=piece)
+    step = Step(dropping().cuda(), frames, way, **how)
     if way == "sbp":
         assert torch.equal(torch.cuda.get_rng_state(), before)
     losses = []
-    for sign in (1, -1):
-        other = dropping()
+    for moved in (1e-6, -1e-6):
+        other = dropping().cuda()
         with torch.no_grad():
-            other[0].weight += sign * 1e-6
+            other[0].weight += moved
         torch.cuda.set_rng_state(before)
-        losses.append(float(Step(other, frames, way, keep_ratio=1, piece=piece).loss))
+        losses.append(float(Step(other, frames, way, **how).loss))
     slope = (losses[0] - losses[1]) / 2e-6
     assert float(step.gradients[0].sum()) == pytest.approx(slope, rel=1e-4)
 
@@ -47,20 +42,15 @@ def test_masks_of_the_gpu_are_drawn_again(way, piece):
 def test_autocast_of_the_gpu_is_restored():
     encoder, seen = tiny().float().cuda(), []
     encoder[2].register_forward_hook(lambda _, __, output: seen.append(output.dtype))
-    from actionspan.memory import StochasticBackward
-
+    module = make_way("sbp", encoder, 0.5, piece=3)
     with torch.autocast("cuda", torch.bfloat16):
-        features = StochasticBackward(encoder, 0.5, piece=3)(
-            video(7).float().cuda(), generator=seeded()
-        )
+        features = module(video(7).float().cuda(), generator=seeded())
     features.float().sin().sum().backward()
     assert set(seen) == {torch.bfloat16}
     assert all(parameter.grad is not None for parameter in encoder.parameters())
 
 
 def test_a_bank_keeps_its_features_on_the_host():
-    from actionspan.memory.ways import FeatureBank, make_way
-
     module, frames = make_way("bank", tiny().cuda(), 0.3), video(9).cuda()
     assert isinstance(module, FeatureBank)
     for _ in range(2):

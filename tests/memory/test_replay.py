@@ -9,11 +9,14 @@ from torch import nn
 from torch.autograd import Function
 
 from actionspan.memory import StochasticBackward
+from actionspan.memory.ways import make_way
 from memory.encoders import (
+    EXECUTIONS,
     Head,
+    Pictures,
     Step,
+    TwoStreams,
     equal,
-    flat,
     full,
     furthest,
     head_like,
@@ -54,40 +57,32 @@ def test_algorithm_1_as_printed_trains_nothing_in_the_encoder():
     assert furthest(found.gradients, full(tiny(), video(7)).gradients) < 1e-13
 
 
-def hooked(encoder):
-    """Note each call of two kinds of hooks; the first halves the gradient."""
-    calls = []
+@pytest.mark.parametrize("ratio", [0.6, [0.3, 0.6, 1.0]])
+def test_each_hook_is_called_once_a_step_for_three_videos_in_pieces_of_two(ratio):
+    """Of two kinds of hooks; the first halves the gradient."""
+    gradients = []
+    for execution in EXECUTIONS:
+        encoder, head, generator, calls = tiny(), Head().double(), seeded(), []
 
-    def halve(gradient):
-        calls.append("gradient")
-        return gradient / 2
+        def halve(gradient, calls=calls):
+            calls.append("gradient")
+            return gradient / 2
 
-    for parameter in encoder.parameters():
-        parameter.register_hook(halve)
-        parameter.register_post_accumulate_grad_hook(lambda _: calls.append("accumulated"))
-    return calls
-
-
-def test_each_hook_is_called_once_a_step_for_three_videos_in_pieces_of_two():
-    gradients = {}
-    for execution in ("split", "replay"):
-        for ratio in (0.6, [0.3, 0.6, 1.0]):
-            encoder, head, generator = tiny(), Head().double(), seeded()
-            spatial = StochasticBackward(encoder, ratio, execution=execution, piece=2)
-            calls = hooked(encoder)
-            losses = [head(spatial(video(n), generator=generator)) for n in (7, 9, 4)]
-            sum(losses).backward()
-            assert sorted(calls) == ["accumulated"] * 4 + ["gradient"] * 4
-            found = [parameter.grad for parameter in encoder.parameters()]
-            other = gradients.setdefault(str(ratio), found)
-            assert furthest(found, other) < 1e-12
+        for parameter in encoder.parameters():
+            parameter.register_hook(halve)
+            parameter.register_post_accumulate_grad_hook(lambda _, calls=calls: calls.append("sum"))
+        spatial = StochasticBackward(encoder, ratio, execution=execution, piece=2)
+        sum(head(spatial(video(n), generator=generator)) for n in (7, 9, 4)).backward()
+        assert sorted(calls) == ["gradient"] * 4 + ["sum"] * 4
+        gradients.append([parameter.grad for parameter in encoder.parameters()])
+    assert furthest(*gradients) < 1e-12
 
 
 def test_dropped_rows_of_frames_that_learn_have_a_gradient_of_zero():
     rows, _ = row_gradients(tiny(), video(7))
     assert bool((rows != 0).any(dim=1).all())
-    found = {}
-    for execution in ("split", "replay"):
+    found = []
+    for execution in EXECUTIONS:
         before = nn.Linear(5, 5).double()
         torch.nn.init.eye_(before.weight)
         torch.nn.init.zeros_(before.bias)
@@ -96,8 +91,8 @@ def test_dropped_rows_of_frames_that_learn_have_a_gradient_of_zero():
         how = {"keep_ratio": 3 / 7, "gradient_weight": "unbiased", "piece": 2}
         step = Step(tiny(), frames, execution=execution, **how)
         assert int((frames.grad != 0).any(dim=1).sum()) == 3
-        found[execution] = [frames.grad, before.weight.grad, *step.gradients]
-    assert furthest(found["replay"], found["split"]) < 1e-13
+        found.append([frames.grad, before.weight.grad, *step.gradients])
+    assert furthest(*found) < 1e-13
     frozen = Step(tiny().requires_grad_(False), frames.detach().requires_grad_(), keep_ratio=3 / 7)
     assert frozen.gradients == [None] * 4
 
@@ -122,28 +117,24 @@ class Branching(nn.Module):
 
 def test_parameters_that_are_not_used_have_no_gradient_and_all_others_have():
     torch.manual_seed(3)
-    encoder, frames = Branching(), video(7)
-    split, replayed = (
-        Step(encoder, frames, keep_ratio=0.5, piece=2, execution=e) for e in ("split", "replay")
-    )
+    encoder = Branching()
+    found = [Step(encoder, video(7), keep_ratio=0.5, piece=2, execution=e) for e in EXECUTIONS]
     names = [name for name, _ in encoder.named_parameters()]
-    none = [name for name, g in zip(names, replayed.gradients, strict=True) if g is None]
-    assert none == ["other.weight", "other.bias", "never.weight", "never.bias"]
-    pairs = [
-        (a, b) for a, b in zip(replayed.gradients, split.gradients, strict=True) if a is not None
-    ]
-    assert furthest(*zip(*pairs, strict=True)) < 1e-12
-    assert [g is None for g in split.gradients] == [g is None for g in replayed.gradients]
+    by_name = [dict(zip(names, each.gradients, strict=True)) for each in found]
+    for gradients in by_name:
+        none = [name for name in names if gradients[name] is None]
+        assert none == ["other.weight", "other.bias", "never.weight", "never.bias"]
+    used = [name for name in names if name not in none]
+    assert furthest(*([gradients[name] for name in used] for gradients in by_name)) < 1e-12
 
 
-def test_the_encoder_has_its_own_parameters_after_a_step_and_after_a_fault():
+def test_the_encoder_has_its_own_parameters_after_a_fault():
     encoder = tiny()
     before = dict(encoder.named_parameters())
     features = StochasticBackward(encoder, 0.5)(video(7), generator=seeded())
-    broken = encoder[2].register_forward_hook(lambda *_: 1 / 0)
+    encoder[2].register_forward_hook(lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         features.sum().backward()
-    broken.remove()
     after = dict(encoder.named_parameters())
     assert list(before) == list(after)
     assert all(before[name] is after[name] for name in before)
@@ -165,11 +156,11 @@ def test_tensors_changed_before_backward_are_an_error(what):
         features.sum().backward()
 
 
-@pytest.mark.parametrize("kind", [torch.float32, torch.float64, torch.bfloat16])
+@pytest.mark.parametrize("type_", [torch.float32, torch.float64, torch.bfloat16])
 @pytest.mark.parametrize("how", ["SGD", "Adam", "AdamW", "data"])
-def test_changes_that_torch_does_not_count_are_an_error(how, kind):
-    encoder = tiny().to(kind)
-    features = StochasticBackward(encoder, 0.5)(video(7).to(kind))
+def test_changes_that_torch_does_not_count_are_an_error(how, type_):
+    encoder = tiny().to(type_)
+    features = StochasticBackward(encoder, 0.5)(video(7).to(type_))
     if how == "data":
         encoder[2].bias.data.add_(1)
     else:
@@ -184,19 +175,17 @@ def test_another_mode_in_backward_is_an_error():
     encoder = nn.Sequential(*tiny(), nn.Dropout(0.5))
     features = StochasticBackward(encoder, 0.5)(video(7))
     encoder[3].eval()
-    with pytest.raises(RuntimeError, match=r"^train\(\) or eval\(\) was called") as error:
+    with pytest.raises(RuntimeError, match=r"^train\(\) or eval\(\) was called[^\n]*\Z"):
         features.sum().backward()
-    assert "\n" not in str(error.value)
 
 
 def test_parameters_may_be_frozen_before_backward():
     """As in plain training, they get no gradient then; the others do."""
     encoder = tiny()
     expected = Step(encoder, video(7), keep_ratio=0.5, piece=2)
-    loss = head_like(torch.ones(1, 3).double())
     features = StochasticBackward(encoder, 0.5, piece=2)(video(7), generator=seeded())
     encoder[0].requires_grad_(False)
-    loss(features).backward()
+    head_like(features)(features).backward()
     assert encoder[0].weight.grad is None
     assert encoder[0].bias.grad is None
     assert torch.equal(encoder[2].weight.grad, expected.gradients[2])
@@ -204,8 +193,7 @@ def test_parameters_may_be_frozen_before_backward():
 
 def test_gradients_of_replay_have_no_gradient_of_their_own():
     encoder = tiny()
-    features = StochasticBackward(encoder, 0.5)(video(7))
-    loss = features.square().sum()
+    loss = StochasticBackward(encoder, 0.5)(video(7)).square().sum()
     (first,) = torch.autograd.grad(loss, encoder[0].weight, create_graph=True)
     with pytest.raises(RuntimeError, match="once_differentiable"):
         first.sum().backward()
@@ -214,44 +202,9 @@ def test_gradients_of_replay_have_no_gradient_of_their_own():
 @pytest.mark.parametrize("sampler", ["uniform_random", "importance"])
 def test_a_second_backward_through_a_retained_graph_keeps_the_same_rows(sampler):
     encoder = tiny()
-    spatial = StochasticBackward(encoder, 0.3, sampler=sampler)
-    features = spatial(video(9), generator=seeded())
-    loss = head_like(features)(features)
-    found = [
-        torch.autograd.grad(loss, list(encoder.parameters()), retain_graph=True) for _ in range(2)
-    ]
-    assert equal(*found)
-
-
-class Pictures:
-    """Frames that are made when they are asked for, of two streams."""
-
-    def __init__(self, count):
-        self.rows, self.asked = video(count), []
-
-    def __len__(self):
-        return len(self.rows)
-
-    def __getitem__(self, rows):
-        self.asked.append(rows.tolist())
-        return self.rows[rows], self.rows[rows].cos()
-
-
-class TwoStreams(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.first, self.second = tiny(1), tiny(2)
-
-    def forward(self, first, second):
-        return self.first(first) * self.second(second)
-
-
-@pytest.mark.parametrize("way", ["sbp", "full", "checkpoint", "sbp_checkpoint", "bank"])
-def test_frames_may_be_made_when_asked_for_and_have_several_streams(way):
-    how = {"keep_ratio": 1, "piece": 4}
-    expected = full(TwoStreams(), Pictures(9))
-    found = Step(TwoStreams(), Pictures(9), way, **how)
-    assert furthest(found.gradients, expected.gradients) < 1e-13
+    features = StochasticBackward(encoder, 0.3, sampler=sampler)(video(9), generator=seeded())
+    loss, weights = head_like(features)(features), list(encoder.parameters())
+    assert equal(*(torch.autograd.grad(loss, weights, retain_graph=True) for _ in range(2)))
 
 
 def test_replay_asks_for_all_rows_in_order_and_then_for_the_kept_ones_in_pieces():
@@ -261,14 +214,12 @@ def test_replay_asks_for_all_rows_in_order_and_then_for_the_kept_ones_in_pieces(
 
 
 @pytest.mark.parametrize("way", ["sbp", "bank", "checkpoint", "sbp_checkpoint", "frame_dropout"])
-@pytest.mark.parametrize("execution", ["split", "replay"])
+@pytest.mark.parametrize("execution", EXECUTIONS)
 def test_nothing_of_a_step_is_alive_after_it(way, execution):
-    from actionspan.memory.ways import make_way
-
     saved = []
     encoder = nn.Sequential(*tiny(), nn.Tanh())
 
-    def note(module, inputs, output):
+    def note(_, inputs, output):
         saved.extend(map(weakref.ref, [inputs[0], output]))
 
     for part in encoder:
@@ -279,51 +230,27 @@ def test_nothing_of_a_step_is_alive_after_it(way, execution):
         frames = video(7)
         features = module(frames, generator=seeded())
         loss = features.sin().sum()
-        kept = [weakref.ref(frames), weakref.ref(features)]
+        saved += [weakref.ref(frames), weakref.ref(features)]
         loss.backward()
         del frames, features, loss
-        assert [each() for each in [*saved, *kept] if each() is not None] == []
+        assert [each() for each in saved if each() is not None] == []
     finally:
         gc.enable()
 
 
 def test_the_graph_of_a_piece_is_gone_before_the_next_is_run():
-    alive, encoder = [], tiny()
-    most = []
+    alive, most, encoder = [], [], tiny()
 
-    def note(module, inputs, output):
+    def note(_, __, output):
         if torch.is_grad_enabled():
             most.append(sum(each() is not None for each in alive))
             alive.append(weakref.ref(output))
 
     encoder[1].register_forward_hook(note)
-    spatial = StochasticBackward(encoder, 1, piece=3)
     gc.disable()
     try:
-        spatial(video(12)).sin().sum().backward()
+        StochasticBackward(encoder, 1, piece=3)(video(12)).sin().sum().backward()
     finally:
         gc.enable()
     assert len(most) == 4
     assert max(most) <= 1  # the output of the last piece at most, whose tensors are freed
-
-
-def test_clipping_and_weight_decay_see_the_weighted_gradient():
-    steps = {}
-    for weight in ("paper", "even", "unbiased"):
-        for execution in ("split", "replay"):
-            step = Step(
-                tiny(), video(7), keep_ratio=1 / 7, gradient_weight=weight, execution=execution
-            )
-            parameters = list(step.encoder.parameters())
-            norm = torch.nn.utils.clip_grad_norm_(parameters, float("inf"))
-            before = [parameter.detach().clone() for parameter in parameters]
-            torch.optim.SGD(parameters, lr=0.1, weight_decay=0.5).step()
-            after = [p.detach() for p in parameters]
-            steps[weight, execution] = norm, flat(before), flat(after), flat(step.gradients)
-    for execution in ("split", "replay"):
-        # One of 7 rows: unbiased is 7 times the paper's, and even is the paper's.
-        norm, before, after, gradient = steps["unbiased", execution]
-        torch.testing.assert_close(norm, 7 * steps["paper", execution][0])
-        torch.testing.assert_close(gradient, 7 * steps["paper", execution][3])
-        torch.testing.assert_close(after, before - 0.1 * (gradient + 0.5 * before))
-        torch.testing.assert_close(steps["even", execution][0], steps["paper", execution][0])

@@ -1,12 +1,17 @@
 """The ways that SBP is compared with, behind the same call."""
 
+from typing import get_args
+
 import numpy as np
 import pytest
 import torch
+from torch import nn
 
-from actionspan.memory.ways import FeatureBank, make_way
+from actionspan.memory.ways import Way, make_way
 from memory.encoders import (
+    Pictures,
     Step,
+    TwoStreams,
     equal,
     flat,
     full,
@@ -14,13 +19,12 @@ from memory.encoders import (
     head_like,
     pictures,
     resnet18,
-    row_gradients,
     seeded,
     tiny,
     video,
 )
 
-WAYS = ("sbp", "full", "frozen", "frame_dropout", "checkpoint", "bank", "sbp_checkpoint")
+WAYS = get_args(Way)
 EXACT = ("sbp", "full", "frozen", "checkpoint", "sbp_checkpoint")
 
 
@@ -42,6 +46,13 @@ def test_every_way_has_the_encoder_and_the_same_call(way):
         module(video(0))
 
 
+@pytest.mark.parametrize("way", [each for each in WAYS if each not in ("frozen", "frame_dropout")])
+def test_frames_may_be_made_when_asked_for_and_have_several_streams(way):
+    expected = full(TwoStreams(), Pictures(9))
+    found = Step(TwoStreams(), Pictures(9), way, keep_ratio=1, piece=4)
+    assert furthest(found.gradients, expected.gradients) < 1e-13
+
+
 def test_full_is_plain_training_to_the_bit_and_checkpoint_to_rounding():
     encoder, frames = resnet18(), pictures(5)
     plain = encoder(frames)
@@ -52,13 +63,6 @@ def test_full_is_plain_training_to_the_bit_and_checkpoint_to_rounding():
     checkpointed = Step(encoder, frames, "checkpoint", piece=2)
     torch.testing.assert_close(checkpointed.features, plain.detach(), rtol=1e-4, atol=1e-5)
     assert furthest(checkpointed.gradients, gradients) < 1e-4
-    assert (
-        furthest(
-            Step(tiny(), video(9), "checkpoint", piece=2).gradients,
-            full(tiny(), video(9)).gradients,
-        )
-        < 1e-13
-    )
 
 
 @pytest.mark.parametrize("way", ["checkpoint", "sbp_checkpoint"])
@@ -72,31 +76,21 @@ def test_hooks_are_called_once_a_step_with_checkpoints(way):
 
 
 @pytest.mark.parametrize("ratio", [0.25, 0.6, 1.0, [0.2, 0.5, 0.8]])
-def test_split_with_checkpoints_has_the_gradient_of_split(ratio):
-    runs = []
-    graphs = [0, 0]
-    for place, way in enumerate(("sbp", "sbp_checkpoint")):
-        encoder = tiny()
-        step = Step(encoder, video(9), way, keep_ratio=ratio, execution="split", piece=2)
-        runs.append(step)
-        seen = []
+def test_split_with_checkpoints_has_the_gradient_of_split_and_runs_again_in_backward(ratio):
+    steps, runs = [], []
+    for way in ("sbp", "sbp_checkpoint"):
+        encoder, modes = tiny(), []
+        encoder[0].register_forward_hook(lambda *_, modes=modes: modes.append(1))
         module = make_way(way, encoder, ratio, execution="split", piece=2)
-        encoder[0].register_forward_hook(
-            lambda _, __, output, seen=seen: seen.append(output.requires_grad)
-        )
         features = module(video(9), generator=seeded())
-        before = len(seen)
+        before = len(modes)
         features.sum().backward()
-        graphs[place] = len(seen) - before
-    assert furthest(runs[1].gradients, runs[0].gradients) < 1e-13
-    assert graphs[0] == 0
-    assert graphs[1] >= 1  # run again in backward
-
-
-def test_frozen_makes_no_graph():
-    features = make_way("frozen", tiny(), piece=2)(video(7))
-    assert features.grad_fn is None
-    assert furthest([features], [tiny()(video(7)).detach()]) < 1e-14
+        runs.append(len(modes) - before)
+        how = {"keep_ratio": ratio, "execution": "split", "piece": 2}
+        steps.append(Step(tiny(), video(9), way, **how).gradients)
+    assert furthest(steps[1], steps[0]) < 1e-13
+    assert runs[0] == 0
+    assert runs[1] >= 1
 
 
 def test_frame_dropout_runs_kept_rows_alone_and_fills_the_gaps_on_straight_lines():
@@ -104,9 +98,9 @@ def test_frame_dropout_runs_kept_rows_alone_and_fills_the_gaps_on_straight_lines
     encoder.register_forward_pre_hook(lambda _, inputs: run.append(len(inputs[0])))
     module = make_way("frame_dropout", encoder, 0.4, sampler="uniform_random")
     frames = video(10)
+    plain = tiny()(frames).detach()
     for seed in range(5):
         features = module(frames, generator=seeded(seed)).detach()
-        plain = tiny()(frames).detach()
         kept = [t for t in range(10) if torch.allclose(features[t], plain[t], atol=1e-12)]
         assert len(kept) == 4
         for channel in range(3):
@@ -115,29 +109,29 @@ def test_frame_dropout_runs_kept_rows_alone_and_fills_the_gaps_on_straight_lines
     assert run == [4] * 5
 
 
-def test_the_gradient_of_frame_dropout_is_that_of_its_own_loss():
-    encoder, frames = tiny(), video(7)
-    step = Step(encoder, frames, "frame_dropout", keep_ratio=0.5, gradient_weight="unbiased")
-    moved = 1e-6 * torch.ones_like(encoder[0].weight)
+def test_frame_dropout_has_the_gradient_of_its_own_loss():
+    step = Step(tiny(), video(7), "frame_dropout", keep_ratio=0.5, gradient_weight="unbiased")
     losses = []
-    for sign in (1, -1):
+    for moved in (1e-6, -1e-6):
         other = tiny()
         with torch.no_grad():
-            other[0].weight += sign * moved
-        losses.append(float(Step(other, frames, "frame_dropout", keep_ratio=0.5).loss))
+            other[0].weight += moved
+        losses.append(float(Step(other, video(7), "frame_dropout", keep_ratio=0.5).loss))
     slope = (losses[0] - losses[1]) / 2e-6
     assert float(step.gradients[0].sum()) == pytest.approx(slope, rel=1e-5)
 
 
-def bank_of(encoder, **how):
-    module = make_way("bank", encoder, 0.3, **how)
-    assert isinstance(module, FeatureBank)
-    return module
+def bank_of(encoder=None):
+    return make_way("bank", tiny() if encoder is None else encoder, 0.3, piece=4)
+
+
+def features_of(bank):
+    return bank.state()["features"]
 
 
 def test_the_bank_gives_dropped_rows_the_features_of_the_step_that_last_kept_them():
     encoder, frames, run = tiny(), video(9), []
-    module = bank_of(encoder, piece=4)
+    module = bank_of(encoder)
     encoder.register_forward_pre_hook(lambda _, inputs: run.append(len(inputs[0])))
     for step in range(5):
         with torch.no_grad():
@@ -160,31 +154,60 @@ def test_the_bank_gives_dropped_rows_the_features_of_the_step_that_last_kept_the
             assert run == [3]
         del run[:]
     module(video(5), generator=seeded(), key="b")
-    state = module.state()
-    assert set(state["features"]) == {"a", "b"}
-    assert all(type(f) is torch.Tensor and not f.requires_grad for f in state["features"].values())
-    other = bank_of(encoder)
-    other.restore(state)
-    found = [m(frames, generator=seeded(8), key="a").detach() for m in (module, other)]
-    assert torch.equal(*found)
-    module(frames, generator=seeded(9), key="a")
-    assert torch.equal(other.state()["features"]["a"], found[1])  # each has its own
+    assert all(
+        type(f) is torch.Tensor and not f.requires_grad for f in features_of(module).values()
+    )
     with pytest.raises(ValueError, match=r"^the video 'b' has 9 rows, but the bank has 5"):
         module(frames, key="b")
 
 
-def test_the_gradient_of_the_bank_is_that_of_its_kept_rows():
-    frames, rows = video(9), row_gradients(tiny(), video(9))[0]
+def test_a_state_of_the_bank_is_a_copy_both_ways_and_so_are_its_features():
+    module, other = bank_of(), bank_of()
+    features = module(video(9), generator=seeded(), key="a")
+    expected = features.detach().clone()
+    features.mul_(0)
+    state = module.state()
+    other.restore(state)
+    state["features"]["a"].zero_()
+    assert set(features_of(other)) == {"a"}
+    for each in (module, other):
+        assert torch.equal(features_of(each)["a"], expected)
+    other(video(9), generator=seeded(9), key="a")
+    assert torch.equal(features_of(module)["a"], expected)
+
+
+def test_the_bank_has_the_gradient_of_its_kept_rows():
     how = {"keep_ratio": 1 / 3, "gradient_weight": "unbiased"}
-    first = Step(tiny(), frames, "bank", **how)  # all rows are new, so it is split
-    split = Step(tiny(), frames, execution="split", **how)
+    first = Step(tiny(), video(9), "bank", **how)  # all rows are new, so it is split
+    split = Step(tiny(), video(9), execution="split", **how)
     assert furthest(first.gradients, split.gradients) < 1e-13
     assert float(flat(first.gradients).norm()) > 0
-    assert rows.shape[0] == 9
+    module, frames = bank_of(nn.Tanh()), video(9).requires_grad_()  # without parameters
+    for step in range(3):
+        features = module(frames, generator=seeded(step), key="a")
+    assert torch.equal(features, frames.tanh())
+    features.sum().backward()
+    assert int((frames.grad != 0).any(dim=1).sum()) == 3
 
 
 def test_evaluation_neither_reads_nor_writes_the_bank():
-    module = bank_of(tiny())
+    module = bank_of()
     with torch.no_grad():
         module(video(9), key="a")
     assert module.state() == {"features": {}}
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_the_banks_features_have_the_type_of_the_kept_rows_in_autocast_and_out_of_it(first):
+    module, frames = bank_of(tiny().float()), video(9).float()
+    for enabled in (first, not first, first):
+        with torch.autocast("cpu", torch.bfloat16, enabled=enabled):
+            features = module(frames, generator=seeded(), key="a")
+        assert features.dtype == (torch.bfloat16 if enabled else torch.float32)
+        features.float().sum().backward()
+
+
+def test_a_bank_on_meta():
+    module = bank_of(tiny().to("meta"))
+    for _ in range(2):
+        assert module(video(9).to("meta"), generator=seeded(), key="a").shape == (9, 3)

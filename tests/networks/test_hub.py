@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
+from safetensors.torch import load_file, save_file
 
 from actionspan.dataset.video_facts import probe_video
 from actionspan.demo.data_set import render_demo
@@ -109,7 +110,7 @@ def rgb_alone(folder) -> EncoderSettings:
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_a_folder_of_transformers_gives_what_the_library_gives(tmp_path, pictures, family):
+def test_a_folder_of_transformers_gives_the_vectors_of_the_library(tmp_path, pictures, family):
     model, processor = write_model(tmp_path, family)
     given = processor(images=list(pictures), return_tensors="pt")
     with torch.no_grad():
@@ -124,7 +125,7 @@ def given_to_timm(model, pictures):
 
 
 @pytest.mark.parametrize("name", first_tier(TIMM, "resnet10t", "test_vit2"))
-def test_a_model_of_timm_gives_what_the_library_gives(tmp_path, pictures, name):
+def test_a_model_of_timm_gives_the_vectors_of_the_library(tmp_path, pictures, name):
     model, file = write_timm(tmp_path, name)
     with torch.no_grad():
         expected = model(given_to_timm(model, pictures))
@@ -134,34 +135,35 @@ def test_a_model_of_timm_gives_what_the_library_gives(tmp_path, pictures, name):
     np.testing.assert_allclose(encoded(pictures, file), expected, atol=1e-5)
 
 
-def test_layer_and_pooling_are_those_that_are_asked_for(tmp_path, pictures):
-    """Of transformers and of timm."""
-    model, processor = write_model(tmp_path / "dinov2", "dinov2")
+@pytest.mark.parametrize("layer", [None, -2])
+def test_layer_and_pooling_of_transformers_are_those_that_are_asked_for(tmp_path, pictures, layer):
+    model, processor = write_model(tmp_path, "dinov2")
     with torch.no_grad():
         given = processor(images=list(pictures), return_tensors="pt")
         found = model(**given, output_hidden_states=True)
-        assert found.last_hidden_state.shape[1] == 1 + 4 * 4
-        layers = {None: found.last_hidden_state, -2: found.hidden_states[-2]}
-        expected = {(tmp_path / "dinov2", "cls", key): layers[key][:, 0] for key in layers}
-        for key, hidden in layers.items():
-            expected[tmp_path / "dinov2", "mean", key] = hidden[:, 1:].mean(dim=1)
+    hidden = found.last_hidden_state if layer is None else found.hidden_states[layer]
+    assert hidden.shape[1] == 1 + 4 * 4
+    for pooling, vectors in (("cls", hidden[:, 0]), ("mean", hidden[:, 1:].mean(dim=1))):
+        made = encoded(pictures, tmp_path, rgb_pooling=pooling, rgb_layer=layer)
+        np.testing.assert_allclose(made, vectors, atol=1e-5)
 
-        model, file = write_timm(tmp_path, "test_vit")
+
+def test_layer_and_pooling_of_timm_are_those_that_are_asked_for(tmp_path, pictures):
+    model, file = write_timm(tmp_path, "test_vit")
+    with torch.no_grad():
         given = given_to_timm(model, pictures)
         last = model.forward_features(given)
         ((maps, first),) = model.forward_intermediates(
             given, indices=[-2], norm=True, intermediates_only=True, return_prefix_tokens=True
         )
-    expected |= {
-        ("timm:test_vit", "cls", None): last[:, 0],
-        ("timm:test_vit", "mean", None): last[:, model.num_prefix_tokens :].mean(dim=1),
-        ("timm:test_vit", "cls", -2): first[:, 0],
-        ("timm:test_vit", "mean", -2): maps.mean(dim=(2, 3)),
-    }
-    for (encoder, pooling, layer), vectors in expected.items():
-        how = {"rgb_weights": file} if encoder == "timm:test_vit" else {}
-        found = encoded(pictures, encoder, rgb_pooling=pooling, rgb_layer=layer, **how)
-        np.testing.assert_allclose(found, vectors, atol=1e-5)
+    for pooling, layer, vectors in (
+        ("cls", None, last[:, 0]),
+        ("mean", None, last[:, model.num_prefix_tokens :].mean(dim=1)),
+        ("cls", -2, first[:, 0]),
+        ("mean", -2, maps.mean(dim=(2, 3))),
+    ):
+        how = {"rgb_weights": file, "rgb_pooling": pooling, "rgb_layer": layer}
+        np.testing.assert_allclose(encoded(pictures, "timm:test_vit", **how), vectors, atol=1e-5)
 
 
 def test_a_stream_gives_the_same_vectors(dinov2, pictures):
@@ -216,31 +218,26 @@ def broken(folder):
     (folder / "model.safetensors").write_bytes(b"no weights")
 
 
-def unnamed(folder):
-    bare(folder)
-    (folder / "config.json").write_text("{}")
-
-
 def bare(folder):
     folder.mkdir()
     (folder / "model.safetensors").touch()
 
 
-def foreign_code(folder):
-    write_model(folder, "dinov2")
-    config = json.loads((folder / "config.json").read_text())
-    config |= {"model_type": "mine", "auto_map": {"AutoModel": "mine.Mine"}}
-    (folder / "config.json").write_text(json.dumps(config))
-    (folder / "mine.py").write_text("raise SystemExit('a stranger's code has run')")
+def unnamed(folder):
+    bare(folder)
+    (folder / "config.json").write_text("{}")
 
 
 def lacking(folder):
-    from safetensors.torch import load_file, save_file
-
     write_model(folder, "dinov2")
     state = load_file(folder / "model.safetensors")
     state.pop("encoder.layer.0.norm1.weight")
     save_file(state, folder / "model.safetensors", metadata={"format": "pt"})
+
+
+def drawing(folder):
+    transformers.AutoModel.from_config(transformers.ViTMAEConfig(**SMALL)).save_pretrained(folder)
+    transformers.ViTImageProcessor(**FITTED).save_pretrained(folder)
 
 
 @pytest.mark.parametrize(
@@ -249,31 +246,32 @@ def lacking(folder):
         (broken, "SafetensorError|header"),
         (unnamed, "config.json: names no architecture"),
         (bare, "no config.json beside the weights"),
-        (foreign_code, "mine"),
         (lacking, "its weights lack encoder.layer.0.norm1.weight"),
+        (drawing, "gives other vectors each time"),
         (lambda folder: None, "no such folder or file"),
     ],
-    ids=["broken", "unnamed", "bare", "foreign code", "lacking", "missing"],
+    ids=["broken", "unnamed", "bare", "lacking", "drawing", "missing"],
 )
-def test_what_is_no_model_is_one_line(tmp_path, make, message):
+def test_a_folder_without_a_sound_model_is_one_line(tmp_path, make, message):
     folder = tmp_path / "model"
     make(folder)
-    with pytest.raises(InputError, match=message) as raised:
+    with pytest.raises(InputError, match=rf"^[^\n]*{folder}[^\n]*({message})[^\n]*\Z"):
         encoded(EMPTY, folder)
-    assert "\n" not in str(raised.value)
-    assert str(folder) in str(raised.value)
 
 
-def test_weights_of_another_model_and_what_a_network_has_not_are_refused(tmp_path):
-    _, file = write_timm(tmp_path, "resnet10t")
-    for name, how, message in (
+@pytest.mark.parametrize(
+    ("name", "how", "message"),
+    [
         ("timm:test_vit", {}, "timm:test_vit: .*lack"),
         ("timm:convnext_atto", {}, "timm:convnext_atto: .*lack"),
         ("timm:resnet10t", {"rgb_layer": -100}, "timm:resnet10t"),
         ("timm:resnet10t", {"rgb_pooling": "cls"}, "timm:resnet10t"),
-    ):
-        with pytest.raises(InputError, match=message):
-            encoded(EMPTY, name, rgb_weights=file, **how)
+    ],
+)
+def test_weights_of_another_model_and_missing_layers_are_refused(tmp_path, name, how, message):
+    _, file = write_timm(tmp_path, "resnet10t")
+    with pytest.raises(InputError, match=message):
+        encoded(EMPTY, name, rgb_weights=file, **how)
 
 
 def test_a_file_that_transformers_would_not_load_is_refused(tmp_path):
@@ -283,14 +281,6 @@ def test_a_file_that_transformers_would_not_load_is_refused(tmp_path):
     assert find_source(str(file)).weights == find_source(str(tmp_path)).weights
     with pytest.raises(InputError, match=r"loads model.safetensors; give the folder"):
         find_source(str(other))
-
-
-def test_a_model_that_draws_at_random_is_refused(tmp_path):
-    config = transformers.ViTMAEConfig(**SMALL)
-    transformers.AutoModel.from_config(config).save_pretrained(tmp_path)
-    transformers.ViTImageProcessor(**FITTED).save_pretrained(tmp_path)
-    with pytest.raises(InputError, match="gives other vectors each time"):
-        encoded(EMPTY, tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -349,7 +339,7 @@ def test_a_model_from_anywhere_never_has_a_repository_fetched(repository, monkey
     assert all(how["local_files_only"] for how in asked)
 
 
-def test_settings_name_what_is_allowed():
+def test_settings_name_the_allowed_encoders():
     with pytest.raises(ValueError, match=r"one of .*timm:MODEL, hf:ORGANISATION/MODEL or a path"):
         EncoderSettings(rgb_encoder="resnet19")
     with pytest.raises(ValueError, match="source is scores: hf:a/b gives none"):
@@ -357,7 +347,7 @@ def test_settings_name_what_is_allowed():
 
 
 @pytest.mark.parametrize("number", [0, 2])
-def test_our_efficientnet_lite_is_that_of_timm(number):
+def test_our_efficientnet_lite_agrees_with_timm(number):
     torch.manual_seed(0)
     ours = architecture(f"efficientnet_lite{number}").build(3, 10).eval()
     theirs = timm.create_model(f"tf_efficientnet_lite{number}", num_classes=10).eval()
@@ -369,7 +359,7 @@ def test_our_efficientnet_lite_is_that_of_timm(number):
 
 
 @pytest.mark.full
-def test_a_shard_by_two_processes_has_what_one_gives(dinov2, tmp_path):
+def test_a_shard_by_two_processes_has_the_vectors_of_one(dinov2, tmp_path):
     settings = DemoSettings(videos=2, shortest_seconds=5.0, longest_seconds=6.0)
     render_demo(tmp_path / "videos", settings, 1)
     videos = [probe_video(path) for path in sorted((tmp_path / "videos").glob("*.mp4"))]

@@ -116,7 +116,7 @@ def pooled(model, family, pixels, pooling="auto"):
 
 
 @pytest.mark.parametrize("stride", [4, 3, 2, 1])
-def test_a_clip_gives_what_the_library_gives(tmp_path, clips, stride):
+def test_a_clip_gives_the_vectors_of_the_library(tmp_path, clips, stride):
     model, processor = write_clip_model(tmp_path, "videomae")
     encode = ClipEncoder(clip_settings(tmp_path, clip_stride=stride))
     expected, middles = [], []
@@ -133,7 +133,7 @@ def test_a_clip_gives_what_the_library_gives(tmp_path, clips, stride):
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_every_family_gives_what_the_library_gives(tmp_path, clips, family):
+def test_every_family_gives_the_vectors_of_the_library(tmp_path, clips, family):
     model, processor = write_clip_model(tmp_path, family)
     pixels = first_pixels(clips, processor)
     for pooling in ("auto", "mean"):
@@ -150,8 +150,6 @@ def test_a_layer_is_the_one_that_is_asked_for(tmp_path, clips):
     encode = ClipEncoder(clip_settings(tmp_path, clip_layer=-2))
     found = encode.vectors(clips.frames, clips.rows)[0]
     np.testing.assert_allclose(found, hidden[-2][0].mean(dim=0), atol=1e-5)
-    with pytest.raises(InputError, match="clip_layer -9: .* has 3"):
-        ClipEncoder(clip_settings(tmp_path, clip_layer=-9))
 
 
 def test_a_model_of_videos_and_words_gives_their_shared_vector(tmp_path, clips):
@@ -226,14 +224,19 @@ def test_nothing_that_a_model_from_anywhere_names_is_looked_for(tmp_path, monkey
         assert ("/etc/x", False) not in asked
 
 
-def test_what_sees_no_clips_is_one_line(tmp_path):
+def test_encoders_that_see_no_clips_are_one_line(tmp_path):
     write_model(tmp_path, "vit")
-    with pytest.raises(InputError, match="sees single pictures; give it as rgb_encoder"):
-        ClipEncoder(clip_settings(tmp_path))
     write_clip_model(tmp_path / "clips", "videomae")
-    with pytest.raises(InputError, match="clip_pooling cls: .* has no class token"):
-        ClipEncoder(clip_settings(tmp_path / "clips", clip_pooling="cls"))
-    with pytest.raises(ValueError, match="source is scores: ./a gives none"):
-        EncoderSettings(clip_encoder="./a", source="scores")
-    with pytest.raises(ValueError, match="clip_encoder 'timm:vit': one of none, i3d, hf:"):
-        EncoderSettings(clip_encoder="timm:vit")
+    for name, how, message in (
+        ("", {}, "sees single pictures; give it as rgb_encoder"),
+        ("clips", {"clip_pooling": "cls"}, "clip_pooling cls: .* has no class token"),
+        ("clips", {"clip_layer": -9}, "clip_layer -9: .* has 3"),
+    ):
+        with pytest.raises(InputError, match=message):
+            ClipEncoder(clip_settings(tmp_path / name, **how))
+    for name, how, message in (
+        ("./a", {"source": "scores"}, "source is scores: ./a gives none"),
+        ("timm:vit", {}, "clip_encoder 'timm:vit': one of none, i3d, hf:"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            EncoderSettings(clip_encoder=name, **how)

@@ -1,5 +1,6 @@
-"""Checkpoints: names as trainers leave them, safe loading, widened first convolutions."""
+"""Checkpoints: names as trainers leave them, safe loading, widening, folded batch norms."""
 
+import copy
 import pickle
 from pathlib import Path
 from urllib.error import URLError
@@ -12,7 +13,13 @@ from torch import nn
 from actionspan.errors import InputError
 from actionspan.features.encoders import build_network
 from actionspan.networks.bn_inception import BNInception
-from actionspan.networks.weights import fill, load_state, widen
+from actionspan.networks.weights import (
+    fill,
+    fold_batch_norms,
+    load_state,
+    unfolded_state,
+    widen,
+)
 
 
 @pytest.fixture
@@ -29,7 +36,7 @@ def save(path: Path, content: object) -> Path:
 @pytest.mark.parametrize("prefix", ["", "module.", "base_model.", "module.base_model."])
 @pytest.mark.parametrize("wrapper", [None, "state_dict", "model"])
 @pytest.mark.parametrize("classifier", ["last_linear", "fc", "new_fc"])
-def test_names_are_freed_of_what_trainers_add(tmp_path, state, prefix, wrapper, classifier):
+def test_names_lose_the_prefixes_of_trainers(tmp_path, state, prefix, wrapper, classifier):
     short = torch.zeros(1)  # only names count here
     names = {prefix + name.replace("last_linear", classifier): short for name in state}
     path = save(tmp_path / "a.pth", {wrapper: names, "epoch": 3} if wrapper else names)
@@ -54,18 +61,21 @@ def test_norms_saved_as_rows_and_without_counters_are_accepted(state):
     assert torch.equal(network.state_dict()["conv2_3x3_bn.weight"], state["conv2_3x3_bn.weight"])
 
 
-def test_what_does_not_fit_is_named(state):
-    lacking = {name: value for name, value in state.items() if name != "inception_3a_1x1.bias"}
-    for wrong, message in (
-        (lacking, r"x\.pth: .*lacks inception_3a_1x1\.bias"),
-        (state | {"layer9.weight": torch.zeros(1)}, r"x\.pth: .*has the unknown layer9\.weight"),
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"inception_3a_1x1.bias": None}, r"x\.pth: .*lacks inception_3a_1x1\.bias"),
+        ({"layer9.weight": torch.zeros(1)}, r"x\.pth: .*has the unknown layer9\.weight"),
         (
-            state | {"conv2_3x3.weight": torch.zeros(2, 2)},
+            {"conv2_3x3.weight": torch.zeros(2, 2)},
             r"conv2_3x3\.weight has shape \(2, 2\), the network",
         ),
-    ):
-        with pytest.raises(InputError, match=message):
-            fill(BNInception(classes=7), wrong, "x.pth")
+    ],
+)
+def test_a_parameter_that_does_not_fit_is_named(state, changed, message):
+    wrong = {name: value for name, value in (state | changed).items() if value is not None}
+    with pytest.raises(InputError, match=message):
+        fill(BNInception(classes=7), wrong, "x.pth")
 
 
 def test_files_that_could_run_code_or_are_damaged_or_missing_are_refused(tmp_path):
@@ -131,3 +141,42 @@ def test_a_checkpoint_without_classifier_does_for_pooled_features_only(tmp_path)
     assert build_network("bn_inception", path, 3, "pooled")[1] == 1024
     with pytest.raises(InputError, match=r"bare\.pth: has no classifier"):
         build_network("bn_inception", path, 3, "scores")
+
+
+def network(affine=True, bias=True, **how):
+    torch.manual_seed(0)
+    norm = nn.BatchNorm2d(4, affine=affine, **how)
+    made = nn.Sequential(nn.Conv2d(3, 4, 3, bias=bias), norm)
+    for values in norm.state_dict().values():
+        if values.is_floating_point():
+            values.uniform_(0.5, 2)
+    return made.eval()
+
+
+def folded(unfolded):
+    made = copy.deepcopy(unfolded)
+    assert fold_batch_norms(made) == 1
+    return made
+
+
+def test_the_type_is_kept_and_norms_without_running_statistics_are_refused():
+    made = network().double()
+    pictures = torch.randn(2, 3, 8, 8, dtype=torch.float64)
+    torch.testing.assert_close(folded(made)(pictures), made(pictures), rtol=1e-13, atol=1e-13)
+    message = "^the norm '1' has no running statistics: it cannot be folded$"
+    with pytest.raises(ValueError, match=message):
+        fold_batch_norms(network(track_running_stats=False))
+
+
+@pytest.mark.parametrize("affine", [True, False])
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("eps", [1e-5, 1e-3, 0.1])
+def test_saved_loaded_and_folded_again_the_bits_are_the_same(affine, bias, eps):
+    first = folded(network(affine, bias, eps=eps))
+    state = unfolded_state(first.state_dict(), network(affine, bias, eps=eps))
+    second = network(affine, bias, eps=eps)
+    missing, unexpected = second.load_state_dict(state, strict=False)
+    assert unexpected == []
+    assert set(missing) <= {"1.num_batches_tracked"}
+    again = folded(second).state_dict()
+    assert all(torch.equal(value, again[name]) for name, value in first.state_dict().items())

@@ -10,14 +10,9 @@ from actionspan.recognition.clip_lists import ClipSettings
 from actionspan.recognition.clip_store import ClipStore, write_clip
 from actionspan.storage.writing import create_h5
 from actionspan.video.jpegs import Position
+from worlds.shards import Pictures, smooth, write_shard
 
 HEIGHT, WIDTH, STACK = 32, 48, 2
-
-
-def _smooth(rng: np.random.Generator, *shape: int) -> np.ndarray:
-    """Random pictures without fine detail, which JPEG keeps to a few levels: (…, HEIGHT, WIDTH)."""
-    coarse = rng.integers(60, 200, (*shape, HEIGHT // 16, WIDTH // 16))
-    return coarse.repeat(16, axis=-2).repeat(16, axis=-1).astype(np.uint8)
 
 
 @pytest.fixture
@@ -25,7 +20,11 @@ def make_positions() -> Callable[..., list[Position]]:
     def make(count: int, seed: int = 0, stack: int = STACK) -> list[Position]:
         rng = np.random.default_rng(seed)
         return [
-            Position(np.stack(_smooth(rng, 3), axis=-1), _smooth(rng, 2 * stack), 0.5 + number)
+            Position(
+                np.moveaxis(smooth(rng, 3, HEIGHT, WIDTH), 0, -1),
+                smooth(rng, 2 * stack, HEIGHT, WIDTH),
+                0.5 + number,
+            )
             for number in range(count)
         ]
 
@@ -61,22 +60,6 @@ def write_store(tmp_path: Path, make_positions: Callable[..., list[Position]]) -
 
 
 @pytest.fixture
-def store(write_store: Callable) -> ClipStore:
-    return ClipStore(
-        [
-            write_store(
-                [
-                    ("a", "run", "training", 3),
-                    ("b", "jump", "validation", 1),
-                    ("c", "background", "training", 7),
-                    ("d", "run", "validation", 5),
-                ]
-            )
-        ]
-    )
-
-
-@pytest.fixture
 def write_videos(tmp_path: Path) -> Callable[..., tuple[Path, Path]]:
     """Write frames and flow of videos given with their snippets, 1 s apart.
 
@@ -84,20 +67,19 @@ def write_videos(tmp_path: Path) -> Callable[..., tuple[Path, Path]]:
     """
 
     def write(lengths: dict[str, int], name: str = "s") -> tuple[Path, Path]:
-        frames, flow = tmp_path / f"{name}_frames.h5", tmp_path / f"{name}_flow.h5"
-        with create_h5(frames, "frames") as frame_file, create_h5(flow, "flow") as flow_file:
-            for video_id, count in lengths.items():
-                numbers = np.arange(count, dtype=np.uint8)
-                rgb = np.full((count, 48, 60, 3), 20, np.uint8)
-                rgb += 10 * numbers[:, None, None, None]
-                planes = np.full((count, 2 * STACK, 48, 60), 128, np.uint8)
-                planes[:, ::2] += numbers[:, None, None, None]
-                frame_file.create_group(video_id)["rgb"] = rgb
-                group = flow_file.create_group(video_id)
-                group["flow"] = planes
-                group["flow"].attrs["bound"] = 20.0
-                group.attrs["sha256"] = name
-                group["time"] = np.arange(count) + 0.5
-        return frames, flow
+        videos: dict[str, Pictures] = {}
+        for video, count in lengths.items():
+            numbers = np.arange(count, dtype=np.uint8)[:, None, None, None]
+            planes = np.full((count, 2 * STACK, 48, 60), 128, np.uint8)
+            planes[:, ::2] += numbers
+            videos[video] = np.full((count, 48, 60, 3), 20, np.uint8) + 10 * numbers, planes
+        return write_shard(tmp_path, name, videos, step=1.0)
 
     return write
+
+
+@pytest.fixture
+def store(write_store: Callable) -> ClipStore:
+    clips = [("a", "run", "training", 3), ("b", "jump", "validation", 1)]
+    clips += [("c", "background", "training", 7), ("d", "run", "validation", 5)]
+    return ClipStore([write_store(clips)])

@@ -1,5 +1,6 @@
 """A tiny task that classifiers can learn: what is dark, grey or bright, still or moving."""
 
+import itertools
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -46,27 +47,21 @@ def tiny(**changed: Any) -> RecognitionSettings:
 def write_task(path: Path, training: int = 4, validation: int = 2, stack: int = STACK) -> Path:
     """Write so many clips of each class and subset."""
     settings = ClipSettings(height=32, width=48, stack=stack)
+    counts = {"training": training, "validation": validation}
     with create_h5(path, "test") as file:
-        for subset, count in (("training", training), ("validation", validation)):
-            for label, level in LEVELS.items():
-                for number in range(count):
-                    random = np.random.default_rng((level, number, count))
-                    positions = [
-                        Position(
-                            noisy(random, level, 32, 48, 3),
-                            noisy(random, level, 2 * stack, 32, 48),
-                            float(second),
-                        )
-                        for second in range(2 + number)
-                    ]
-                    write_clip(
-                        file.create_group(f"{subset}.{label}.{number}"),
-                        positions,
-                        settings,
-                        label=label,
-                        subset=subset,
-                        bound=20.0,
-                    )
+        for subset, label in itertools.product(counts, LEVELS):
+            for number in range(counts[subset]):
+                random = np.random.default_rng((LEVELS[label], number, counts[subset]))
+
+                def noisy(*shape: int, random: Any = random, level: int = LEVELS[label]) -> Any:
+                    return (level + random.integers(-30, 31, shape)).astype(np.uint8)
+
+                positions = [
+                    Position(noisy(32, 48, 3), noisy(2 * stack, 32, 48), float(second))
+                    for second in range(2 + number)
+                ]
+                group = file.create_group(f"{subset}.{label}.{number}")
+                write_clip(group, positions, settings, label=label, subset=subset, bound=20.0)
     return path
 
 
@@ -84,7 +79,3 @@ def kill_in_epoch(monkeypatch: pytest.MonkeyPatch, number: int) -> Iterator[None
         patch.setattr(training, "train_epoch", killed)
         with pytest.raises(KeyboardInterrupt):
             yield
-
-
-def noisy(random: np.random.Generator, level: int, *shape: int) -> np.ndarray:
-    return (level + random.integers(-30, 31, shape)).astype(np.uint8)

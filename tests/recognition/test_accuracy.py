@@ -29,8 +29,8 @@ def test_streams_together_may_be_right_where_one_is_wrong(tmp_path):
 @pytest.mark.parametrize(
     ("changed", "line"),
     [
-        ({"clips": ["a", "b"]}, "flow/flow/scores.json: clips are not those of "),
-        ({"classes": ["calm", "run"]}, "scores.json: classes are not those of "),
+        ({"clips": ["a", "b"]}, "flow/flow/scores.json: clips differ from "),
+        ({"classes": ["calm", "run"]}, "scores.json: classes differ from "),
     ],
 )
 def test_scores_of_other_clips_are_refused(tmp_path, capsys, changed, line):

@@ -39,12 +39,8 @@ def rows(clips):
 
 
 def test_subset_folders_are_taken_as_they_are(folder):
-    root = folder(
-        "training/fight/a.mp4",
-        "training/calm/b.avi",
-        "validation/fight/a.mp4",
-        "training/notes.txt",
-    )
+    files = ("training/fight/a.mp4", "training/calm/b.avi", "validation/fight/a.mp4")
+    root = folder(*files, "training/notes.txt")
     clips = list_clips(root)
     assert rows(clips) == [
         ("training.calm.b", "calm", "training"),
@@ -62,24 +58,16 @@ def test_without_a_folder_validation_groups_are_held_out(folder):
 
 @pytest.mark.parametrize(("fraction", "held"), [(0.0, 0), (0.04, 1), (0.28, 7), (0.99, 24)])
 def test_groups_are_held_out_whole_in_every_class(folder, fraction, held):
-    root = folder(
-        *(
-            f"{label}/v_{label}_g{group:02d}_c{clip:02d}.avi"
-            for label in ("Archery", "Diving")
-            for group in range(1, 26)
-            for clip in (1, 2, 3)
-        )
-    )
+    labels, groups, numbers = ("Archery", "Diving"), range(1, 26), (1, 2, 3)
+    names = [(label, group, clip) for label in labels for group in groups for clip in numbers]
+    root = folder(*(f"{each[0]}/v_{each[0]}_g{each[1]:02d}_c{each[2]:02d}.avi" for each in names))
     clips = list_clips(root, fraction=fraction)
     assert len(clips) == 150
     assert clips == list_clips(root, fraction=fraction)
-    for label in ("Archery", "Diving"):
-        groups = {}
-        for clip in clips:
-            if clip.label == label:
-                groups.setdefault(group_of(clip.path.stem), set()).add(clip.subset)
-        assert all(len(subsets) == 1 for subsets in groups.values())
-        assert sum(subsets == {"validation"} for subsets in groups.values()) == held
+    for label in labels:
+        own = {(group_of(each.path.stem), each.subset) for each in clips if each.label == label}
+        assert len(own) == 25
+        assert sum(subset == "validation" for _, subset in own) == held
 
 
 @pytest.mark.parametrize(
@@ -89,13 +77,10 @@ def test_groups_are_held_out_whole_in_every_class(folder, fraction, held):
         ("v_CricketShot_g04_c01", "v_CricketShot_g04"),
         ("v_biking_01_02", "v_biking_01"),
         ("fi127", "fi127"),
-        (
-            "KOREAN_TEA_CEREMONY_pour_u_nm_np1_fr_med_0",
-            "KOREAN_TEA_CEREMONY_pour_u_nm_np1_fr_med_0",
-        ),
+        ("KOREAN_TEA_CEREMONY_pour_u_nm_np1_fr_med_0",) * 2,
     ],
 )
-def test_groups_are_told_by_ucfs_names(stem, group):
+def test_groups_are_known_by_ucfs_names(stem, group):
     assert group_of(stem) == group
 
 
@@ -107,11 +92,8 @@ UCF = {
     "testlist02": "Run/v_Run_g01_c01.avi 1\n",
 }
 UCF_CLIPS = (
-    "Run/v_Run_g01_c01.avi",
-    "Run/v_Run_g02_c01.mp4",
-    "Jump/v_Jump_g01_c01.avi",
-    "Jump/v_Jump_g02_c01.avi",
-    "Jump/unlisted.avi",
+    *("Run/v_Run_g01_c01.avi", "Run/v_Run_g02_c01.mp4"),
+    *("Jump/v_Jump_g01_c01.avi", "Jump/v_Jump_g02_c01.avi", "Jump/unlisted.avi"),
     "lists/readme.txt",
 )
 
@@ -162,20 +144,25 @@ def test_hmdb51_splits(folder, splits):
     ],
 )  # fmt: skip
 def test_mistakes_in_ucf101s_files_name_file_and_row(folder, splits, change, words):
-    with pytest.raises(InputError, match=words) as caught:
+    with pytest.raises(InputError, match=rf"^[^\n]*{words}[^\n]*\Z"):
         list_clips(folder(*UCF_CLIPS), splits(**{**UCF, **change}))
-    assert len(str(caught.value).splitlines()) == 1
 
 
-def test_half_a_split_is_refused(folder, splits):
-    files = splits(**UCF)
+def test_half_a_split_is_refused(folder, splits, tmp_path):
+    root, files = folder(*UCF_CLIPS), splits(**UCF)
     (files / "testlist02.txt").unlink()
-    with pytest.raises(InputError, match="testlist02.txt: no such file"):
-        list_clips(folder(*UCF_CLIPS), files, 2)
-    with pytest.raises(InputError, match="splits: no files of split 3; expected trainlist03.txt"):
-        list_clips(folder(), files, 3)
-    with pytest.raises(InputError, match="nowhere: no such folder of split files"):
-        list_clips(folder(), files.with_name("nowhere"))
+    for given, words in (
+        ((files, 2), "testlist02.txt: no such file"),
+        ((files, 3), "splits: no files of split 3; expected trainlist03.txt"),
+        ((tmp_path / "nowhere",), "nowhere: no such folder of split files"),
+    ):
+        with pytest.raises(InputError, match=words):
+            list_clips(root, *given)
+
+
+def test_split_files_for_a_divided_folder_are_refused(folder, splits):
+    with pytest.raises(InputError, match="divided into training, validation: leave the split"):
+        list_clips(folder("training/a/x.avi", "validation/a/y.avi"), splits(**UCF))
 
 
 @pytest.mark.parametrize("line", ["b.avi", "b.avi 3", "1"])
@@ -200,17 +187,11 @@ def test_mistakes_in_hmdb51s_files_name_file_and_row(folder, splits, line):
 )
 def test_folders_of_no_form_are_refused(folder, tmp_path, names, words):
     folder(*names)
-    with pytest.raises(InputError, match=words) as caught:
+    with pytest.raises(InputError, match=rf"^[^\n]*{words}[^\n]*\Z"):
         list_clips(tmp_path / "clips")
-    assert len(str(caught.value).splitlines()) == 1
 
 
-def test_split_files_for_a_divided_folder_are_refused(folder, splits):
-    with pytest.raises(InputError, match="divided into training, validation: leave the split"):
-        list_clips(folder("training/a/x.avi", "validation/a/y.avi"), splits(**UCF))
-
-
-def test_files_that_are_passed_over_are_told(folder):
+def test_files_that_are_passed_over_have_a_reason(folder):
     root = folder("training/run/a.mp4", "training/run/a.avi", "training/run/b\n.avi")
     assert [clip.path.name for clip in list_clips(root)] == ["a.avi"]
     same = "a.avi has the same name, which is the id of a video; rename one of the two"
@@ -228,16 +209,16 @@ def test_listing_imports_only_the_standard_library():
     assert run.returncode == 0, run.stderr
 
 
-def test_real_clips_of_ucf101_and_hmdb51(shared_data):
-    clips = list_clips(shared_data / "clips" / "ucf_hmdb_clips")
-    assert len(clips) == 21
-    assert len({clip.label for clip in clips}) == 9
-    # one group a class: nothing can be held out
-    assert {clip.subset for clip in clips} == {"training"}
-
-
-def test_real_clips_of_fights(shared_data):
-    clips = list_clips(shared_data / "fights" / "trimmed")
-    assert len(clips) == 210
-    assert {clip.label for clip in clips} == {"calm", "fight"}
-    assert {clip.subset for clip in clips} == {"training", "validation"}
+@pytest.mark.parametrize(
+    ("place", "count", "classes", "subsets"),
+    [
+        # one group a class: nothing can be held out
+        ("clips/ucf_hmdb_clips", 21, 9, {"training"}),
+        ("fights/trimmed", 210, 2, {"training", "validation"}),
+    ],
+)
+def test_real_clips(shared_data, place, count, classes, subsets):
+    clips = list_clips(shared_data / place)
+    assert len(clips) == count
+    assert len({clip.label for clip in clips}) == classes
+    assert {clip.subset for clip in clips} == subsets

@@ -31,21 +31,11 @@ def clips(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def learn(clips: Path, tmp_path: Path):
     def run(name: str = "out", stream: str = "rgb", learners: int = 1, rgb=None, **changed) -> Path:
         settings = tiny(**changed)
-        parallel = ParallelSettings(
-            averaging_steps=settings.averaging_steps,
-            average_state=settings.is_on("average_state"),
-        )
-        out = tmp_path / name
-        train(
-            [clips],
-            stream,
-            settings,
-            out,
-            rgb_model=rgb,
-            learners=learners,
-            parallel=parallel,
-        )
-        return out
+        averages = {"average_state": settings.is_on("average_state")}
+        averages["averaging_steps"] = settings.averaging_steps
+        how = {"learners": learners, "parallel": ParallelSettings(**averages)}
+        train([clips], stream, settings, tmp_path / name, rgb_model=rgb, **how)
+        return tmp_path / name
 
     return run
 
@@ -58,21 +48,14 @@ def column(out: Path, name: str) -> list[float]:
     return [float(row[name]) for row in rows(out)]
 
 
+LEARNED = [("tiny", stream, learners, 12) for stream in ("rgb", "flow") for learners in (1, 2)]
+LEARNED.append(("resnet18", "flow", 1, 3))
+
+
 @pytest.mark.parametrize(
-    ("network", "stream", "learners", "epochs"),
-    first_tier(
-        [
-            ("tiny", "rgb", 1, 12),
-            ("tiny", "rgb", 2, 12),
-            ("tiny", "flow", 1, 12),
-            ("tiny", "flow", 2, 12),
-            ("resnet18", "flow", 1, 3),
-        ],
-        ("tiny", "rgb", 1, 12),
-        ("tiny", "flow", 2, 12),
-    ),
+    ("network", "stream", "learners", "epochs"), first_tier(LEARNED, LEARNED[0], LEARNED[3])
 )
-def test_what_differs_is_learned(learn, clips, network, stream, learners, epochs):
+def test_differences_are_learned(learn, clips, network, stream, learners, epochs):
     options = {"network": network, "epochs": epochs, "aavg": ()}
     options["learning_rate"] = 0.001 if network == "tiny" else 0.0003
     out = learn(stream=stream, learners=learners, **options)
@@ -120,7 +103,7 @@ def test_the_batch_grows_when_the_accuracy_falls(learn, found):
 
 
 @pytest.mark.parametrize("parts", first_tier([1, 2], 2))
-def test_a_killed_training_goes_on_to_the_same_bits(learn, monkeypatch, parts):
+def test_a_killed_training_resumes_to_the_same_bits(learn, monkeypatch, parts):
     options = {"learners": 2, "aavg": PARTS[:parts], "epochs": 4}
     whole = learn("whole", **options)
     with kill_in_epoch(monkeypatch, 3):

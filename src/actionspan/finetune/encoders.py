@@ -35,7 +35,7 @@ class _StreamEncoder(nn.Module):
     ) -> None:
         super().__init__()
         self.network, self.features, self.bgr = network, features, bgr
-        # buffers, unlike what `Inputs` keeps, go where the module goes
+        # as buffers, unlike in `Inputs`, they move with the module
         self.register_buffer("mean", mean, persistent=False)
         self.register_buffer("std", std, persistent=False)
 
@@ -87,10 +87,10 @@ def build_encoders(
 ) -> StreamEncoders:
     """Return the encoders with the weights that they start from; norms are folded.
 
-    Folding halves what some networks keep for backward, with the same gradient, and leaves no
-    running mean that a batch of few snippets could move. The first `frozen_stages` stay as they
-    are; `planes` are those of flow, 2L. Networks of timm and transformers are tried with squares of
-    `side` pixels.
+    Folding halves the bytes that some networks save for backward, with the same gradient, and
+    leaves no running mean that a batch of few snippets could move. The first `frozen_stages` stay
+    as they are; `planes` of flow are 2L. Networks of timm and transformers are tried with squares
+    of `side` pixels.
 
     Raises:
         InputError: The weights do not fit, or there are not so many stages.
@@ -102,6 +102,7 @@ def build_encoders(
         )
     built: dict[Stream, _StreamEncoder] = {}
     for stream in streams:
+        # 1. the network, its stages and its levels
         name, weights = _start(settings, stream)
         channels = 3 if stream == "rgb" else planes
         bgr = False
@@ -117,10 +118,11 @@ def build_encoders(
             parts = stages(network)
             inputs = Inputs(architecture(name), channels, device, settings.flow_gain)
             mean, std, bgr = inputs.mean, inputs.std, inputs.bgr
+        # 2. first stages stay as they are
         if frozen_stages >= len(parts):
             raise InputError(
-                f"finetune.frozen_stages: {frozen_stages}: {name} has {len(parts)} stages, at "
-                f"least one of which must learn: at most {len(parts) - 1}"
+                f"finetune.frozen_stages is {frozen_stages}, but {name} has {len(parts)} stages, "
+                f"one of which must learn; it must be at most {len(parts) - 1}"
             )
         for part in parts[:frozen_stages]:
             part.requires_grad_(False)
@@ -182,7 +184,7 @@ def part_of(state: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
 
 
 def weights_facts(settings: EncoderSettings, streams: tuple[Stream, ...]) -> list[Any]:
-    """Return what a digest needs of the weights that the encoders start from."""
+    """Return the facts of the initial weights that belong in a digest."""
     starts = [_start(settings, stream) for stream in streams]
     facts: list[Any] = [describe(*start) for start in starts]
     return facts + [encoder_digest(find_source(*start)) for start in starts if is_hub(start[0])]

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from actionspan.finetune.encoders import StreamEncoders
-from actionspan.finetune.objectives import Objective
+from actionspan.finetune.objectives import Objective, backward
 from actionspan.finetune.precision import mean_average_precision
 from actionspan.finetune.preparation import Task, batches_of, encode
 from actionspan.finetune.snippets import SnippetFrames
@@ -40,7 +40,7 @@ class Tuned(nn.Module):
 
 
 class Epochs:
-    """The epochs of a tuning: what `training.fit` calls, and the scores at the end."""
+    """The epochs of a tuning, which `training.fit` calls, and the scores at the end."""
 
     def __init__(self, run: Run, task: Task, held_before: int) -> None:
         self.run, self.task, self.settings = run, task, task.settings
@@ -54,11 +54,13 @@ class Epochs:
 
     def train_epoch(self, epoch: int) -> Row:
         """Go once through the training videos; return columns of the log."""
+        # 1. the steps, and pictures of this rank's videos
         replica, stopwatch = self.run.replica, Stopwatch()
         self.memory.forget_peak()
         steps = batches_of(len(self.task.videos.training), self.settings, epoch)
         shares = [replica.share(len(chosen)) for chosen in steps]
         ready = prefetched(self._pictures(steps, shares, epoch), ahead=1)
+        # 2. learn
         loss, saved = 0.0, 0
         with contextlib.closing(ready):
             waiting = stopwatch.loop(ready, "reading", "learning", replica)
@@ -73,6 +75,7 @@ class Epochs:
                     replica.step()
             for _ in waiting:
                 raise AssertionError("more pictures than videos")
+        # 3. collect the columns
         replica.synchronise()
         gathered = replica.gather(loss, f"the losses of epoch {epoch}")
         spent = stopwatch.report()
@@ -88,14 +91,12 @@ class Epochs:
 
     def _kept(self) -> int:
         """Return of how many snippets an epoch computes the gradient."""
+        plan = self.model.plan
+        assert isinstance(plan.keep_ratio, float)
         counts = [len(video.times) for video in self.task.videos.training]
-        if self.settings.way == "frozen":
-            return 0
-        if self.settings.way in ("full", "checkpoint"):
-            return sum(counts)
-        ratio = self.model.plan.keep_ratio
-        assert isinstance(ratio, float)
-        return sum(kept_count(count, ratio) for count in counts)
+        # a way that draws no snippets has a ratio of 1
+        kept = sum(kept_count(count, plan.keep_ratio) for count in counts)
+        return 0 if plan.way == "frozen" else kept
 
     def _pictures(
         self, steps: list[list[int]], shares: list[slice], epoch: int
@@ -111,28 +112,33 @@ class Epochs:
 
     def _step(self, chosen: list[int], own: slice, step: int, epoch: int, pictures: Any) -> float:
         """Run the backward passes of this rank's share of a batch; return its part of the loss."""
-        replica, objective = self.run.replica, self.model.objective
         self.run.optimisers[0].zero_grad()
         videos = [self.task.videos.training[place] for place in chosen]
-        shared = videos if replica.sums_gradients else videos[own]
         if not videos[own]:
             return 0.0
+        shared = videos if self.run.replica.sums_gradients else videos[own]
         whole = torch.cat([self.targets[video.name].labels for video in shared])
-        first, total = step * self.settings.batch_size + own.start, 0.0
+        # a video's place in the epoch is the same on any rank
+        first = step * self.settings.batch_size + own.start
+        features = self._features(videos[own], first, epoch, pictures)
+        targets = [self.targets[video.name] for video in videos[own]]
+        return backward(self.model.objective, targets, features, whole)
+
+    def _features(
+        self, videos: list[TunedVideo], first: int, epoch: int, pictures: Any
+    ) -> Iterator[Tensor]:
+        """Yield the features of each video, which has its backward pass before the next one."""
         generator = torch.Generator()
-        for number, video in enumerate(videos[own], start=1):
+        for number, video in enumerate(videos, start=1):
             frames = next(pictures)
             self._make_room()
-            # which snippets are kept follows from the video's place in the epoch, on any rank
+            # which snippets are kept follows from the video's place in the epoch
             seed_torch(self.settings.seed, epoch, first + number - 1, 1, generator=generator)
-            last = number == len(videos[own])
-            with contextlib.nullcontext() if last else replica.accumulating():
+            last = number == len(videos)
+            with contextlib.nullcontext() if last else self.run.replica.accumulating():
                 with self._autocast():
                     features = self.model.way(frames, generator=generator, key=video.name)
-                loss = objective.loss(features.float(), self.targets[video.name], whole)
-                loss.backward()  # type: ignore[no-untyped-call]
-            total += float(loss.detach())
-        return total
+                yield features.float()
 
     def _make_room(self) -> None:
         """Give freed memory back where another video's step might pass the budget with it."""

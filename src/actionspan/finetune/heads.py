@@ -1,7 +1,7 @@
 """Causal heads: scores of each snippet of a video from the features up to it alone.
 
-A head goes over a video in blocks of `BLOCK` rows, the last filled up with zeros, and hands what it
-remembers from block to block. A row lies at the same place of the same block however long the
+A head goes over a video in blocks of `BLOCK` rows, the last filled up with zeros, and hands its
+memory from block to block. A row lies at the same place of the same block however long the
 video is, and no row is ever mixed with a later one, not even with weight 0. So the score of a
 snippet is the same to the bit whatever comes after it, and whether anything does.
 """
@@ -35,7 +35,8 @@ class CausalHead(nn.Module, ABC):
         """
         if features.ndim != 2 or features.shape[1] != self.channels or not len(features):
             shape = tuple(features.shape)
-            raise ValueError(f"features of shape {shape}: (T, {self.channels}), T 1 at least")
+            wanted = f"(T, {self.channels}) with at least 1 row"
+            raise ValueError(f"features have the shape {shape}; it must be {wanted}")
         state, found = self.first(features), []
         empty = features.new_zeros(-len(features) % BLOCK, self.channels)
         for rows in torch.split(torch.cat([features, empty]), BLOCK):  # (BLOCK, C)
@@ -45,11 +46,11 @@ class CausalHead(nn.Module, ABC):
 
     @abstractmethod
     def first(self, features: Tensor) -> Any:
-        """Return what is remembered before the first row, of the kind of the features."""
+        """Return the memory before the first row, with the type and device of the features."""
 
     @abstractmethod
     def block(self, rows: Tensor, state: Any) -> tuple[Tensor, Any]:
-        """Return what each row (BLOCK, C) and its past say, (BLOCK, H), and what is remembered."""
+        """Return the output (BLOCK, H) of rows (BLOCK, C) and their past, and the new memory."""
 
 
 class _RecurrentHead(CausalHead):
@@ -70,7 +71,7 @@ class _RecurrentHead(CausalHead):
 
 
 class _AttentionHead(CausalHead):
-    """Attention of each row to a window of its past and to running means of what is older.
+    """Attention of each row to a window of its past and to running means of older rows.
 
     As LSTR (Xu et al., 2021): a short memory in full, a long one compressed, here to one mean a
     speed. Each head adds a learned number to the score of each distance.
@@ -78,9 +79,9 @@ class _AttentionHead(CausalHead):
 
     def __init__(self, channels: int, outputs: int, hidden: int, window: int = 32) -> None:
         if hidden % _ATTENTION_HEADS:
-            raise ValueError(f"hidden {hidden}: must be a multiple of {_ATTENTION_HEADS}")
+            raise ValueError(f"hidden is {hidden}; it must be a multiple of {_ATTENTION_HEADS}")
         if window < 1:
-            raise ValueError(f"window {window}: 1 row at least")
+            raise ValueError(f"window is {window}; it must be at least 1 row")
         super().__init__(channels, hidden, outputs)
         self.window = window
         self.project = nn.Linear(channels, hidden)
@@ -158,7 +159,7 @@ def build_head(
         ValueError: There is no such head, or a size is not allowed.
     """
     if name not in HEADS:
-        raise ValueError(f"head {name!r}: one of {', '.join(HEADS)}")
+        raise ValueError(f"head is {name!r}; it must be one of {', '.join(HEADS)}")
     if name == "recurrent":
         return _RecurrentHead(channels, outputs, hidden)
     return _AttentionHead(channels, outputs, hidden, **more)

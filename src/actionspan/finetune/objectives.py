@@ -1,14 +1,14 @@
-"""What encoders are tuned for: proposals from a whole video, or scores of each snippet as it comes.
+"""The objectives of tuning: proposals from a whole video, or scores of each snippet as it comes.
 
 An objective takes the features (T, C) of a video's snippets, knows its labels, and returns a loss.
 Between the encoders and its temporal network are the fixed steps of the features stage: principal
 components and scales, fitted once on the features of the untuned encoders over the training videos,
-and the rescaling to equal steps. Fitted on features.h5 instead, they would depend on what they are
-meant to feed.
+and the rescaling to equal steps. Fitted on features.h5 instead, they would depend on their own
+output.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import torch
@@ -76,7 +76,7 @@ class Resampling(nn.Module):
 
 
 class Target(nn.Module):
-    """What a video should give: `labels`, and what leads there from its snippets."""
+    """The `labels` of a video, and the resampling from its snippets to them."""
 
     labels: Tensor
 
@@ -95,7 +95,7 @@ class Objective(nn.Module, ABC):
 
     @abstractmethod
     def target(self, video: TunedVideo) -> Target:
-        """Return what the video should give."""
+        """Return the labels of a video."""
 
     @abstractmethod
     def loss(self, features: Tensor, target: Target, whole: Tensor) -> Tensor:
@@ -107,6 +107,25 @@ class Objective(nn.Module, ABC):
     @abstractmethod
     def scores(self, features: Tensor, target: Target) -> tuple[Tensor, Tensor]:
         """Return scores (n, K) and which of them should be high, (n, K) bool."""
+
+
+def backward(
+    objective: Objective, targets: Sequence[Target], features: Iterable[Tensor], whole: Tensor
+) -> float:
+    """Run a backward pass for each video of a batch; return their part of its loss.
+
+    Args:
+        objective: Whose loss it is.
+        targets: Of the videos.
+        features: Of each, (T, C), made when they are asked for.
+        whole: The labels of all videos of the batch, on any rank, one after another.
+    """
+    total = 0.0
+    for target, rows in zip(targets, features, strict=True):
+        loss = objective.loss(rows, target, whole)
+        loss.backward()  # type: ignore[no-untyped-call]
+        total += float(loss.detach())
+    return total
 
 
 class ProposalObjective(Objective):

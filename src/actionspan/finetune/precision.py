@@ -1,6 +1,6 @@
 """Average precision of a ranked list of snippets: how online detection is scored.
 
-The area under precision against recall as a sum over the thresholds that tell rows apart: at each
+The area under precision against recall as a sum over the thresholds that separate rows: at each
 distinct score, the recall that its rows add, times the precision of all rows from there upwards.
 Rows of equal score are one group, so their order cannot matter. Nothing is interpolated.
 """
@@ -16,8 +16,8 @@ def average_precision(
 ) -> float:
     """Return the average precision of N scored rows, in (0, 1]; NaN where no row is positive.
 
-    Scores (N,) are finite or infinite, the best highest; `positive` (N,) says whether each row is
-    of the class, `weights` (N,) how often it counts, 0 or more, by default once. A bootstrap counts
+    Scores (N,) are finite or infinite, the best highest; `positive` (N,) is true for the rows of
+    the class; `weights` (N,) count the rows, 0 times or more, by default once. A bootstrap counts
     the rows of a video as often as it drew the video.
 
     Raises:
@@ -28,11 +28,13 @@ def average_precision(
     counts = np.ones(len(ranked)) if weights is None else np.asarray(weights, np.float64)
     if ranked.ndim != 1 or right.shape != ranked.shape or counts.shape != ranked.shape:
         shapes = f"{ranked.shape}, {right.shape} and {counts.shape}"
-        raise ValueError(f"scores, positive and weights of shapes {shapes}: (N,) each")
+        raise ValueError(
+            f"scores, positive and weights have the shapes {shapes}; each must be (N,)"
+        )
     if np.isnan(ranked).any():
         raise ValueError("a score is NaN: a row without a score has no rank")
     if not np.isfinite(counts).all() or (counts < 0).any():
-        raise ValueError("a weight is negative or not finite: 0 or more")
+        raise ValueError("a weight is negative or not finite; weights must be at least 0")
     order = np.argsort(-ranked, kind="stable")
     ranked = ranked[order]
     # the last row of each group of equal scores
@@ -54,7 +56,8 @@ def mean_average_precision(
     """
     columns, right = np.asarray(scores, np.float64), np.asarray(positive, bool)
     if columns.ndim != 2 or right.shape != columns.shape:
-        raise ValueError(f"scores and positive of shapes {columns.shape}, {right.shape}: (N, K)")
+        shapes = f"{columns.shape} and {right.shape}"
+        raise ValueError(f"scores and positive have the shapes {shapes}; both must be (N, K)")
     pairs = zip(columns.T, right.T, strict=True)
     values = np.array([average_precision(*pair, weights) for pair in pairs])
     known = values[~np.isnan(values)]

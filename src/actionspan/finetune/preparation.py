@@ -22,7 +22,13 @@ from actionspan.features.settings import EncoderSettings, RescaleSettings
 from actionspan.features.transform import Transform, fit_transform
 from actionspan.finetune.encoders import StreamEncoders, build_encoders
 from actionspan.finetune.heads import build_head
-from actionspan.finetune.objectives import Objective, OnlineObjective, ProposalObjective, Target
+from actionspan.finetune.objectives import (
+    Objective,
+    OnlineObjective,
+    ProposalObjective,
+    Target,
+    backward,
+)
 from actionspan.finetune.settings import FinetuneSettings, HeadName, Stream
 from actionspan.finetune.snippets import SnippetStore
 from actionspan.finetune.videos import BlankFrames, TunedVideo, VideoLists, divide_videos, frames_of
@@ -39,7 +45,7 @@ _HELD_SHARE = 0.2  # of the budget, above which pictures are not held in memory
 
 @dataclass(frozen=True, kw_only=True)
 class Task:
-    """What stays the same while encoders are tuned."""
+    """Data and settings, which stay the same while encoders are tuned."""
 
     store: SnippetStore
     videos: VideoLists
@@ -138,10 +144,9 @@ def warm_up(objective: Objective, features: Sequence[Tensor], task: Task) -> Non
         for step, chosen in enumerate(steps):
             seed_torch(settings.seed, epoch, step)  # dropout
             optimiser.zero_grad()
-            whole = torch.cat([targets[place].labels for place in chosen])
-            for place in chosen:
-                loss = objective.loss(features[place], targets[place], whole)
-                loss.backward()  # type: ignore[no-untyped-call]
+            own = [targets[place] for place in chosen]
+            whole = torch.cat([target.labels for target in own])
+            backward(objective, own, (features[place] for place in chosen), whole)
             optimiser.step()
 
 
@@ -156,7 +161,7 @@ def prepare(
     """Return the objective to start from, trained on features of untuned encoders.
 
     `piece` snippets are encoded at a time; `comm` are the ranks, if there are several. On rank 0
-    `keep` takes what another start needs, and gets as `cached`.
+    `keep` stores the state that a restart gets as `cached`.
     """
     if cached is not None:
         arrays = {name: values.numpy() for name, values in cached["transform"].items()}
@@ -178,7 +183,7 @@ def prepare(
 
 
 def _by_stream(rows: Tensor, widths: Mapping[Stream, int]) -> dict[str, Float32]:
-    """Return features (T, C) of all streams side by side as those of each."""
+    """Split features (T, C) of all streams side by side by stream."""
     parts = torch.split(rows, list(widths.values()), dim=1)
     return {str(stream): part.numpy() for stream, part in zip(widths, parts, strict=True)}
 
@@ -201,7 +206,7 @@ class _Head(nn.Module):
 
 
 def plan_tuning(task: Task, encoders: StreamEncoders) -> MemoryPlan:
-    """Return the plan of a tuning; it does not depend on what the pictures show.
+    """Return the plan of a tuning; it does not depend on the content of the pictures.
 
     Pictures are held in memory where that takes little of the budget; the plan's `picture_bytes`
     are above 0 then.
@@ -209,6 +214,7 @@ def plan_tuning(task: Task, encoders: StreamEncoders) -> MemoryPlan:
     Raises:
         InputError: The budget is too small; the line names the least.
     """
+    # 1. the head for the longest video; features are not needed yet
     settings, widths = task.settings, encoders.features
     black = _by_stream(torch.zeros(1, sum(widths.values())), widths)
     objective = _build_objective(task, fit_transform(task.rescaling, [(black, np.zeros(1), 1.0)]))
@@ -227,6 +233,7 @@ def plan_tuning(task: Task, encoders: StreamEncoders) -> MemoryPlan:
         sampler=settings.sampler,
         videos=len(task.videos.training),
     )
+    # 2. with pictures in memory where there is room, else without
     held = blank(held=True)
     if held.nbytes <= _HELD_SHARE * settings.memory_budget_mb * MEGABYTE:
         with suppress(ValueError):  # it may fit without them

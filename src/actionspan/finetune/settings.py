@@ -21,13 +21,13 @@ SamplerName = Literal[
 BY_GRADIENT = ("diverse_gradient", "importance")  # samplers that need replay
 _STEPPED = tuple(name for name, each in MODELS.items() if each.on_steps)
 """The temporal networks whose loss is on start, action and end of each step."""
-# of the features stage, those that say which networks are tuned
+# the settings of the features stage that choose the networks
 ENCODERS = (
     *("rgb_encoder", "rgb_weights", "rgb_layer", "rgb_pooling", "rgb_digest"),
     *("flow_encoder", "flow_weights", "flow_gain", "device"),
 )
-# of the temporal network, those that FinetuneSettings have in their own way, and those of other
-# networks, of features or of a schedule
+# settings of the temporal network that FinetuneSettings replace, or that belong to other networks,
+# to features or to a schedule
 WITHOUT_TEMPORAL = (
     *("epochs", "batch_size", "keep", "average_epochs", "seed"),
     *("members", "look_ahead", "feature_noise", "window_coverage"),
@@ -166,8 +166,8 @@ def tuning_settings(
 class StoreSettings(Checked):
     """How pictures of each video's snippets are stored: about 3 MB for 100 of them.
 
-    By default they are as large as the frames of the video stage, so that a network sees in
-    training what it sees where features are made, and crops of 0.8 have pixels enough.
+    By default they are as large as the frames of the video stage. A network then sees the same
+    pictures in training as in the features stage, and crops of 0.8 have enough pixels.
     """
 
     height: int = option(

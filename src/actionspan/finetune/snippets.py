@@ -1,6 +1,6 @@
 """Reading stored snippets: pictures of any rows of any video, decoded when they are asked for.
 
-Nothing decoded is kept: what the operating system keeps in memory are the compressed pictures.
+Decoded pictures are not kept; the operating system caches the compressed ones.
 OpenCV decodes and scales without holding Python's lock, so readers work side by side.
 
 All snippets of a video show the same part of its pictures, and are mirrored or not alike: a box
@@ -25,7 +25,7 @@ from actionspan.storage.writing import digest
 from actionspan.video.jpegs import STREAMS, JpegPictures, Stream, check_alike, flipped, square
 
 _LEAST_SIDE = 0.8  # of each side of the picture
-_DRAW = 4004  # sets these draws apart from others of the same seed, epoch and place
+_DRAW = 4004  # separates these draws from others of the same seed, epoch and place
 _MADE_BY = "`actionspan finetune store`"
 
 
@@ -46,7 +46,7 @@ class Augmentation:
     def __post_init__(self) -> None:
         for first, length in ((self.top, self.height), (self.left, self.width)):
             if not (0 <= first < 1 and 0 < length <= 1 and first + length <= 1 + 1e-9):
-                raise ValueError(f"{self}: a box within 0 … 1 of each side")
+                raise ValueError(f"{self} must be a box within 0 … 1 of each side")
 
     def box(self, height: int, width: int) -> tuple[slice, slice]:
         """Return the rows and columns of a picture of `height` × `width` pixels, one at least."""
@@ -58,9 +58,10 @@ NONE = Augmentation()
 
 
 def draw(seed: int, epoch: int, place: int) -> Augmentation:
-    """Draw what an epoch shows of a video: 0.8 to 1 of each side, mirrored half of the time.
+    """Draw the part of a video that an epoch shows: 0.8 to 1 of each side.
 
-    `place` is the video's in the order of the epoch: neither ranks nor threads change the draw.
+    It is mirrored half of the time. `place` is the video's in the order of the epoch, so neither
+    ranks nor threads change the draw.
     """
     random = np.random.default_rng((seed, epoch, place, _DRAW))
     height, width = random.uniform(_LEAST_SIDE, 1.0, 2)
@@ -99,7 +100,7 @@ class SnippetStore:
         """
         for name, number in (("readers", readers), ("stride", stride)):
             if number < 1:
-                raise ValueError(f"{name} {number}: at least 1")
+                raise ValueError(f"{name} is {number}; it must be at least 1")
         self._stride = stride
         needed = ("duration_seconds", "snippet_frames", "snippets")
         self._stored = read_stores(paths, "video", _MADE_BY, needed)
@@ -171,7 +172,7 @@ class SnippetStore:
         """
         for stream in streams:
             if stream not in STREAMS:
-                raise ValueError(f"stream {stream!r}: one of {', '.join(STREAMS)}")
+                raise ValueError(f"stream is {stream!r}; it must be one of {', '.join(STREAMS)}")
         pictures, box = self._of(video), augmentation.box(self.height, self.width)
         shape = (len(rows), size, size)
         out = tuple(np.empty((*shape, pictures.channels(each)), np.uint8) for each in streams)

@@ -35,7 +35,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def run_tuning(arguments: argparse.Namespace, **how: Any) -> None:
-    """Tune by the flags of a step; `how` is what `tune` takes besides."""
+    """Tune by the flags of a step; `how` are the other arguments of `tune`."""
     threads = at_least_one("--threads", arguments.threads)
     settings = tuning_settings(arguments)
     from actionspan.finetune.tuning import tune

@@ -1,4 +1,4 @@
-"""Training of encoders together with the network above them, and what it leaves.
+"""Training of encoders together with the network above them, and its results.
 
 It runs on one process or on many.
 """
@@ -66,7 +66,7 @@ def tune(
     Args:
         stores: Snippet stores of `finetune store`.
         annotations: The canonical annotations.json.
-        settings: What is trained, and in how much memory.
+        settings: Of training and memory.
         encoders: Networks and weights to start from.
         rescaling: How features become the temporal network's steps.
         temporal: How that network is built.
@@ -111,7 +111,7 @@ def tune(
         asked = (settings, encoders, weights_facts(encoders, settings.streams), rescaling, temporal)
         videos = [[vars(video) | {"times": 0} for video in each] for each in task.videos.lists]
         source = digest("finetune 1", *asked, head, task.store.fingerprint, videos, threads)
-        # the features of untuned encoders, or what an earlier start made of them
+        # the objective that an earlier start prepared from untuned encoders
         cached = _cached(prepared_path, source) if continued and first else None
         if comm is not None:
             cached = comm.bcast(cached, root=0)
@@ -148,12 +148,12 @@ def tune(
         )
 
     with deterministic(threads):
-        # prepare: data, encoders, features of untuned encoders, ranks, checkpoint
+        # 1. prepare: data, encoders, features of untuned encoders, ranks, checkpoint
         resumed = checkpoint if continued else None
         task, run = begin(comm, parallel.stall_seconds, read, build, resumed)
         if comm is not None:
             introduce(run.replica)
-        # train
+        # 2. train
         tuning = Epochs(run, task, held_before[0])
         fit(
             run,
@@ -166,7 +166,7 @@ def tune(
             title="tuning encoders",
             rates="finetune.encoder_rate and temporal_rate",
         )
-        # write the results
+        # 3. write the results
         write_results(out, tuning.model, task, encoders, run, tuning.scores())
     end(run, checkpoint)
     if run.replica.rank == 0:
@@ -174,7 +174,7 @@ def tune(
 
 
 def _cached(path: Path, source: str) -> dict[str, Any] | None:
-    """Return what an earlier start prepared from the same source, if it did."""
+    """Return the state that an earlier start prepared from the same source, or None."""
     try:
         content = unsealed(path, read_torch(path))
     except InputError:  # there is none, or it is damaged
@@ -237,7 +237,7 @@ def _network_content(objective: Objective, task: Task, run: Run) -> dict[str, An
 
 
 def _write_scores(out: Path, objective: Objective, task: Task, run: Run, scores: Scores) -> None:
-    """Write what the network says of each validation video, and its average precision."""
+    """Write the scores of each validation video, and their average precision."""
     names = objective.classes if isinstance(objective, OnlineObjective) else ["actionness"]
     with create_h5(out / "scores.h5", run.digest) as file:
         file.attrs["classes"] = names

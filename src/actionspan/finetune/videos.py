@@ -21,7 +21,7 @@ from actionspan.storage.text import hash_of
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class TunedVideo:
-    """A video: snippet centres (T,) and its duration in seconds, and what happens in it."""
+    """A video: snippet centres (T,) and its duration in seconds, and its instances."""
 
     name: str
     times: Float64
@@ -44,7 +44,7 @@ class VideoLists:
     """Videos by their use, each list sorted by id.
 
     `training` are learned from; `choosing` are training videos that are held out to choose the
-    epoch; `validation` are those of that subset, which decide nothing.
+    epoch; `validation` is that subset, which decides nothing.
     """
 
     training: list[TunedVideo]
@@ -72,6 +72,7 @@ def divide_videos(
         InputError: The annotations cannot be read or lack a video, or nothing is left to learn
             from.
     """
+    # 1. compare the store with the annotations
     annotated = {video.video_id: video for video in read_annotations(annotations)}
     stored = set(store.videos)
     if missing := sorted(stored - set(annotated)):
@@ -83,6 +84,7 @@ def divide_videos(
     if lost := sorted(training_ids - stored):
         some = ", ".join(lost[:3]) + (", …" if len(lost) > 3 else "")
         print(f"without snippets: {len(lost)} training videos: {some}", file=sys.stderr)
+    # 2. divide the videos
     of_subset: dict[str, list[TunedVideo]] = {}
     for name, seconds in store.seconds.items():
         times, instances = store.times(name), annotated[name].instances
@@ -132,8 +134,8 @@ class HeldFrames:
 class BlankFrames:
     """Pictures of `count` snippets without content, for plans of memory.
 
-    `nbytes` are held in memory: those of two videos, or none where pictures are decoded again for
-    each piece.
+    `nbytes` are held in memory: two videos, or nothing where pictures are decoded again for each
+    piece.
     """
 
     def __init__(self, count: int, settings: FinetuneSettings, planes: int, held: bool) -> None:

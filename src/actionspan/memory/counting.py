@@ -1,7 +1,7 @@
-"""Count the bytes that autograd saves for backward, and those of all living tensors.
+"""Count the bytes that autograd saves for backward, and the bytes of all living tensors.
 
 The count is exact and the same in every run, and on the `meta` device it needs neither memory nor
-arithmetic: storages are told apart by their objects, as all addresses there are 0.
+arithmetic: storages are known by their objects, as all addresses there are 0.
 """
 
 import threading
@@ -18,7 +18,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 
 class _SavedBytes:
-    """What was saved inside a block of `saved_bytes`.
+    """The bytes saved inside a block of `saved_bytes`.
 
     Attributes:
         total: The most bytes that were saved at one time.
@@ -32,7 +32,7 @@ class _SavedBytes:
         self._excluded = {identity(tensor) for tensor in tensors}
 
     def hold(self, tensor: Tensor) -> Callable[[], None]:
-        """Count the storage of a tensor that is kept; the answer says that it is no longer."""
+        """Count the storage of a kept tensor; call the returned function once it is released."""
         key, size = identity(tensor), tensor.untyped_storage().nbytes()
         if key in self._excluded:
             return lambda: None
@@ -64,11 +64,11 @@ class _Saved:
 
 @contextmanager
 def saved_bytes(*modules: nn.Module) -> Iterator[_SavedBytes]:
-    """Count the bytes saved for backward by what runs in the block.
+    """Count the bytes saved for backward by the code in the block.
 
     Each storage counts once, whole, from its first saved tensor to the end of its last: views of
-    one storage are not counted twice. What is saved during backward, where something is run again,
-    counts too if `backward` is called in the block.
+    one storage are not counted twice. Bytes saved during backward, where something is run again,
+    count too if `backward` is called in the block.
 
     Args:
         modules: Their parameters and buffers do not count: they are there anyway.
@@ -102,7 +102,7 @@ def _counts_here() -> list[_SavedBytes]:
 
 
 def _hold(counts: list[_SavedBytes], tensor: Tensor) -> Callable[[], None]:
-    """Count a tensor that is kept in several blocks; the answer says that it is no longer."""
+    """Count a kept tensor in several blocks; call the returned function once it is released."""
     releases = [counted.hold(tensor) for counted in counts]
 
     def release() -> None:
@@ -114,11 +114,11 @@ def _hold(counts: list[_SavedBytes], tensor: Tensor) -> Callable[[], None]:
 
 @contextmanager
 def _patched(counted: _SavedBytes) -> Iterator[None]:
-    """Count what other hooks keep that are entered in a block: only the innermost are called.
+    """Count the tensors that other hooks keep in a block, as only the innermost hooks are called.
 
-    `torch.utils.checkpoint` drops the tensors of the forward pass by such hooks, and keeps those of
-    the second run. The first block of all threads changes the class, the last one restores it; in
-    threads without a block the hooks are unchanged.
+    `torch.utils.checkpoint` drops the tensors of the forward pass by such hooks, and keeps the
+    tensors of the second run. The first block of all threads changes the class, the last one
+    restores it; in threads without a block the hooks are unchanged.
     """
     with _lock:
         _open.append(counted)
@@ -167,7 +167,7 @@ def _enter_counted(hooks: saved_tensors_hooks) -> None:
 
 
 def _hold_while_alive(counts: list[_SavedBytes], tensor: Tensor) -> None:
-    """Count a tensor as long as its storage is there: whoever keeps it does not tell when."""
+    """Count a tensor until its storage is freed, since its keeper does not report the release."""
     weakref.finalize(tensor.untyped_storage(), _hold(counts, tensor)).atexit = False
 
 
@@ -185,9 +185,9 @@ _CONVOLUTIONS = (torch.ops.aten.convolution.default, torch.ops.aten.convolution_
 class AllocatedBytes(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Counts the bytes of all tensors made in a block (`with`) while they are alive.
 
-    Where `saved_bytes` asks what autograd keeps, this asks what a step needs in all: gradients,
-    results that live for one layer only, copies. It sees every tensor that PyTorch's dispatcher
-    hands out, also on `meta`, but not what a kernel allocates inside itself.
+    `saved_bytes` counts the tensors that autograd keeps; this counts all that a step needs:
+    gradients, results that live for one layer only, copies. It sees every tensor that PyTorch's
+    dispatcher hands out, also on `meta`, but not the memory inside a kernel.
 
     Each storage counts once and whole; views and writes in place add nothing. The backward pass is
     seen if it is called in the block.

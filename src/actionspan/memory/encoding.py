@@ -34,7 +34,7 @@ def all_rows(frames: Frames) -> Tensor:
 
 
 def inputs_of(frames: Frames, rows: Tensor) -> tuple[Tensor, ...]:
-    """Return what an encoder is called with for these rows."""
+    """Return the arguments of an encoder for these rows."""
     inputs = frames[rows]
     return inputs if isinstance(inputs, tuple) else (inputs,)
 
@@ -49,7 +49,7 @@ def encode(encoder: nn.Module, frames: Frames, rows: Tensor) -> Tensor:
 
 
 def encode_all(encoder: nn.Module, frames: Frames) -> Tensor:
-    """Return what plain `encoder(frames)` is, to the bit; a tensor is not copied."""
+    """Return the result of plain `encoder(frames)`, to the bit; a tensor is not copied."""
     inputs = (frames,) if isinstance(frames, Tensor) else inputs_of(frames, all_rows(frames))
     return checked(_called(encoder, inputs), len(frames))
 
@@ -166,7 +166,7 @@ def others(rows: Tensor, count: int) -> Tensor:
 
 
 def parts_of(encoder: nn.Module, levels: Sequence[Level]) -> tuple[nn.Module, ...]:
-    """Return the parts of an encoder: those of a sequence where there are levels, or itself.
+    """Return the parts of an encoder: of a sequence if there are levels, otherwise itself.
 
     Raises:
         ValueError: The encoder does more than to run its parts.
@@ -184,7 +184,7 @@ def encode_kept(
 
     Args:
         parts: Of the encoder, first to last.
-        levels: What is kept in each; the weights of the last are not applied here.
+        levels: The rows kept in each; the weights of the last are not applied here.
         frames: The video.
         rows: (n,) of its rows, sorted, all in the last level.
         piece: Rows at a time without a graph, at most.

@@ -108,7 +108,7 @@ def replay(
 
 @dataclass(kw_only=True)
 class _Video:
-    """What backward has to know of a forward; it holds no tensor that has a graph."""
+    """The state that backward needs of a forward; it holds no tensor with a graph."""
 
     encoder: nn.Module
     parameters: list[nn.Parameter]
@@ -186,9 +186,11 @@ class _Video:
                 "train() or eval() was called on the encoder between forward and backward, which "
                 "runs its kept rows again"
             )
+        # 1. draw rows by the gradients
         if not self.levels:
             seeded = Generator().manual_seed(self.draw_seed)
             self.levels = self.estimator.draw(len(gradient), seeded, gradient)
+        # 2. run each piece again and add its gradients up
         given = self.frames if frames is None else frames.detach()
         assert given is not None
         leaves = []

@@ -1,9 +1,9 @@
 """From a memory budget to the execution, the pieces and the keep ratio of a training step.
 
 The budget is of all that training adds to a process: weights, gradients, Adam's two moments, the
-pictures of the longest video, what is saved for backward, and what a layer needs for a moment. The
-closed form says where to look; what decides is a whole step on the `meta` device, where tensors
-have sizes and no memory.
+pictures of the longest video, tensors saved for backward, and the temporaries of a layer. The
+closed form gives the first guess; a whole step on the `meta` device decides, where tensors have
+sizes and no memory.
 """
 
 import dataclasses
@@ -28,7 +28,7 @@ _MOST_ROWS = 16
 """The longest piece: longer ones are no faster."""
 MEGABYTE = 2**20
 
-_GROWING = ("sbp", "frame_dropout", "bank")  # what they save grows with the rows they keep
+_GROWING = ("sbp", "frame_dropout", "bank")  # their saved bytes grow with the kept rows
 _SAMPLED = (*_GROWING, "sbp_checkpoint")
 
 
@@ -83,8 +83,8 @@ def plan_memory(
 
     Args:
         encoder: From n rows to their features.
-        head: From features (T, C) to the loss. A module's weights count; those of a function do
-            not, as they cannot be seen.
+        head: From features (T, C) to the loss. A module's weights count; the weights of
+            a function do not, as they cannot be seen.
         frames_like: The longest video, or its like on `meta`. It takes `nbytes`, or a byte for each
             number of its rows where it has no such attribute.
         budget_mb: For all that training adds to the process, in MB of 2**20 bytes.
@@ -101,29 +101,32 @@ def plan_memory(
         ValueError: An argument is not allowed, or the budget is too small: the line names the least
             that would do.
     """
+    # 1. check the arguments
     if way not in get_args(Way):
-        raise ValueError(f"way {way!r}: one of {', '.join(get_args(Way))}")
+        raise ValueError(f"way is {way!r}; it must be one of {', '.join(get_args(Way))}")
     if execution not in ("auto", *get_args(Execution)):
-        raise ValueError(f"execution {execution!r}: one of auto, split, replay")
+        raise ValueError(f"execution is {execution!r}; it must be one of auto, split, replay")
     if not (math.isfinite(budget_mb) and budget_mb > 0):
-        raise ValueError(f"memory budget {budget_mb} MB: a number above 0")
+        raise ValueError(f"memory budget is {budget_mb} MB; it must be above 0")
     if videos < 1:
-        raise ValueError(f"videos {videos}: 1 or more")
+        raise ValueError(f"videos is {videos}; it must be at least 1")
     if isinstance(keep_ratio, str | torch.Tensor):
         raise ValueError(f"keep_ratio is {keep_ratio!r}; it must be a number, a list or None")
     if not len(frames_like):
-        raise ValueError("frames of 0 rows: the longest video has one or more")
+        raise ValueError("the longest video has 0 rows; it must have at least 1")
     devices = {tensor.device for tensor in (*encoder.parameters(), *encoder.buffers())}
     indices = [device.index for device in devices if device.type == "cuda"]
     with torch.random.fork_rng(devices=indices):  # a head that is a function may draw
         if keep_ratio is not None and way in _SAMPLED:
             make_way(way, encoder, keep_ratio)  # refused before anything is run
+        # 2. probe the encoder, the head and the video
         probed = probe(encoder, head, frames_like)
         bank = videos * probed.longest * probed.feature_bytes if way == "bank" else 0
         rehearsal = Rehearsal(
             encoder, head, frames_like, probed, way=way, sampler=sampler, kept_bytes=bank
         )
         budget = int(budget_mb * MEGABYTE)
+        # 3. choose the best option that fits
         if execution == "auto" and sampler in BY_GRADIENT:
             execution = "replay"
         free = budget - rehearsal.standing_bytes
@@ -138,6 +141,7 @@ def plan_memory(
                 f"memory budget {budget_mb:g} MB: way {way} needs at least "
                 f"{math.ceil(least / MEGABYTE)} MB for {probed.longest} rows"
             )
+        # 4. write the plan
         ratio = choice.keep_ratio
         kept = kept_count(probed.longest, ratio if isinstance(ratio, float) else ratio[-1])
         return MemoryPlan(
@@ -189,7 +193,7 @@ class _Option:
 def _options(
     probed: Probe, free: int, keep_ratio: Ratio | None, way: Way, execution: str
 ) -> list[_Option]:
-    """Return what may be tried, the best first.
+    """Return the options to try, the best first.
 
     `free` are the bytes of the budget for a step, `execution` may be `auto`.
     """

@@ -1,4 +1,4 @@
-"""Find out what an encoder, a head and a video need, on copies without memory."""
+"""Measure the bytes that an encoder, a head and a video need, on copies without memory."""
 
 import copy
 from collections.abc import Callable, Iterable
@@ -21,7 +21,7 @@ _FEW, _MORE = 2, 5  # rows between which bytes are taken as linear; one row may 
 
 @dataclass(frozen=True, kw_only=True)
 class Probe:
-    """What an encoder, a head and a video need, in bytes unless it says otherwise."""
+    """The needs of an encoder, a head and a video, in bytes unless stated otherwise."""
 
     longest: int
     """Rows of the longest video, T."""
@@ -46,7 +46,7 @@ class Probe:
 
 
 class _LightFrames:
-    """Rows like those of another video, on `meta`."""
+    """Rows of the same shape as another video's, on `meta`."""
 
     def __init__(self, row: Tensor | tuple[Tensor, ...], count: int) -> None:
         self._row, self._count = row, count
@@ -73,16 +73,19 @@ def light_frames(frames: Frames, count: int) -> Frames:
 
 def probe(encoder: nn.Module, head: Head, frames: Frames) -> Probe:
     """Probe an encoder and a head for the longest video."""
+    # 1. bytes saved in the encoder, for two lengths
     light_encoder, light_head = light_copies(encoder, head)
     video = light_frames(frames, max(_MORE, len(frames)))
     few, more = (_encoder_saves(light_encoder, video, count) for count in (_FEW, _MORE))
     row_bytes = (more - few) // (_MORE - _FEW)
+    # 2. the largest operator, and bytes saved in the head
     rows = inputs_of(video, torch.arange(_FEW))
     with torch.no_grad(), AllocatedBytes() as counted:
         features = light_encoder(*rows)
     features = features.new_empty((len(frames), *features.shape[1:])).requires_grad_()
     with torch.enable_grad(), saved_bytes(*modules_of(light_encoder, light_head)) as saved:
         scalar(light_head, features)
+    # 3. weights
     modules = modules_of(encoder, head)
     values = [t for module in modules for t in (*module.parameters(), *module.buffers())]
     learned = [[p for p in module.parameters() if p.requires_grad] for module in modules]
@@ -160,7 +163,7 @@ class _Elsewhere(torch.autograd.Function):
 
 
 def modules_of(encoder: nn.Module, head: Head) -> list[nn.Module]:
-    """Return those of the two that are modules."""
+    """Return the modules among the two."""
     return [part for part in (encoder, head) if isinstance(part, nn.Module)]
 
 

@@ -1,9 +1,9 @@
-"""A whole training step on the `meta` device, to know what it will need before it is made.
+"""A whole training step on the `meta` device, to know its memory before it is run.
 
 It is run for the videos that need the most of all up to the longest one, and of these for a few of
 their rows. Pieces are balanced: 17 rows in pieces of at most 16 are 9 and 8, and 16 rows are one
-piece, so a shorter video may need more than the longest. What needs the most is either the pieces
-of the longest video, or as many full ones as a video up to that length can have.
+piece, so a shorter video may need more than the longest. The most memory is needed by either the
+pieces of the longest video, or as many full ones as a video up to that length can have.
 """
 
 from collections.abc import Iterator
@@ -44,7 +44,7 @@ def _worst_videos(way: Way, choice: Choice, longest: int, *, by_feature: bool) -
 
     They may have fewer rows than the longest: of many pieces that need the same, a few suffice.
 
-    `by_feature` says whether all rows are run to draw by their features.
+    `by_feature` is true if all rows are run to draw by their features.
     """
     execution, ratio, piece = choice
     replays = way == "sbp" and execution == "replay"  # all rows are run first
@@ -113,21 +113,21 @@ def _nested_again(
 _TOGETHER = 4  # more copies of all features, besides two, while they are put together
 _DRAWN = 64  # bytes of a row: its number, its weight, and copies of these
 
-# What a process takes beyond its tensors. Measured on x86-64 with glibc and one thread as growth of
-# peak resident memory over four steps, with and without `keep_freed_memory`: EfficientNet-Lite0
+# The memory of a process beyond its tensors. Measured on x86-64 with glibc and one thread as growth
+# of peak resident memory over four steps, with and without `keep_freed_memory`: EfficientNet-Lite0
 # (100 rows of 112 pixels), ResNet-18 (60 of 112) and ResNet-50 (16 and 32 of 224), all ways. It was
-# 0.76 to 1.08 times what comes out with these.
+# 0.76 to 1.08 times the bytes expected with these.
 _SPREAD = 1.15  # holes between the blocks of the allocator
-_LIBRARIES = 48 * 2**20  # kernels made for shapes, and what libraries keep
+_LIBRARIES = 48 * 2**20  # kernels made for shapes, and buffers of libraries
 
 
 class Rehearsal:
     """Steps of one way of training, each rehearsed once.
 
-    What they need is for all videos up to the longest: a shorter one may have longer pieces.
+    Their bytes are for all videos up to the longest: a shorter one may have longer pieces.
 
-    `found` is what the probe found of these, `kept_bytes` what the way keeps between steps; for the
-    other arguments see `plan_memory`.
+    `found` is the probe of these, `kept_bytes` are kept between steps by the way; for the other
+    arguments see `plan_memory`.
     """
 
     def __init__(
@@ -170,7 +170,7 @@ class Rehearsal:
         return self._steps[choice]
 
     def _run(self, case: Video, choice: Choice) -> AllocatedBytes:
-        """Run the encoder on the rows of a shorter video, and the head on those of the longest."""
+        """Run the encoder on a shorter video, and the head on as many rows as the longest has."""
         module = make_way(
             # A bank's first step runs all rows; its copy of the features is on the host for good.
             "sbp" if case.way == "bank" else case.way,
@@ -190,7 +190,7 @@ class Rehearsal:
         missing = max(0, rows - case.rows)
         counted = AllocatedBytes()
         with torch.random.fork_rng(devices=[]), torch.enable_grad(), counted:
-            # what rows that are not run would hold: their features, and what is drawn
+            # the features and draws of the rows that are not run
             size = missing * (self._found.feature_bytes + _DRAWN)
             held = torch.empty(size, dtype=torch.uint8, device="meta")
             features = module(frames, generator=generator, key="")

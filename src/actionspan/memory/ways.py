@@ -24,15 +24,15 @@ Way = Literal["sbp", "full", "frozen", "frame_dropout", "checkpoint", "bank", "s
 class StochasticBackward(nn.Module):
     """The features of a video, with the gradient of the encoder estimated from some of its rows.
 
-    The forward pass, and the gradients of what comes after the encoder, are those of full training
-    whatever is kept. Two executions give the same gradient to rounding:
+    The forward pass, and the gradients above the encoder, are those of full training, whichever
+    rows are kept. Two executions give the same gradient to rounding:
 
     - `split`: one forward pass, of which the kept rows have a graph in one batch. Saved bytes grow
       with the kept rows. With all rows kept it is plain `encoder(frames)`, to the bit.
     - `replay`: a forward pass without a graph; the kept rows are run again in backward, in pieces
-      of at most `piece` rows. Saved bytes are those of one piece whatever is kept, and features
-      never depend on what is kept, to the bit, unless the encoder draws random numbers. With all
-      rows kept it is the full gradient in bounded memory.
+      of at most `piece` rows. Saved bytes are those of one piece however many rows are kept, and
+      features never depend on the kept rows, to the bit, unless the encoder draws random numbers.
+      With all rows kept it is the full gradient in bounded memory.
 
     Where no gradient is asked for (`torch.no_grad`, a frozen encoder) nothing is drawn, and rows
     are run in pieces of at most `piece` rows.
@@ -90,7 +90,7 @@ class StochasticBackward(nn.Module):
             key: Not used.
 
         Returns:
-            (T, …) what the encoder gives for the rows.
+            (T, …) the encoder's features of the rows.
 
         Raises:
             ValueError: There are no rows, or a norm uses batch statistics, or the encoder draws
@@ -168,102 +168,70 @@ def make_way(
             piece=piece,
         )
     _check_piece(piece)
-    unsampled: dict[str, type[_Way]] = {"full": _Full, "frozen": _Way, "checkpoint": _Checkpoint}
-    if way in unsampled:
-        return unsampled[way](encoder, piece)
+    if way in ("full", "frozen", "checkpoint"):
+        return _Way(way, encoder, piece)
     estimator = estimator_of(encoder, keep_ratio, sampler, gradient_weight)
     if estimator.by_gradient or (estimator.by_feature and way != "sbp_checkpoint"):
         raise ValueError(f"sampler is {sampler!r}, which the way {way} cannot use")
     if way == "frame_dropout" and len(estimator.ratios) > 1:
         raise ValueError(f"keep_ratio is {keep_ratio}; frame_dropout takes one number")
-    sampled: dict[str, type[_Sampled]] = {"frame_dropout": _FrameDropout, "bank": FeatureBank}
-    return sampled.get(way, _SplitCheckpoint)(encoder, piece, estimator)
+    return (FeatureBank if way == "bank" else _Way)(way, encoder, piece, estimator)
 
 
 class _Way(nn.Module):
-    """An encoder behind the call of all ways; `_features` is what a way makes of a video.
+    """A way that SBP is compared with: which rows are run, and which have a graph."""
 
-    As it is, the way `frozen`: features of all rows, without a graph.
-    """
-
-    def __init__(self, encoder: nn.Module, piece: int) -> None:
+    def __init__(
+        self, way: Way, encoder: nn.Module, piece: int, estimator: Estimator | None = None
+    ) -> None:
         super().__init__()
-        self.encoder, self.piece = encoder, piece
+        self.way, self.encoder, self.piece = way, encoder, piece
+        self.estimator = estimator  # of the ways that draw rows
 
     def forward(
         self, frames: Frames, *, generator: Generator | None = None, key: str = ""
     ) -> Tensor:
+        if self.way == "full":  # its norms may use statistics of the batch
+            encoding.all_rows(frames)
+            return encoding.encode_all(self.encoder, frames)
         encoding.refuse_batch_statistics(self.encoder)
-        make = self._features if self._learns(frames) else self._plain
-        return make(frames, generator, key)
-
-    def _learns(self, frames: Frames) -> bool:
-        return _needs_gradient(self.encoder, frames)
-
-    def _features(self, frames: Frames, generator: Generator | None, key: str) -> Tensor:
-        return self._plain(frames, generator, key)
-
-    def _plain(self, frames: Frames, generator: Generator | None, key: str) -> Tensor:
+        if self.way == "checkpoint":
+            run = partial(encoding.encode, self.encoder, frames)
+            return self._checkpointed(run, encoding.all_rows(frames))
+        dropout = self.way == "frame_dropout" and torch.is_grad_enabled()
+        if dropout or (self.estimator is not None and _needs_gradient(self.encoder, frames)):
+            return self._sampled(frames, generator, key)
         return encoding.encode_plain(self.encoder, frames, encoding.all_rows(frames), self.piece)
 
-
-class _Full(_Way):
-    """Plain training of all rows; its norms may use statistics of the batch."""
-
-    def forward(
-        self, frames: Frames, *, generator: Generator | None = None, key: str = ""
+    def _sampled(
+        self,
+        frames: Frames,
+        generator: Generator | None,
+        key: str,  # noqa: ARG002  for the bank
     ) -> Tensor:
-        encoding.all_rows(frames)
-        return encoding.encode_all(self.encoder, frames)
+        """Return features of which the kept rows have a graph."""
+        estimator = self.estimator
+        assert estimator is not None
+        if self.way == "frame_dropout":
+            return _with_gaps(self.encoder, frames, estimator, generator)
+        again = self._checkpointed  # the kept rows, in pieces
+        return split(self.encoder, frames, estimator, self.piece, generator, with_graph=again)
+
+    def _checkpointed(self, run: Encode, rows: Tensor) -> Tensor:
+        """Return the features of rows, whose graph is made again in backward, a piece at a time.
+
+        Not reentrant: a hook of a parameter is then called once a step, not once a piece. The
+        frames are taken again in backward too, so that no copy of them is saved.
+        """
+        first = next(self.encoder.parameters(), None)
+        # From an argument `checkpoint` learns whose random numbers and autocast it has to restore.
+        there = torch.empty(0, device=None if first is None else first.device)
+        again = partial(checkpoint, lambda some, _: run(some), use_reentrant=False)
+        pieces = encoding.balanced(rows, self.piece)
+        return torch.cat([again(each, there) for each in pieces])
 
 
-class _Checkpoint(_Way):
-    """Full training, each piece of rows run again in backward."""
-
-    def _learns(self, frames: Frames) -> bool:
-        return True
-
-    def _features(self, frames: Frames, generator: Generator | None, key: str) -> Tensor:
-        run = partial(encoding.encode, self.encoder, frames)
-        return _checkpointed(self.encoder, run, encoding.all_rows(frames), self.piece)
-
-
-class _Sampled(_Way):
-    """A way that draws rows."""
-
-    def __init__(self, encoder: nn.Module, piece: int, estimator: Estimator) -> None:
-        super().__init__(encoder, piece)
-        self.estimator = estimator
-
-
-class _SplitCheckpoint(_Sampled):
-    """Split, the kept rows checkpointed in pieces."""
-
-    def _features(self, frames: Frames, generator: Generator | None, key: str) -> Tensor:
-        again = partial(_checkpointed, self.encoder, piece=self.piece)
-        return split(self.encoder, frames, self.estimator, self.piece, generator, with_graph=again)
-
-
-class _FrameDropout(_Sampled):
-    """Kept rows alone are run, as if there were no others; gaps are filled on straight lines.
-
-    That is what a rescaling of linearly interpolated snippets sees of the kept ones. Before the
-    first and after the last kept row, features stay the same.
-    """
-
-    def _learns(self, frames: Frames) -> bool:
-        return torch.is_grad_enabled()
-
-    def _features(self, frames: Frames, generator: Generator | None, key: str) -> Tensor:
-        count = len(encoding.all_rows(frames))
-        (level,) = self.estimator.draw(count, generator)
-        if len(level.rows) == count:
-            return encoding.encode_all(self.encoder, frames)
-        kept = encoding.encode(self.encoder, frames, level.rows)  # (k, …)
-        return _interpolated(kept, level.rows, count)
-
-
-class FeatureBank(_Sampled):
+class FeatureBank(_Way):
     """Features of kept rows with a graph, and of the others from the bank (TALLFormer, section 3).
 
     When a video is met for the first time all its rows are run. After that its dropped rows are not
@@ -272,13 +240,12 @@ class FeatureBank(_Sampled):
     is neither read nor written. A video of a known key and another length is a ValueError.
     """
 
-    def __init__(self, encoder: nn.Module, piece: int, estimator: Estimator) -> None:
-        super().__init__(encoder, piece, estimator)
+    def __init__(self, way: Way, encoder: nn.Module, piece: int, estimator: Estimator) -> None:
+        super().__init__(way, encoder, piece, estimator)
         self._stored: dict[str, Tensor] = {}
 
-    def _features(self, frames: Frames, generator: Generator | None, key: str) -> Tensor:
-        count = len(encoding.all_rows(frames))
-        stored = self._stored.get(key)
+    def _sampled(self, frames: Frames, generator: Generator | None, key: str) -> Tensor:
+        count, stored = len(encoding.all_rows(frames)), self._stored.get(key)
         if stored is not None and len(stored) != count:
             raise ValueError(
                 f"the video {key!r} has {count} rows, but the bank has {len(stored)} of this key"
@@ -289,8 +256,9 @@ class FeatureBank(_Sampled):
                 return encoding.encode_plain(self.encoder, frames, dropped, self.piece)
             return stored[dropped].to(kept)  # under autocast the type may be another one
 
+        assert self.estimator is not None
         features = split(self.encoder, frames, self.estimator, self.piece, generator, known=known)
-        # A copy in any case: what is returned may be changed in place.
+        # A copy in any case: the caller may change the features in place.
         host = "meta" if features.is_meta else "cpu"
         self._stored[key] = features.detach().to(host, copy=True)
         return features
@@ -304,25 +272,19 @@ class FeatureBank(_Sampled):
         self._stored = {key: each.clone() for key, each in state["features"].items()}
 
 
-def _checkpointed(encoder: nn.Module, run: Encode, rows: Tensor, piece: int) -> Tensor:
-    """Return the features of rows, whose graph is made again in backward, a piece at a time.
+def _with_gaps(
+    encoder: nn.Module, frames: Frames, estimator: Estimator, generator: Generator | None
+) -> Tensor:
+    """Return the features of kept rows, run as if there were no others, and between on lines.
 
-    Not reentrant: a hook of a parameter is then called once a step, not once a piece. The frames
-    are taken again in backward too, so that no copy of them is saved.
+    That is what a rescaling of linearly interpolated snippets sees of the kept ones. Before the
+    first and after the last kept row, features stay the same.
     """
-    first = next(encoder.parameters(), None)
-    # From an argument `checkpoint` learns whose random numbers and autocast it has to restore.
-    there = torch.empty(0, device=None if first is None else first.device)
-    return torch.cat(
-        [
-            checkpoint(lambda some, _: run(some), each, there, use_reentrant=False)
-            for each in encoding.balanced(rows, piece)
-        ]
-    )
-
-
-def _interpolated(kept: Tensor, rows: Tensor, count: int) -> Tensor:
-    """Return (count, …) features on straight lines between `kept` (k, …), which are at `rows`."""
+    count = len(encoding.all_rows(frames))
+    ((rows, _),) = estimator.draw(count, generator)
+    if len(rows) == count:
+        return encoding.encode_all(encoder, frames)
+    kept = encoding.encode(encoder, frames, rows)  # (k, …)
     places = torch.arange(count)
     after = torch.searchsorted(rows, places).clamp(max=len(rows) - 1)  # (count,)
     before = (torch.searchsorted(rows, places, right=True) - 1).clamp(min=0)

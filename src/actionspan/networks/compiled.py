@@ -23,7 +23,7 @@ _PLAIN = (bool, int, float, str, tuple)
 def network_digest(network: nn.Module, inputs: Inputs, image: tuple[int, int, int]) -> str | None:
     """Return a digest of a network of images (H, W, C), None of one with layers of a plug-in.
 
-    What a plug-in's layers compute may change with code that is not known here.
+    The output of a plug-in's layers may change with code that is not known here.
     """
     found = hashlib.sha256()
     for name, module in network.named_modules():
@@ -44,7 +44,7 @@ def network_digest(network: nn.Module, inputs: Inputs, image: tuple[int, int, in
 
 
 class Kept:
-    """What is kept of a network with these settings of OpenVINO.
+    """The cached network that OpenVINO compiled with these settings.
 
     `network` is its digest; of one without, nothing is kept.
     """

@@ -30,7 +30,7 @@ def division(network: nn.Module) -> list[nn.Module] | None:
 
 
 class _Unit(nn.Module):
-    """A convolution, its norm and what follows: (B, C, H, W) to (B, C', H', W')."""
+    """A convolution, its norm and its activation: (B, C, H, W) to (B, C', H', W')."""
 
     def __init__(self, convolution: nn.Module, norm: nn.Module, activation: _Activation) -> None:
         super().__init__()

@@ -105,7 +105,7 @@ class EfficientNetLite0(nn.Module):
         return scores
 
     def layers(self) -> list[nn.Module]:
-        """Return modules that do, one after the other, what `forward` does, to the bit.
+        """Return modules that compute `forward` one after the other, to the bit.
 
         They share this network's parameters; its batch norms may be folded.
         """

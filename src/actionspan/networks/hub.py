@@ -2,7 +2,7 @@
 
 A name is `timm:MODEL`, `hf:ORGANISATION/MODEL`, or the path of a folder (or of a weights file in
 it) that either library saved: timm's config.json names an `architecture`, that of transformers a
-`model_type`. What is on this machine is used as it is; what is not is fetched once, if there is a
+`model_type`. Files on this machine are used as they are; others are fetched once, if there is a
 network. Only the code of the libraries runs, never a model's own.
 """
 
@@ -21,8 +21,7 @@ from torch.func import functional_call
 
 from actionspan.errors import InputError
 from actionspan.lazy import needed
-from actionspan.networks.hub_limits import read_configuration
-from actionspan.networks.hub_source import Source, telling
+from actionspan.networks.hub_source import Source, read_configuration, telling
 from actionspan.networks.names import FROM_TIMM, FROM_TRANSFORMERS
 
 if TYPE_CHECKING:
@@ -41,7 +40,7 @@ _BLOCK = 1 << 24  # bytes hashed at once
 
 
 class HubNetwork(NamedTuple):
-    """A network that gives vectors, and what turns pictures or clips into what it sees."""
+    """A network that gives vectors, and the preprocessing of its pictures or clips."""
 
     network: nn.Module  # (B, 3, h, w) pixels, or (B, T, 3, h, w) of a clip, to (B, features)
     inputs: "HubInputs"
@@ -106,6 +105,7 @@ def load_network(
     """
     from actionspan.networks import hub_clips, hub_images
 
+    # 1. load
     network: nn.Module
     inputs: HubInputs
     frames = 1
@@ -128,6 +128,7 @@ def load_network(
                 vectors = again = functional_call(network, shapes, (sample.to("meta"),))
             else:
                 vectors, again = network(sample), network(sample)
+    # 2. check its vectors
     finite = (sample, vectors) if vectors is not again else (sample, *network.parameters())
     if not all(torch.isfinite(values).all() for values in finite):
         raise InputError(
@@ -236,7 +237,7 @@ def _is_whole(folder: Path, *, pictures: bool) -> bool:
 
 
 def _imported(library: str) -> Any:
-    """Return the library, which then says nothing by itself but errors."""
+    """Return the library, which then prints only errors."""
     found = needed(library, library)
     if library == "transformers":
         found.logging.set_verbosity_error()

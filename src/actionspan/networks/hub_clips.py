@@ -3,12 +3,11 @@
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from actionspan.errors import InputError
-from actionspan.networks.hub_images import HubInputs, hf_model, pixels_of
-from actionspan.networks.hub_limits import FRAMES
-from actionspan.networks.hub_source import LOCAL, Source, telling
+from actionspan.networks.hub_images import HfVectors, HubInputs, hf_model, pixels_of
+from actionspan.networks.hub_source import FRAMES, LOCAL, Source, telling
 
 
 class _ClipInputs(HubInputs):
@@ -22,7 +21,7 @@ class _ClipInputs(HubInputs):
         """Prepare clips (T, h, w, 3)."""
         how: dict[str, Any] = {"return_tensors": "pt"}
         if self.argument == "videos":
-            how["do_sample_frames"] = False  # they are those of a clip already
+            how["do_sample_frames"] = False  # they are a clip already
         made = [self.processor(**{self.argument: list(clip)}, **how) for clip in pictures]
         return torch.stack([pixels_of(each).flatten(0, -4) for each in made])
 
@@ -73,47 +72,38 @@ def clip_network(
     return _ClipVectors(model, source.name, layer, pooling, has_pooler=not missing), inputs, frames
 
 
-class _ClipVectors(nn.Module):
+class _ClipVectors(HfVectors):
     """(B, T, 3, h, w) pixels to (B, F).
 
     Of a model of videos and words, `auto` is the clip's vector in the space that both share.
-    Otherwise it is what the model itself calls pooled, its class token, or the mean of all tokens.
+    Otherwise it is the model's own pooled output, its class token, or the mean of all tokens.
     """
+
+    stream, to_shared = "clip", "get_video_features"
 
     def __init__(
         self, model: Any, name: str, layer: int | None, pooling: str, *, has_pooler: bool
     ) -> None:
-        super().__init__()
-        self.model, self.layer, self.pooling = model, layer, pooling
-        self.shared = hasattr(model, "get_video_features")
-        self.has_pooler = has_pooler
+        super().__init__(model, name, layer, pooling, has_pooler=has_pooler)
+        if self.shared and (layer is not None or pooling != "auto"):
+            raise InputError(f"clip_layer, clip_pooling: {name} gives one vector a clip")
         self.has_token = getattr(model.config, "model_type", "") in ("timesformer", "vivit")
-        self.key, self.how = "pixel_values", {}
-        if self.shared:
-            model.text_model = None  # the words' half is not needed
-            if layer is not None or pooling != "auto":
-                raise InputError(f"clip_layer, clip_pooling: {name} gives one vector a clip")
-        if hasattr(model, "get_vision_features"):  # V-JEPA: the encoder, without its predictor
-            self.key, self.how = "pixel_values_videos", {"skip_predictor": True}
-        layers = getattr(model.config, "num_hidden_layers", None)
-        if layer is not None and layers is not None and -layer > layers:
-            raise InputError(f"clip_layer {layer}: {name} has {layers}")
         if pooling == "cls" and not self.has_token:
             raise InputError(f"clip_pooling cls: {name} has no class token; give auto or mean")
 
-    def forward(self, pixels: Tensor) -> Tensor:
-        """Return the vectors."""
-        vectors: Tensor
-        if self.shared:
-            vectors = self.model.get_video_features(pixel_values=pixels).pooler_output
-            return vectors
-        deep = self.layer is not None
-        outputs = self.model(**{self.key: pixels}, **self.how, output_hidden_states=deep)
-        if not deep and self.pooling == "auto" and self.has_pooler:
-            pooled: Tensor | None = outputs.get("pooler_output")
-            if pooled is not None:
-                return pooled
-        hidden: Tensor = outputs.hidden_states[self.layer] if deep else outputs.last_hidden_state
+    @property
+    def vision(self) -> Any:
+        """The part that sees."""
+        return self.model
+
+    def outputs(self, pixels: Tensor, **how: bool) -> Any:
+        """Return the outputs of the model."""
+        if hasattr(self.model, "get_vision_features"):  # V-JEPA: the encoder without its predictor
+            return self.model(pixel_values_videos=pixels, skip_predictor=True, **how)
+        return super().outputs(pixels, **how)
+
+    def pooled(self, hidden: Tensor, pixels: Tensor) -> Tensor:  # noqa: ARG002
+        """Return the vectors of the tokens (B, N, F) of a layer."""
         if self.has_token and self.pooling != "mean":
             return hidden[:, 0]
         return hidden[:, int(self.has_token) :].mean(dim=1)

@@ -11,8 +11,7 @@ from PIL import Image
 from torch import Tensor, nn
 
 from actionspan.errors import InputError
-from actionspan.networks.hub_limits import no_more_than
-from actionspan.networks.hub_source import LOCAL, Source
+from actionspan.networks.hub_source import LOCAL, Source, no_more_than
 
 
 class HubInputs:
@@ -49,7 +48,7 @@ class _HfInputs(HubInputs):
 
 
 def pixels_of(made: Mapping[str, Tensor]) -> Tensor:
-    """Return what a processor of transformers made of pictures or of a clip."""
+    """Return the pixels that a processor of transformers made of pictures or of a clip."""
     if set(made) not in ({"pixel_values"}, {"pixel_values_videos"}):
         raise InputError(f"takes {', '.join(sorted(made))}; pixels alone can be given")
     (pixels,) = made.values()
@@ -91,7 +90,7 @@ def timm_model(source: Source) -> Any:
 
 @contextmanager
 def _loading() -> Iterator[list[Any]]:
-    """Note what each `load_state_dict` of the block says: timm passes over missing weights."""
+    """Note the result of each `load_state_dict` of the block, as timm ignores missing weights."""
     said: list[Any] = []
     load = nn.Module.load_state_dict
 
@@ -114,14 +113,14 @@ def _check_whole(source: Source, missing: list[str]) -> None:
         raise InputError(f"{source.name}: its weights lack {min(missing)}{more}")
 
 
-def hf_network(source: Source, layer: int | None, pooling: str) -> tuple["_HfVectors", HubInputs]:
+def hf_network(source: Source, layer: int | None, pooling: str) -> tuple["HfVectors", HubInputs]:
     """Return a model of transformers with its weights, and its own image processor."""
     from transformers import AutoImageProcessor
 
     preparing: Any = AutoImageProcessor
     processor = preparing.from_pretrained(source.model, **LOCAL)
     model, missing = hf_model(source)
-    vectors = _HfVectors(model, source.name, layer, pooling, has_pooler=not missing)
+    vectors = HfVectors(model, source.name, layer, pooling, has_pooler=not missing)
     return vectors, _HfInputs(processor)
 
 
@@ -182,28 +181,27 @@ class _TimmVectors(nn.Module):
         return vectors
 
 
-class _HfVectors(nn.Module):
-    """(B, 3, h, w) pixels to (B, F).
+class HfVectors(nn.Module):
+    """(B, 3, h, w) pixels to (B, F); `hub_clips` has the same of clips.
 
     Of a model of pictures and words, `auto` is the picture's vector in the space that both share.
-    Otherwise it is what the model itself calls pooled, or the mean of the patches.
+    Otherwise it is the model's own pooled output, or the mean of the patches.
     """
+
+    stream = "rgb"  # in the names of its settings
+    to_shared = "get_image_features"  # the method that gives vectors in the space of words
 
     def __init__(
         self, model: Any, name: str, layer: int | None, pooling: str, *, has_pooler: bool
     ) -> None:
         super().__init__()
-        shared = hasattr(model, "get_image_features")
-        if shared:
+        self.model, self.layer, self.pooling = model, layer, pooling
+        self.shared, self.has_pooler = hasattr(model, self.to_shared), has_pooler
+        if self.shared:
             model.text_model = None  # the words' half is not needed
-        self.model = model
-        self.shared, self.has_pooler = shared, has_pooler
-        config = self.vision.config
-        self.patch = getattr(config, "patch_size", None)
-        self.layer, self.pooling = layer, pooling
-        layers = getattr(config, "num_hidden_layers", None)
+        layers = getattr(self.vision.config, "num_hidden_layers", None)
         if layer is not None and layers is not None and not -layers <= layer <= layers:
-            raise InputError(f"rgb_layer {layer}: {name} has {layers}")
+            raise InputError(f"{self.stream}_layer {layer}: {name} has {layers}")
 
     @property
     def vision(self) -> Any:
@@ -213,24 +211,31 @@ class _HfVectors(nn.Module):
     def forward(self, pixels: Tensor) -> Tensor:
         """Return the vectors."""
         vectors: Tensor
-        as_model_does = self.layer is None and self.pooling == "auto"
+        deep = self.layer is not None
+        as_model_does = not deep and self.pooling == "auto"
         if as_model_does and self.shared:
-            vectors = self.model.get_image_features(pixel_values=pixels).pooler_output
+            vectors = getattr(self.model, self.to_shared)(pixel_values=pixels).pooler_output
             return vectors
-        outputs = self.vision(pixel_values=pixels, output_hidden_states=self.layer is not None)
+        outputs = self.outputs(pixels, output_hidden_states=deep)
         if as_model_does and self.has_pooler and outputs.get("pooler_output") is not None:
             vectors = outputs.pooler_output.flatten(1)
             return vectors
-        hidden: Tensor = outputs.last_hidden_state
-        if self.layer is not None:
-            hidden = outputs.hidden_states[self.layer]
+        hidden = outputs.hidden_states[self.layer] if deep else outputs.last_hidden_state
+        return self.pooled(hidden, pixels)
+
+    def outputs(self, pixels: Tensor, **how: bool) -> Any:
+        """Return the outputs of the model."""
+        return self.vision(pixel_values=pixels, **how)
+
+    def pooled(self, hidden: Tensor, pixels: Tensor) -> Tensor:
+        """Return the vectors of the maps (B, F, h, w) or tokens (B, N, F) of a layer."""
         if hidden.ndim == 4:
             return hidden.mean(dim=(2, 3))
         # tokens that are no patches come first
-        first = 0
-        if self.patch:
+        first, patch = 0, getattr(self.vision.config, "patch_size", None)
+        if patch:
             height, width = pixels.shape[-2:]
-            first = hidden.shape[1] - (height // self.patch) * (width // self.patch)
+            first = hidden.shape[1] - (height // patch) * (width // patch)
         if self.pooling != "cls":
             return hidden[:, max(first, 0) :].mean(dim=1)
         if first < 1:

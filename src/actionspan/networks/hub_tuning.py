@@ -1,7 +1,7 @@
-"""Tuning image networks of timm and transformers: what of them learns, and how it is saved.
+"""Tuning image networks of timm and transformers: the parameters that learn, and saving.
 
-What is tuned sees squares. It is saved as its library saves models, with a preprocessing that makes
-such squares: `find_source` and `load_network` then take the folder as any other.
+A tuned network sees squares. It is saved as its library saves models, with a preprocessing that
+makes such squares: `find_source` and `load_network` then take the folder as any other.
 """
 
 import shutil
@@ -25,7 +25,7 @@ _PLACES = {"position_embedding", "position_embeddings", "pos_embed"}
 def levels_of(inputs: HubInputs, name: str) -> tuple[Tensor, Tensor]:
     """Return the mean (3,) and deviation (3,) of 8-bit levels by which pictures are standardised.
 
-    They are read off what the library makes of black, of white and of a colour.
+    They are measured on the library's output for black, for white and for a colour.
 
     Raises:
         InputError: It does more than that, such as swapping colours.
@@ -44,7 +44,7 @@ def unfreeze(network: nn.Module, name: str, side: int) -> list[nn.Module]:
     """Let the parameters of a network learn that its vectors depend on; return its stages.
 
     Position embeddings stay as they are: on GPUs their resizing does not repeat to the bit. A stage
-    is what comes before the blocks, each block, or what comes after them.
+    is the part before the blocks, each block, or the part after them.
 
     Raises:
         InputError: It does not take squares of `side` pixels.
@@ -88,12 +88,12 @@ def save_tuned(
     side: int,
     folder: Path,
 ) -> None:
-    """Write a tuned network as a folder of its library, in place of what is there.
+    """Write a tuned network as a folder of its library, in place of an earlier one.
 
     Args:
         source: Where the network came from.
         levels: The mean and deviation that its pictures are standardised by, see `levels_of`.
-        state: What it has learned, by the names of the library's model.
+        state: Its parameters, by the names of the library's model.
         side: Of the squares that it sees, in pixels.
         folder: To write.
     """

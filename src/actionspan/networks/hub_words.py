@@ -57,7 +57,7 @@ def text_vectors(source: Source, texts: Sequence[str]) -> Texts:
 
 
 def words_digest(source: Source) -> str:
-    """Return a digest of what makes tokens of texts, which `encoder_digest` does not cover."""
+    """Return a digest of the tokenizer, which `encoder_digest` does not cover."""
     return encoder_digest(source._replace(weights=tuple(tokenizer_files(source)), prepares=""))
 
 

@@ -1,7 +1,7 @@
-"""What computes a network, and where: PyTorch, or OpenVINO, faster on CPUs and optional.
+"""The runtimes of a network, and its device: PyTorch, or OpenVINO, faster on CPUs and optional.
 
 Both take bytes as `architecture.Inputs` does, whose arithmetic is part of what OpenVINO compiles.
-Results of OpenVINO do not depend on what else is in a batch, nor on its length, to the bit.
+Results of OpenVINO do not depend on the rest of a batch, nor on its length, to the bit.
 """
 
 import os
@@ -28,7 +28,7 @@ _IMAGES = 4  # at once, of each thread: with more it is slower and needs more me
 
 
 class ToPixels(Protocol):
-    """What turns (B, …, C) bytes into what a network sees, on its device."""
+    """The preprocessing from (B, …, C) bytes to a network's input, on its device."""
 
     device: torch.device
 
@@ -46,7 +46,7 @@ class Runner(Protocol):
 
 
 class NotConverted(Exception):
-    """OpenVINO does not take a network; says why in one line."""
+    """OpenVINO does not take a network, for the reason in one line."""
 
 
 @lru_cache(maxsize=1)
@@ -114,7 +114,7 @@ class OpenVino:
     The network is one of images, in evaluation mode, on the CPU, its parameters without gradients,
     and does not change afterwards. `size` is the side of the images, for which padding is made,
     `precision` float32 or, where `openvino_computes` it, bfloat16. The network is converted only if
-    the user's cache does not hold what is compiled of it.
+    the user's cache does not hold the compiled network.
 
     Raises:
         NotConverted: OpenVINO does not take the network.

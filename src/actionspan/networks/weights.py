@@ -20,7 +20,7 @@ from actionspan.storage.torch_files import read_torch
 State = dict[str, Tensor]
 
 _WRAPPERS = ("state_dict", "model_state_dict", "model")  # keys under which trainers keep the state
-_PREFIXES = ("module.", "base_model.", "backbone.")  # what wrappers put before parameter names
+_PREFIXES = ("module.", "base_model.", "backbone.")  # that wrappers put before parameter names
 _CLASSIFIERS = ("fc", "_fc", "last_linear", "new_fc", "fc_action", "logits")
 _TORCHVISION_NAME = re.compile(r"[A-Z][A-Z0-9_]*")
 
@@ -31,7 +31,7 @@ def load_state(encoder: str, weights: Path | Mapping[str, Tensor] | None, classi
     Args:
         encoder: Its name.
         weights: A checkpoint, a name of torchvision's weights, the parameters themselves, or None
-            or `packaged` for those of its package.
+            or `packaged` for the weights of its package.
         classifier: The encoder's name of its last layer, given to the checkpoint's too.
 
     Raises:
@@ -136,7 +136,7 @@ def widen(weight: Tensor, channels: int) -> Tensor:
 
     Every input gets the mean of the RGB weights over the three colours, unscaled (TSN's
     cross-modality start): on `channels` planes of the same grey it answers channels / 3 times
-    what the RGB network answers on that grey.
+    the output of the RGB network on that grey.
     """
     mean = weight.mean(dim=1, keepdim=True)
     return mean.repeat(1, channels, *[1] * (weight.ndim - 2))
@@ -164,7 +164,7 @@ def fill(network: nn.Module, state: State, origin: str) -> None:
         InputError: A parameter is missing, unknown, has another shape or type, is not finite, or is
             a variance below 0.
     """
-    # The names.
+    # 1. the names
     expected = network.state_dict()
     counters = {name for name in expected if name.endswith(".num_batches_tracked")}
     missing = sorted(set(expected) - counters - set(state))
@@ -174,7 +174,7 @@ def fill(network: nn.Module, state: State, origin: str) -> None:
             more = f" and {len(names) - 1} more" if len(names) > 1 else ""
             found = f"{kind} {printable(names[0])}{more}"
             raise InputError(f"{origin}: not weights of this network: {found}")
-    # The shapes.
+    # 2. the shapes
     fitted = {}
     wanted = {name: state[name] for name in expected if name not in counters}
     for name, value in checked(wanted, wanted, origin).items():
@@ -187,7 +187,8 @@ def fill(network: nn.Module, state: State, origin: str) -> None:
         if name.endswith("running_var") and value.min() < 0:
             raise InputError(f"{origin}: {name} has a variance below 0")
         fitted[name] = value.float()
-    # On `meta` there is no memory to copy into: the tensors take the place of the network's.
+    # 3. the values; on `meta` there is no memory to copy into, so the tensors take the place of
+    # the network's
     on_meta = any(each.is_meta for each in expected.values())
     if on_meta:
         fitted |= {name: torch.zeros((), dtype=torch.long) for name in counters}
@@ -195,7 +196,7 @@ def fill(network: nn.Module, state: State, origin: str) -> None:
 
 
 def describe(encoder: str, weights: Path | None) -> dict[str, Any]:
-    """Return what a digest needs of the weights: their name and, for a file, its size and time."""
+    """Return the facts of weights for a digest: their name and, for a file, its size and time."""
     facts: dict[str, Any] = {"encoder": encoder, "weights": str(weights)}
     if weights is not None and weights.is_file():
         status = weights.stat()
@@ -260,10 +261,10 @@ def _pairs(module: nn.Module, prefix: str = "") -> Iterator[tuple[str, str]]:
 
 
 def _fold(convolution: nn.Conv2d | nn.Conv3d, norm: nn.BatchNorm2d | nn.BatchNorm3d) -> None:
-    """Move what `norm` does in evaluation mode into the weights of `convolution`, in float64."""
+    """Move the arithmetic of `norm` in evaluation into the weights of `convolution`, in float64."""
     assert norm.running_mean is not None
     assert norm.running_var is not None
-    # The norm as a scale and a shift.
+    # 1. the norm as a scale and a shift
     scale = 1 / torch.sqrt(norm.running_var.double() + norm.eps)
     if norm.weight is not None:
         scale = scale * norm.weight.double()
@@ -272,7 +273,7 @@ def _fold(convolution: nn.Conv2d | nn.Conv3d, norm: nn.BatchNorm2d | nn.BatchNor
         shift = shift + norm.bias.double()
     if convolution.bias is not None:
         shift = shift + convolution.bias.double() * scale
-    # Both in the convolution.
+    # 2. both in the convolution
     dtype = convolution.weight.dtype
     weight = convolution.weight.double() * scale.reshape(-1, *[1] * (convolution.weight.ndim - 1))
     convolution.weight = nn.Parameter(weight.to(dtype), requires_grad=False)

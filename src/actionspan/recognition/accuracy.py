@@ -46,7 +46,7 @@ def _rows(rgb: Path, flow: Path) -> list[list[str]]:
     first, second = (read_classifier_scores(path) for path in (rgb, flow))
     for key in ("classes", "clips", "labels"):
         if first[key] != second[key]:
-            raise InputError(f"{flow}: {key} are not those of {rgb}; train both on the same clips")
+            raise InputError(f"{flow}: {key} differ from {rgb}; train both on the same clips")
     if not first["clips"]:
         raise InputError(f"{rgb}: no validation clip; give clips for validation")
     streams = [first["probabilities"], second["probabilities"]]

@@ -1,4 +1,4 @@
-"""What a network sees of clips: samples augmented in training, the centre where it is evaluated.
+"""Samples of clips for a network: augmented in training, the centre in evaluation.
 
 Paper 003, section II: a random position and a crop whose width and height are each drawn from 256,
 224, 192 and 168 for a height of 256, at a random place, resized to the network's input, and
@@ -12,7 +12,7 @@ Python's lock, so readers work side by side, and next to the network.
 """
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import NamedTuple
@@ -23,6 +23,7 @@ import torch
 from torch import Tensor
 
 from actionspan.arrays import Int64, UInt8
+from actionspan.parallel.member import share
 from actionspan.recognition.clip_store import ClipStore
 from actionspan.recognition.settings import RecognitionSettings
 from actionspan.video.jpegs import Stream, flipped, square
@@ -45,7 +46,7 @@ class Sample(NamedTuple):
 
 
 def training_sample(store: ClipStore, clip: int, seed: int, epoch: int, place: int) -> Sample:
-    """Draw what is seen in training of a clip; `place` is the sample's in the epoch."""
+    """Draw a training sample of a clip; `place` is its place in the epoch."""
     random = np.random.default_rng((seed, epoch, place))
     position = int(random.integers(store.clips[clip].positions))
     height, width = (_side(store.height, int(side)) for side in random.choice(_TRAINING_SIDES, 2))
@@ -111,7 +112,7 @@ def clip_batches(
         (B, size, size, C) bytes, C being 3 or 2L, and (B,) labels.
     """
     if readers < 1:
-        raise ValueError(f"readers is {readers}: at least 1")
+        raise ValueError(f"readers is {readers}; it must be at least 1")
     cv2.setNumThreads(1)  # OpenCV's own threads would be in the way of these and of torch's
     read = partial(read_sample, store, stream, size=size)
     with ThreadPoolExecutor(readers, thread_name_prefix="reader") as pool:
@@ -128,23 +129,24 @@ def training_batches(
     stream: Stream,
     order: Int64,
     steps: Sequence[slice],
-    shares: Callable[[int], Sequence[slice]],
+    learners: Sequence[int | None],
+    count: int,
     settings: RecognitionSettings,
     epoch: int,
     readers: int = 1,
 ) -> Iterator[tuple[int, list[tuple[Tensor, Tensor]]]]:
-    """Yield what each of this process's learners sees in each step of an epoch.
+    """Yield the samples of each of this process's learners in each step of an epoch.
 
     `order` has the (N,) places of the training clips in the store, `steps` which places in that
-    order the steps of all learners together take; `shares` returns, for the number of clips of a
-    step, which of them each learner here has. `readers` threads decode.
+    order the steps of all `count` learners together take; `learners` are the numbers of those here,
+    of which None has no clips. `readers` threads decode.
 
     Yields:
         The number of clips of the step, and for each learner here (S, size, size, C) bytes and
         (S,) labels; S may be 0.
     """
     parts = [
-        [range(len(order))[step][share] for share in shares(step.stop - step.start)]
+        [range(len(order))[step][share(step.stop - step.start, each, count)] for each in learners]
         for step in steps
     ]
     draw = partial(training_sample, store, seed=settings.seed, epoch=epoch)

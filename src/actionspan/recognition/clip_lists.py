@@ -11,7 +11,7 @@ over tens of thousands of files. A folder has one of two formats:
 Split files of UCF101, split n: `trainlist0n.txt` and `testlist0n.txt` with lines `Class/v_x.avi 1`,
 where the number is optional and the class's in `classInd.txt` (`1 Class`). HMDB51, split n: for
 each class `{class}_test_splitn.txt` with lines `name.avi 1`: 1 is for training, 2 for testing, 0
-for neither. What these call testing is what a classifier is measured on: our subset `validation`.
+for neither. Their testing clips measure a classifier: our subset `validation`.
 """
 
 import os
@@ -27,6 +27,7 @@ from actionspan.settings import Checked, option
 from actionspan.storage.text import hash_of, read_utf8
 from actionspan.video.settings import JPEG_BLOCK, JPEG_LONGEST
 
+BACKGROUND = "background"  # the class of stretches without an action; always the last
 _SUBSETS = {"training", "validation", "testing"}  # as in the canonical tables
 _FORMS = "expected CLASS/clip.avi, or training/CLASS/clip.avi and validation/CLASS/clip.avi"
 # UCF101 and UCF11 cut several clips out of one recording: v_Archery_g01_c02, v_biking_01_02
@@ -41,7 +42,7 @@ _HMDB_SUBSETS = {"0": "", "1": "training", "2": "validation"}
 
 @dataclass(frozen=True, kw_only=True)
 class ClipSettings(Checked):
-    """What is kept of a clip, and which clips untrimmed videos and folders give."""
+    """The stored form of a clip, and the choice of clips from untrimmed videos and folders."""
 
     stack: int = option(
         10,
@@ -227,7 +228,7 @@ def _split(folder: Path, classes: Sequence[str], splits: Path, split: int) -> li
     return sorted(clips)
 
 
-# the subset of a clip, and the line that says so, by class and name without suffix
+# the subset of a clip and its line in the file, by class and name without suffix
 _Entries = dict[tuple[str, str], tuple[str, str]]
 
 

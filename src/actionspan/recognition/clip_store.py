@@ -13,11 +13,10 @@ import numpy as np
 
 from actionspan.arrays import Int64, UInt8
 from actionspan.errors import InputError
-from actionspan.recognition.clip_lists import ClipSettings
+from actionspan.recognition.clip_lists import BACKGROUND, ClipSettings
 from actionspan.storage.writing import digest, open_h5
 from actionspan.video import jpegs
 
-BACKGROUND = "background"  # the class of stretches without an action; always the last
 _MADE_BY = "`actionspan recognition clips` or `segments`"
 
 
@@ -80,21 +79,20 @@ class ClipStore:
         first = self._stored[0]
         self.height, self.width, self.bound = first.height, first.width, first.bound
         self.channels: dict[jpegs.Stream, int] = {"rgb": 3, "flow": first.planes}
-        # list clips and classes
-        told = [
+        listed = [
             (name, str(clip.attributes["label"]), str(clip.attributes["subset"]), clip.sha256)
             for name, clip in stored.items()
         ]
-        labels = {label for _, label, _, _ in told}
+        labels = {label for _, label, _, _ in listed}
         self.classes = sorted(labels, key=lambda label: (label == BACKGROUND, label))
         self.clips = [
             Clip(name, self.classes.index(label), subset, stored[name].count)
-            for name, label, subset, _ in told
+            for name, label, subset, _ in listed
         ]
-        self.fingerprint = digest(told)
+        self.fingerprint = digest(listed)
 
     def rows(self, subset: str) -> Int64:
-        """Return the places in `clips` of those of a subset."""
+        """Return the places in `clips` of a subset."""
         places = [place for place, clip in enumerate(self.clips) if clip.subset == subset]
         return np.array(places, np.int64)
 

@@ -1,4 +1,4 @@
-"""What a classifier of one stream learns from and starts from, and how it scores clips."""
+"""The data and the initial network of a classifier of one stream, and its scores of clips."""
 
 import contextlib
 import itertools
@@ -30,7 +30,7 @@ FORMAT = (
     "actionspan recognition 1"  # of model.safetensors, whose state_dict the features stage reads
 )
 _CLASSES = 100_000  # of a model at most
-_PICTURES = 40  # at once, or those of one clip where it has more
+_PICTURES = 40  # at once, or all of one clip where it has more
 
 
 def build_classifier(
@@ -102,7 +102,7 @@ def _filled(network: nn.Module, state: dict[str, Tensor], first: str, origin: st
 
 @dataclass(frozen=True)
 class Task:
-    """What stays the same while a classifier is trained."""
+    """Data and settings, which stay the same while a classifier is trained."""
 
     store: ClipStore
     stream: Stream
@@ -136,7 +136,7 @@ def read_task(
     Raises:
         InputError: A file cannot be used, or there are too few clips or classes.
     """
-    # open the clips
+    # 1. open the clips
     store = ClipStore(clips)
     training, validation = store.rows("training"), store.rows("validation")
     names = ", ".join(map(str, clips))
@@ -153,7 +153,7 @@ def read_task(
                 print(f"{names}: no training clip of class {name!r}", file=sys.stderr)
         if not len(validation):
             print(f"{names}: no validation clip; the last epoch is kept", file=sys.stderr)
-    # build the network
+    # 2. build the network
     channels = store.channels[stream]
     if carried is not None:
         model = carry_over(settings, channels, store.classes, carried)
@@ -175,7 +175,7 @@ def class_probabilities(
     batches in turn, so the result is the same to the bit on any number of them.
     """
     model.eval()
-    # choose the samples of this rank's batches
+    # 1. choose the samples of this rank's batches
     each = max(1, _PICTURES // samples)
     batches = [clips[first : first + each].tolist() for first in range(0, len(clips), each)]
     numbers = range(replica.rank, len(batches), replica.size)
@@ -185,7 +185,7 @@ def class_probabilities(
     distinct = [list(dict.fromkeys(batch)) for batch in wanted]
     size = task.settings.input_size
     data = prefetched(clip_batches(task.store, task.stream, distinct, size, task.readers))
-    # score them
+    # 2. score them
     scored = []
     with contextlib.closing(data):
         for number, batch, once, (pictures, _) in zip(numbers, wanted, distinct, data, strict=True):
@@ -197,7 +197,7 @@ def class_probabilities(
             repeated = np.stack([by_sample[sample] for sample in batch])
             by_clip = repeated.reshape(-1, samples, values.shape[1])
             scored.append((number, by_clip.mean(axis=1)))
-    # collect those of all ranks
+    # 3. collect the scores of all ranks
     scored = sum(replica.gather(scored, "the probabilities"), start=[])
     scored.sort(key=lambda numbered: numbered[0])
     nothing = np.zeros((0, len(task.store.classes)))

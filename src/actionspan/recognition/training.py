@@ -19,7 +19,6 @@ from actionspan.jobs.determinism import deterministic, seed_torch
 from actionspan.jobs.prefetch import prefetched
 from actionspan.networks.weights import describe
 from actionspan.parallel.communicator import Communicator
-from actionspan.parallel.member import share
 from actionspan.parallel.model_averaging import AdaptiveBatch, InProcessAveraging
 from actionspan.parallel.settings import ExchangeName, ParallelSettings
 from actionspan.recognition.batches import epoch_steps, training_batches
@@ -112,12 +111,12 @@ def train(
         )
 
     with deterministic(threads):
-        # prepare: clips, network, learners, checkpoint
+        # 1. prepare: clips, network, learners, checkpoint
         resumed = checkpoint if continued else None
         (task, _), run = begin(comm, parallel.stall_seconds, read, build, resumed)
         last = run.rows[-1] if run.rows else {"averages": 0, "sent_bytes": 0}
         before = int(last["averages"]), int(last["sent_bytes"])
-        # train
+        # 2. train
         fit(
             run,
             settings.epochs,
@@ -128,7 +127,7 @@ def train(
             checkpoint=checkpoint,
             title=f"training {stream}",
         )
-        # write the results
+        # 3. write the results
         _finish(run, task, out, caption(settings, learners, weights, task.store.data))
     end(run, checkpoint)
 
@@ -148,19 +147,15 @@ def train_epoch(run: Run, task: Task, batch_size: int, epoch: int, before: tuple
     """
     settings, replica, stopwatch = task.settings, run.replica, Stopwatch()
     waited = replica.seconds["exchange"]
-    # which of the learners are here: a server is None
+    # 1. which of the learners are here: a server is None
     together = len(run.models) > 1
-    numbers = list(range(len(run.models))) if together else [replica.worker]
-
-    def shares(count: int) -> list[slice]:
-        return [share(count, number, replica.workers) for number in numbers]
-
-    # draw the batches
+    numbers: list[int | None] = [*range(len(run.models))] if together else [replica.worker]
+    # 2. draw the batches
     order = np.random.default_rng((settings.seed, epoch)).permutation(task.training)
     steps = epoch_steps(len(order), batch_size * replica.workers)
-    asked = (order, steps, shares, settings, epoch, task.readers)
+    asked = (order, steps, numbers, replica.workers, settings, epoch, task.readers)
     data = training_batches(task.store, task.stream, *asked)
-    # learn
+    # 3. learn
     losses, device = 0.0, task.inputs.device
     with contextlib.closing(prefetched(data)) as ready:
         timed = stopwatch.loop(ready, "waiting", "learning", replica)
@@ -180,7 +175,7 @@ def train_epoch(run: Run, task: Task, batch_size: int, epoch: int, before: tuple
                 losses += float(loss.detach())
             replica.step()
     replica.synchronise()
-    # collect the columns
+    # 4. collect the columns
     total = sum(replica.gather(losses, f"the losses of epoch {epoch}"))
     spent = stopwatch.report()
     own = spent["seconds"], spent["waiting_seconds"], replica.seconds["exchange"] - waited
@@ -216,14 +211,14 @@ def _validate(run: Run, task: Task, batch: AdaptiveBatch) -> Row:
 def _finish(run: Run, task: Task, out: Path, trained: str) -> None:
     """Score the validation clips with the model that is kept, and write the results."""
     model, settings, store, clips = run.models[0], task.settings, task.store, task.validation
-    # score
+    # 1. score
     with run.replica.first_buffers():  # where the last epoch is kept, each rank has its own
         model.load_state_dict(run.weights())
         samples = settings.final_samples
         probabilities = class_probabilities(model, task, run.replica, clips, samples)
     if run.replica.rank:
         return
-    # write
+    # 2. write
     model_content = {
         "format": FORMAT,
         "actionspan_version": __version__,

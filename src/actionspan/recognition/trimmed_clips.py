@@ -58,11 +58,11 @@ def store_clips(
 
 
 def _facts(path: Path) -> tuple[int, int]:
-    """Return what changes when a file does, without reading it."""
+    """Return size and time of a file, which change when it does."""
     try:
         facts = path.stat()
     except OSError:
-        return 0, 0  # decoding will say what is wrong
+        return 0, 0  # decoding will report the mistake
     return facts.st_size, facts.st_mtime_ns
 
 

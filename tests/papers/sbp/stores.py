@@ -13,7 +13,7 @@ from actionspan.dataset.tables import (
     write_videos,
 )
 from actionspan.finetune.settings import StoreSettings
-from actionspan.finetune.storing import store_snippets
+from actionspan.finetune.store import store_snippets
 from actionspan.storage.writing import create_h5
 
 SECONDS = 0.5  # of a snippet
