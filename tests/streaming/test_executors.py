@@ -83,7 +83,9 @@ def test_dropout_repeats_with_its_seed(mode):
 @pytest.mark.parametrize("mode", ["inputs", "stash"])
 def test_a_second_forward_pass_repeats_dropout_and_counts_batch_norm_once(mode):
     """With no learning, gradients with the stored mask are those of plain training."""
-    samples, network, seen, true = stream(6, double=False), mixed(dropout=0.4), [], []
+    samples, network = stream(6, double=False), mixed(dropout=0.4)
+    seen: list[list[torch.Tensor]] = []
+    true: list[tuple[torch.Tensor, ...]] = []
     plain = copy.deepcopy(network)
 
     def noting(parameters):
