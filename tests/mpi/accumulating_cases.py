@@ -4,7 +4,6 @@ Each word is a case, WORKERS:EXCHANGE[,setting=value…], on the first ranks of 
 rank's weights after some steps of one pass over all its videos, and of a pass a video.
 """
 
-import json
 import sys
 from typing import Any
 
@@ -12,10 +11,8 @@ import torch
 from torch import nn
 
 from actionspan.parallel import ParallelSettings, make_replica
-from actionspan.parallel.launch import world
-from mpi.ranks import first_ranks, sleep_until_all_are_here
+from mpi.ranks import from_words, run_cases
 
-SERVED = ("ps,", "ps_async,")  # by a rank more
 VIDEOS = (5, 2, 6, 1, 7)  # of each step: some ranks have one of them or none
 
 
@@ -31,6 +28,10 @@ class Net(nn.Module):
     def forward(self, video, number):
         rest = {0: self.first, 3: self.fourth}.get(number)
         return self.every(video) + (0 if rest is None else rest(video))
+
+
+def weights_of(model):
+    return torch.cat([each.detach().flatten() for each in model.parameters()]).tolist()
 
 
 def train(name, settings, comm, passes, last) -> list[float]:
@@ -58,7 +59,7 @@ def train(name, settings, comm, passes, last) -> list[float]:
                         loss.backward()
         replica.step()
     replica.synchronise()
-    weights = torch.cat([each.detach().flatten() for each in model.parameters()]).tolist()
+    weights = weights_of(model)
     replica.close()
     return weights
 
@@ -67,28 +68,12 @@ def run(case: str, comm: Any) -> dict[str, Any]:
     """Train by one pass a step and by several."""
     name, *changes = case.split(",")
     given = dict(change.split("=") for change in changes)
-    last = given.pop("last", "all")
-    overlap = bool(int(given.pop("overlap", "0")))
+    last, overlap = given.pop("last", "all"), given.pop("overlap", "0") == "1"
     numbers = {key: int(value) for key, value in given.items()}
     settings = ParallelSettings(**{"bucket_kib": 1, "overlap": overlap, **numbers})
     made = {passes: train(name, settings, comm, passes, last) for passes in ("one", "several")}
     return {key: comm.gather(value) for key, value in made.items()} if comm is not None else made
 
 
-def main() -> None:
-    """Run each case named on the command line."""
-    torch.set_num_threads(1)
-    everyone = world()
-    rank, comms = everyone.Get_rank(), first_ranks(everyone)
-    for word in sys.argv[1:]:
-        workers, case = word.split(":")
-        ranks = int(workers) + f"{case},".startswith(SERVED)
-        if rank < ranks:
-            made = run(case, comms[ranks])
-        if rank == 0:
-            print(json.dumps({"case": word, **made}), flush=True)
-        sleep_until_all_are_here(everyone)
-
-
 if __name__ == "__main__":
-    main()
+    run_cases(run, from_words(sys.argv[1:]))

@@ -7,16 +7,14 @@ of learners in one process.
 """
 
 import hashlib
-import json
 import sys
 
 import torch
 from torch import nn
 
 from actionspan.parallel import InProcessAveraging, ParallelSettings, make_replica
-from actionspan.parallel.launch import world
 from actionspan.parallel.member import share
-from mpi.ranks import first_ranks, sleep_until_all_are_here
+from mpi.ranks import from_words, run_cases
 
 EPOCHS, STEPS, BATCH = 3, 5, 11
 LAST = 3  # rows of the last batch of an epoch, of which the first of 4 ranks has none
@@ -160,18 +158,5 @@ def run(case, comm):
     }
 
 
-def main() -> None:
-    """Run each case named on the command line."""
-    torch.set_num_threads(1)
-    everyone = world()
-    rank, comms = everyone.Get_rank(), first_ranks(everyone)
-    for word in sys.argv[1:]:
-        ranks, case = word.split(":")
-        if rank < int(ranks):
-            made = run(case, comms[int(ranks)])
-        if rank == 0:
-            print(json.dumps({"case": word, **made}), flush=True)
-        sleep_until_all_are_here(everyone)
-
-
-main()
+if __name__ == "__main__":
+    run_cases(run, from_words(sys.argv[1:]))

@@ -1,6 +1,7 @@
 """A launcher of real MPI jobs that never outlive their test."""
 
 import contextlib
+import json
 import os
 import signal
 import subprocess
@@ -8,9 +9,11 @@ import sys
 import uuid
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from actionspan.parallel.launch import POLITE
 from worlds.warm import python
 
 MARK = "ACTIONSPAN_TEST_JOB"  # in the environment of every process of a job
@@ -48,7 +51,7 @@ def mpirun(tmp_path_factory: pytest.TempPathFactory) -> Mpirun:
         job = uuid.uuid4().hex
         path = os.pathsep.join(filter(None, (str(TESTS), os.environ.get("PYTHONPATH"))))
         own = {"OMP_NUM_THREADS": "1", "PYTHONPATH": path, "ACTIONSPAN_CACHE": cache}
-        own |= {**(env or {}), MARK: job}
+        own |= {**POLITE, **(env or {}), MARK: job}
         process = subprocess.Popen(
             [str(word) for word in command],
             env={**os.environ, **own},
@@ -71,6 +74,18 @@ def mpirun(tmp_path_factory: pytest.TempPathFactory) -> Mpirun:
         if check and process.returncode:
             pytest.fail(f"status {process.returncode}\n{output[-4000:]}{errors[-4000:]}")
         return subprocess.CompletedProcess(process.args, process.returncode, output, errors)
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def rows_of(mpirun: Mpirun) -> Callable[..., dict[str, dict[str, Any]]]:
+    """Run a script of cases (`ranks.py`) by `mpirun`; return the JSON line of each, by its name."""
+
+    def run(*arguments: Any, **options: Any) -> dict[str, dict[str, Any]]:
+        lines = mpirun(*arguments, **options).stdout.splitlines()
+        rows = [json.loads(line) for line in lines if line.startswith("{")]
+        return {row["case"]: row for row in rows}
 
     return run
 

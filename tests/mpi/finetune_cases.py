@@ -12,10 +12,9 @@ from typing import Any, TypedDict
 import torch
 
 from actionspan.finetune.tuning import tune
-from actionspan.parallel.launch import world
 from actionspan.parallel.settings import ExchangeName, ParallelSettings
 from finetune.toy import write_toy
-from mpi.ranks import first_ranks, sleep_until_all_are_here
+from mpi.ranks import run_cases
 
 
 class Case(TypedDict):
@@ -60,17 +59,6 @@ def run(case: Case, comm: Any) -> None:
         torch.save(gradients[0], Path(case["out"]) / "gradients.pt")
 
 
-def main() -> None:
-    """Run all cases; ranks beyond a case's wait for the next."""
-    everyone = world()
-    rank, size = everyone.Get_rank(), everyone.Get_size()
-    comms = first_ranks(everyone)
-    for case in json.loads(Path(sys.argv[1]).read_text()):
-        assert case["ranks"] <= size
-        if rank < case["ranks"]:
-            run(case, comms[case["ranks"]])
-        sleep_until_all_are_here(everyone)
-
-
 if __name__ == "__main__":
-    main()
+    every: list[Case] = json.loads(Path(sys.argv[1]).read_text())
+    run_cases(run, [(case["ranks"], case["out"], case) for case in every])

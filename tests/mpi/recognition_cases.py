@@ -8,12 +8,11 @@ import sys
 from pathlib import Path
 from typing import Any, TypedDict
 
-from actionspan.parallel.launch import world
 from actionspan.parallel.settings import ExchangeName, ParallelSettings
 from actionspan.recognition.settings import PARTS
 from actionspan.recognition.training import train
 from actionspan.video.jpegs import Stream
-from mpi.ranks import first_ranks, sleep_until_all_are_here
+from mpi.ranks import run_cases
 from recognition.learning import tiny
 
 
@@ -49,17 +48,6 @@ def run(case: Case, comm: Any) -> None:
     )
 
 
-def main() -> None:
-    """Run all cases; ranks beyond a case's wait for the next."""
-    everyone = world()
-    rank, size = everyone.Get_rank(), everyone.Get_size()
-    comms = first_ranks(everyone)
-    for case in json.loads(Path(sys.argv[1]).read_text()):
-        assert case["ranks"] <= size
-        if rank < case["ranks"]:
-            run(case, comms[case["ranks"]])
-        sleep_until_all_are_here(everyone)
-
-
 if __name__ == "__main__":
-    main()
+    every: list[Case] = json.loads(Path(sys.argv[1]).read_text())
+    run_cases(run, [(case["ranks"], case["out"], case) for case in every])

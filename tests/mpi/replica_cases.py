@@ -5,19 +5,17 @@ Each word is a case, WORKERS:EXCHANGE[,setting=value…], on the first ranks of 
 
 import hashlib
 import itertools
-import json
 import os
 import sys
+from functools import partial
 from typing import Any
 
 import torch
 from torch import nn
 
 from actionspan.parallel import ParallelSettings, make_replica
-from actionspan.parallel.launch import world
-from mpi.ranks import first_ranks, sleep_until_all_are_here
+from mpi.ranks import from_words, run_cases
 
-SERVED = ("ps,", "ps_async,")  # by a rank more
 ROWS, BATCH = 46, 16  # batches of 16, 16 and 14: the last is uneven for most ranks
 STEPS = int(os.environ.get("STEPS", 50))
 
@@ -68,27 +66,22 @@ def train(name, settings, comm, optimiser_of) -> dict[str, Any]:
     weights = torch.cat([one.detach().flatten() for one in model.parameters()])
     every = torch.cat([weights, *(one.flatten() for one in model.buffers())])
     digest = hashlib.sha256(every.numpy().tobytes()).hexdigest()
-    digests = replica.gather(digest, "digests")
-    reports = replica.gather(replica.report(), "reports")
-    replica.close()
-    return {
+    made = {
         "losses": losses,
         "weights": weights.tolist(),
-        "digests": digests,
-        "reports": reports,
+        "digests": replica.gather(digest, "digests"),
+        "reports": replica.gather(replica.report(), "reports"),
         "seen": int(model.seen),
         "worker": (replica.worker, replica.workers),
     }
+    replica.close()
+    return made
 
 
-def adam(parameters):
-    return torch.optim.AdamW(parameters, lr=1e-3, weight_decay=0.1)
-
-
-def sgd(parameters):
-    return torch.optim.SGD(parameters, lr=0.1, momentum=0.9)
-
-
+OPTIMISERS = {
+    "adam": partial(torch.optim.AdamW, lr=1e-3, weight_decay=0.1),
+    "sgd": partial(torch.optim.SGD, lr=0.1, momentum=0.9),
+}
 SETTINGS = {"bucket_kib": int, "staleness": int, "overlap": bool, "wire": str, "auto_kib": int}
 
 
@@ -96,7 +89,7 @@ def run(case: str, comm: Any) -> dict[str, Any]:
     """Train as EXCHANGE[,setting=value…] says; or return the error, where it is refused."""
     name, *changes = case.split(",")
     values = dict(change.split("=") for change in changes)
-    optimiser = {"adam": adam, "sgd": sgd}[values.pop("optimiser", "adam")]
+    optimiser = OPTIMISERS[values.pop("optimiser", "adam")]
     given: dict[str, Any] = {key: SETTINGS[key](value) for key, value in values.items()}
     try:
         return train(name, ParallelSettings(**{"bucket_kib": 1, **given}), comm, optimiser)
@@ -104,20 +97,5 @@ def run(case: str, comm: Any) -> dict[str, Any]:
         return {"errors": comm.gather(str(error))}
 
 
-def main() -> None:
-    """Run each case named on the command line."""
-    torch.set_num_threads(1)
-    everyone = world()
-    rank, comms = everyone.Get_rank(), first_ranks(everyone)
-    for word in sys.argv[1:]:
-        workers, case = word.split(":")
-        ranks = int(workers) + case.startswith(SERVED)
-        if rank < ranks:
-            made = run(case, comms[ranks])
-        if rank == 0:
-            print(json.dumps({"case": word, **made}), flush=True)
-        sleep_until_all_are_here(everyone)
-
-
 if __name__ == "__main__":
-    main()
+    run_cases(run, from_words(sys.argv[1:]))

@@ -1,33 +1,27 @@
 """Several backward passes a step give what one pass gives, whatever the exchange."""
 
-import json
 from functools import cache
 from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from mpi import accumulating_cases
-from tiers import first_tier
 
-CASES = Path(__file__).with_name("accumulating_cases.py")
 SUMMING = ("ring", "auto", "ps", "ps_worker", "ps_sharded", "mpi", "gloo", "ps_async,staleness=0")
 AVERAGING = ("aavg,averaging_steps=2", "periodic,averaging_steps=2")
 OVERLAPPED = ("ring,overlap=1", "ps_sharded,overlap=1", "mpi,overlap=1", "gloo,overlap=1")
-LAST = ("ring", "ring,overlap=1", "ps,overlap=1")  # with no pass outside the block, on some or all
-WORKERS = (1, 2, 3)
-CALLS = [
-    *(f"{workers}:{case}" for workers in WORKERS for case in (*SUMMING, *OVERLAPPED, *AVERAGING)),
-    *(
-        f"{workers}:{case},last={x}"
-        for workers in WORKERS
-        for case in LAST
-        for x in ("none", "odd")
-    ),
+LAST = [  # no pass outside the block, on all or some ranks
+    f"{case},last={x}"
+    for case in ("ring", "ring,overlap=1", "ps,overlap=1")
+    for x in ("none", "odd")
 ]
-
-
-ON_THREE = [call for call in CALLS if call[0] == "3"]
+CALLS = [
+    f"{workers}:{case}"
+    for workers in (1, 2, 3)
+    for case in (*SUMMING, *OVERLAPPED, *AVERAGING, *LAST)
+]
 
 
 @cache
@@ -37,15 +31,11 @@ def alone() -> np.ndarray:
 
 
 @pytest.fixture(scope="module")
-def trained(mpirun, both_tiers) -> dict[str, dict]:
-    """What came of all cases, in one job."""
-    calls = CALLS if both_tiers else ON_THREE
-    lines = mpirun(max(WORKERS) + 1, CASES, *calls, timeout=300).stdout.splitlines()
-    rows = [json.loads(line) for line in lines if line.startswith("{")]
-    return {row["case"]: row for row in rows}
+def trained(rows_of) -> dict[str, dict]:
+    return rows_of(4, Path(accumulating_cases.__file__), *CALLS, timeout=300)
 
 
-@pytest.mark.parametrize("call", first_tier(CALLS, *ON_THREE))
+@pytest.mark.parametrize("call", CALLS)
 def test_several_passes_give_what_one_gives(trained, call):
     row = trained[call]
     near = 1e-6 if "ps_async" in call else 1e-12
@@ -57,16 +47,9 @@ def test_several_passes_give_what_one_gives(trained, call):
 
 
 def test_the_steps_move_the_weights_that_passes_use():
-    moved = alone() != np.array(initial())
+    torch.manual_seed(0)
+    initial = accumulating_cases.weights_of(accumulating_cases.Net(torch.float64))
+    moved = alone() != np.array(initial)
     never = 5 * 4 + 4
     assert moved[:-never].all()
     assert not moved[-never:].any(), "no pass uses them, so weight decay leaves them too"
-
-
-def initial() -> list[float]:
-    """Weights before the first step."""
-    import torch
-
-    torch.manual_seed(0)
-    net = accumulating_cases.Net(torch.float64)
-    return torch.cat([each.detach().flatten() for each in net.parameters()]).tolist()

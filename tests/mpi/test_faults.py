@@ -9,9 +9,9 @@ import resource
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
@@ -23,7 +23,7 @@ from actionspan.errors import InputError
 from actionspan.parallel.watchdog import STALLED
 from actionspan.storage.writing import create_h5, write_json, write_tsv
 from actionspan.training.fit import CHECKPOINT
-from mpi.fault_runs import MPIRUN, SERVED, Ended, Job, training, wait_for_writes
+from mpi.fault_runs import MPIRUN, SERVED, Ended, Job, ranks_of, training, wait_for_writes
 from temporal.conftest import Toy, write_toy
 from temporal.test_training import read_log, same_files
 from tiers import first_tier
@@ -44,12 +44,21 @@ class Case:
     exchange: str
     workers: int = 2
     flags: str = ""
-    more: int = 0
-    """Processes beyond those that are needed."""
+    more: int = 0  # processes beyond those that are needed
+    warm: bool = False  # forks of a warm interpreter, which take no SIGSTOP and no `excepthook`
 
     def __str__(self) -> str:
         """Return its name as a test."""
-        return " ".join(filter(None, (self.fault, self.exchange, str(self.workers), self.flags)))
+        words = self.fault, self.exchange, str(self.workers), self.flags, "warm" * self.warm
+        return " ".join(filter(None, words))
+
+    @property
+    def guilty(self) -> int:
+        return int(self.fault.split(":")[1])
+
+    @property
+    def ranks(self) -> int:
+        return self.workers + (self.exchange in SERVED)
 
 
 RAISES = [
@@ -63,26 +72,27 @@ RAISES = [
     Case("raise@step:1:7", "aavg"),
 ]
 KILLS = [
+    Case("kill@step:1:7", "ring", warm=True),
     Case("kill@step:1:7", "ring"),
     Case("kill@step:1:7", "gloo"),
     Case("kill@step:0:7", "ps", 1),
     Case("kill@step:0:7", "ps_async", 1),
 ]
-STALLS = {  # and what the others wait for
-    Case("stop@step:2:7", "ring", 4): r"bucket 1 of [2-9] in step 7",
-    Case("stop@step:2:7", "mpi", 4, "--overlap"): r"bucket 1 of [2-9] in step 7",
-    Case("sleep@step:2:7", "ps", 2, "--overlap"): r"bucket 1 of [2-9] in step 7",
-    Case("stop@step:0:7", "ps_async", 1): r"the gradients of step 7",
-    Case("sleep@step:1:7", "mpi"): r"bucket 1 of [2-9] in step 7",
-    Case("stop@step:1:7", "gloo"): r"bucket 1 of [2-9] in step 7",
-    Case("sleep@data:1:7", "ring", 2, "--overlap"): r"bucket 1 of [2-9] in step 7",
-    Case("sleep@step:1:8", "aavg"): "the models after step 8",
-    Case("sleep@validation:0:3", "ring"): "the validation losses",
-}
-FIRST_STALL = next(iter(STALLS))  # the others are of the second tier
-ENDED_BY_WATCHDOG = (STALLED, 9)  # 9: mpirun reports how it killed the others
 STALL = "--stall-seconds 3"
-READING = Case("stop@read:0:1", "ring", flags="--stall-seconds 0.4")  # tenfold before training
+STALLS = {  # and what the others wait for
+    Case("stop@step:2:7", "ring", 4, STALL): r"bucket 1 of [2-9] in step 7",
+    Case("stop@step:2:7", "mpi", 4, f"{STALL} --overlap"): r"bucket 1 of [2-9] in step 7",
+    Case("sleep@step:2:7", "ps", 2, f"{STALL} --overlap"): r"bucket 1 of [2-9] in step 7",
+    Case("stop@step:0:7", "ps_async", 1, STALL): r"the gradients of step 7",
+    Case("sleep@step:1:7", "mpi", 2, STALL): r"bucket 1 of [2-9] in step 7",
+    Case("stop@step:1:7", "gloo", 2, STALL): r"bucket 1 of [2-9] in step 7",
+    Case("sleep@data:1:7", "ring", 2, f"{STALL} --overlap"): r"bucket 1 of [2-9] in step 7",
+    Case("sleep@step:1:8", "aavg", 2, STALL): "the models after step 8",
+    Case("sleep@validation:0:3", "ring", 2, STALL): "the validation losses",
+    # the deadline is tenfold before training
+    Case("stop@read:0:1", "ring", 2, "--stall-seconds 0.4"): "the data",
+}
+ENDED_BY_WATCHDOG = (STALLED, 9)  # 9: mpirun reports how it killed the others
 MISTAKES = {
     Case("-", "ring", flags="--features none.h5"): "none.h5: no such file",
     Case("-", "ring", flags="--learning-rate 1e30"): "the training loss is nan in epoch 1; lower",
@@ -95,6 +105,14 @@ MISTAKES = {
 }
 FIRST_MISTAKES = [*MISTAKES][1], [*MISTAKES][-2]  # while it trains, and before it starts
 WRONG_FLAG = Case("-", "ring", flags="--nonsense 1")
+FIRST_TIER = [RAISES[0], KILLS[0], next(iter(STALLS)), *FIRST_MISTAKES]
+
+
+def every(cases: Iterable[Case]) -> pytest.MarkDecorator:
+    """Make a test of each case; most are of the second tier."""
+    cases = list(cases)
+    kept = [case for case in cases if case in FIRST_TIER]
+    return pytest.mark.parametrize("case", first_tier(cases, *kept), ids=str)
 
 
 @pytest.fixture(scope="module")
@@ -111,8 +129,7 @@ def ended(
     def run(case: Case) -> Ended:
         folder = tmp_path_factory.mktemp("case")
         words = training(toy, folder / "out", case.exchange, case.workers, *case.flags.split())
-        n = case.workers + (case.exchange in SERVED) + case.more
-        return Job(n, words, folder / "log", case.fault).end()
+        return Job(case.ranks + case.more, words, folder / "log", case.fault, case.warm).end()
 
     with ThreadPoolExecutor(AT_ONCE) as pool:
         jobs: dict[Case, Future[Ended]] = {}
@@ -125,94 +142,63 @@ def ended(
             job.cancel()
 
 
-def guilty(case: Case) -> int:
-    return int(case.fault.split(":")[1])
-
-
-@pytest.mark.parametrize("case", first_tier(RAISES, RAISES[0]), ids=str)
+@every(RAISES)
 def test_an_exception_ends_the_job_with_its_traceback_and_rank(ended, case):
     job = ended(case)
     assert job.status == 1, job.errors
     assert "RuntimeError: a bug of this rank" in job.errors
-    n = case.workers + (case.exchange in SERVED)
-    assert f"rank {guilty(case)} of {n} failed:" in job.errors
+    assert f"rank {case.guilty} of {case.ranks} failed:" in job.errors
     assert not job.left
 
 
-@pytest.mark.parametrize("case", first_tier(KILLS, KILLS[0]), ids=str)
+@every(KILLS)
 def test_a_killed_rank_ends_the_job_and_is_named_with_what_it_did(ended, case):
     job = ended(case)
     assert job.status
-    rank = guilty(case)
     (line,) = job.lines()
-    start = rf"actionspan temporal: rank {rank} \(pid {job.processes[rank]} on \S+\) was killed by"
-    assert re.match(rf"{start} signal 9 \(Killed\) while training, epoch 4; run the same", line), (
-        line
-    )
+    place = rf"rank {case.guilty} \(pid {job.processes[case.guilty]} on \S+\)"
+    how = r"was killed by signal 9 \(Killed\) while training, epoch 4; run the same"
+    assert re.match(f"actionspan temporal: {place} {how}", line), line
+    if case.exchange in SERVED:  # a line says which process is which rank
+        (line,) = re.findall("^ranks: (.*)$", job.errors, re.M)
+        assert re.sub(r" \(pid [^)]*\)", "", line) == "0 server, 1 worker"
     assert not job.left
 
 
-@pytest.mark.full
-@pytest.mark.parametrize("case", [KILLS[2]], ids=str)
-def test_a_line_says_which_process_is_which_rank(ended, case):
-    (line,) = (x for x in ended(case).errors.splitlines() if x.startswith("ranks: "))
-    names = line.removeprefix("ranks: ").split(", ")
-    assert [name.split(" (pid ")[0] for name in names] == ["0 server", "1 worker"]
-
-
-@pytest.mark.parametrize(
-    ("case", "what"),
-    [
-        pytest.param(
-            replace(case, flags=f"{STALL} {case.flags}"),
-            what,
-            id=str(case),
-            marks=[pytest.mark.full] * (case is not FIRST_STALL),
-        )
-        for case, what in STALLS.items()
-    ],
-)
-def test_a_rank_that_stalls_is_named_with_what_is_missing(ended, case, what):
+@every(STALLS)
+def test_a_rank_that_stalls_is_named_with_what_is_missing(ended, case):
     job = ended(case)
     assert job.status in ENDED_BY_WATCHDOG, job.errors
     (line,) = job.lines()
-    start = f"actionspan: stalled: rank {guilty(case)} did not come to the exchange of "
-    assert re.match(rf"{start}{what}; waited \d+ s", line), line
+    start = f"actionspan: stalled: rank {case.guilty} did not come to the exchange of "
+    assert re.match(rf"{start}{STALLS[case]}; waited \d+ s", line), line
     assert not job.left
 
 
-@pytest.mark.full
-@pytest.mark.parametrize("case", [READING], ids=str)
-def test_a_rank_that_stalls_before_training_is_named(ended, case):
-    job = ended(case)
-    assert job.status in ENDED_BY_WATCHDOG, job.errors
-    (line,) = job.lines()
-    assert "rank 0 did not come to the exchange of the data; waited" in line
-    assert not job.left
-
-
-@pytest.mark.parametrize(
-    ("case", "line"),
-    first_tier(MISTAKES.items(), *[one for one in MISTAKES.items() if one[0] in FIRST_MISTAKES]),
-    ids=MISTAKES.values(),
-)
-def test_a_mistake_is_one_line_whatever_the_number_of_ranks(ended, case, line):
+@every(MISTAKES)
+def test_a_mistake_is_one_line_whatever_the_number_of_ranks(ended, case):
     job = ended(case)
     assert job.status == 2, job.errors
     (complaint,) = job.lines()
     assert complaint.startswith("actionspan temporal: ")
-    assert line in complaint
+    assert MISTAKES[case] in complaint
     assert "Traceback" not in job.errors
     assert not job.left
 
 
-@pytest.mark.full
-@pytest.mark.parametrize("case", [WRONG_FLAG], ids=str)
+@every([WRONG_FLAG])
 def test_a_wrong_flag_is_told_by_one_rank(ended, case):
     job = ended(case)
     assert job.status == 2, job.errors
     assert job.lines() == ["actionspan temporal train: error: unrecognized arguments: --nonsense 1"]
     assert job.errors.count("usage:") == 1
+
+
+def finish(n: int, words: list[str], log: Path) -> None:
+    """Resume a job and wait for its end."""
+    done = Job(n, words, log).end(120)
+    assert done.status == 0, done.errors
+    assert "resuming after epoch" in done.errors
 
 
 @pytest.mark.full
@@ -226,6 +212,37 @@ def test_a_job_that_was_stopped_as_a_whole_goes_on(toy, tmp_path):
             job.signal(f"rank {rank}", number)
         time.sleep(seconds)
     assert (done := job.end()).status == 0, done.errors
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("seconds", [0.05, 0.4, 1.2])
+def test_a_rank_killed_at_the_start_is_named(toy, tmp_path, seconds):
+    job = Job(2, training(toy, tmp_path / "out", "ring", 2), tmp_path / "log", None)
+    assert job.wait_until(lambda: len(ranks_of(job)) == 2)
+    time.sleep(seconds)
+    rank, pid = random.Random(seconds).choice(sorted(ranks_of(job).items()))
+    os.kill(pid, signal.SIGKILL)
+    done = job.end()
+    assert done.status
+    (line,) = done.lines()
+    assert line.startswith(f"actionspan temporal: rank {rank} (pid {pid} on ")
+    assert not done.left
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("exchange", ["gloo", "periodic"])
+@pytest.mark.parametrize("killed", [0, 1])
+def test_a_killed_rank_gives_no_traceback_of_the_others(toy, tmp_path, exchange, killed):
+    """gloo tells the survivors of the lost connection before anyone ends them."""
+    words = training(toy, tmp_path / "out", exchange, 2)
+    done = Job(2, words, tmp_path / "log", f"kill@step:{killed}:9").end()
+    assert done.status
+    assert "Traceback" not in done.errors
+    named = [line for line in done.lines() if f"rank {killed} (pid" in line]
+    others = [line for line in done.lines() if line not in named]
+    assert len(named) == 1
+    assert all(f"rank {1 - killed}: another rank is gone" in line for line in others)
+    assert not done.left
 
 
 # Killed, and started again
@@ -254,14 +271,14 @@ def undisturbed(toy: Toy, tmp_path_factory: pytest.TempPathFactory) -> Callable[
 def test_killed_at_random_moments_it_ends_with_the_same_bits(
     toy, tmp_path, undisturbed, exchange, kills
 ):
-    out, chance = tmp_path / "out", random.Random(11)
+    out, log, chance = tmp_path / "out", tmp_path / "log", random.Random(11)
     name, *flags = exchange.split()
     words = training(toy, out, name, 2, *flags, epochs=EPOCHS[exchange])
     n = 2 + (name in SERVED)
     victims = ["mpirun", "proxy", *["rank 0", "rank 1"] * kills][:kills]
     chance.shuffle(victims)
     for number, victim in enumerate(victims):
-        job = Job(n, words, tmp_path / "log")
+        job = Job(n, words, log)
         if number % 5 == 1:  # while it starts, or soon after
             time.sleep(chance.uniform(0, 1.5))
             victim = victim if job.processes() else "mpirun"
@@ -270,9 +287,7 @@ def test_killed_at_random_moments_it_ends_with_the_same_bits(
             time.sleep(chance.uniform(0, 0.03))
         assert not job.kill(victim).left, f"{victim} was killed; its ranks live on"
         assert not (out / "timing.json").exists(), f"it was ready before kill {number + 1}"
-    done = Job(n, words, tmp_path / "log").end(120)
-    assert done.status == 0, done.errors
-    assert "resuming after epoch" in done.errors
+    finish(n, words, log)
     assert len(read_log(out)) == EPOCHS[exchange]
     assert same_files(undisturbed(exchange), out)
 
@@ -321,9 +336,9 @@ def test_no_room_for_a_checkpoint_is_one_line_and_costs_no_epoch(
     toy, tmp_path, request, undisturbed, lack
 ):
     folder = request.getfixturevalue("small_disk") if lack is full_disk else tmp_path
-    out = folder / "out"
+    out, log = folder / "out", tmp_path / "log"
     words = training(toy, out, "ring", 2, epochs=EPOCHS["ring"])
-    job = Job(2, words, tmp_path / "log")
+    job = Job(2, words, log)
     assert wait_for_writes(job, out / CHECKPOINT, 2)
     with lack(job, out):
         failed = job.end()
@@ -335,17 +350,15 @@ def test_no_room_for_a_checkpoint_is_one_line_and_costs_no_epoch(
         assert not failed.left
         assert {path.name for path in out.iterdir()} - {"ballast"} == {CHECKPOINT}
         assert torch.load(out / CHECKPOINT, weights_only=True)["epoch"] >= 2
-    done = Job(2, words, tmp_path / "log").end(120)
-    assert done.status == 0, done.errors
-    assert "resuming after epoch" in done.errors
+    finish(2, words, log)
     assert same_files(undisturbed("ring"), out)
 
 
 @pytest.mark.full
 def test_interrupted_or_stalled_it_goes_on_where_it_was(toy, tmp_path, undisturbed):
-    out = tmp_path / "out"
+    out, log = tmp_path / "out", tmp_path / "log"
     words = training(toy, out, "ring", 2, epochs=EPOCHS["ring"])
-    job = Job(2, words, tmp_path / "log")
+    job = Job(2, words, log)
     assert wait_for_writes(job, out / CHECKPOINT, 2)
     job.signal("group", signal.SIGINT)  # Ctrl-C
     done = job.end()
@@ -354,16 +367,13 @@ def test_interrupted_or_stalled_it_goes_on_where_it_was(toy, tmp_path, undisturb
     assert not done.left
 
     # with another deadline, which changes no result
-    job = Job(2, [*words, "--stall-seconds", "1"], tmp_path / "log")
+    job = Job(2, [*words, "--stall-seconds", "1"], log)
     assert wait_for_writes(job, out / CHECKPOINT, 2)
     job.signal("rank 1", signal.SIGSTOP)
     done = job.end()
     assert done.status in ENDED_BY_WATCHDOG, done.errors
     assert "resuming after epoch" in done.errors
-
-    done = Job(2, words, tmp_path / "log").end(120)
-    assert done.status == 0, done.errors
-    assert "resuming after epoch" in done.errors
+    finish(2, words, log)
     assert same_files(undisturbed("ring"), out)
 
 

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from typing import Any
 
 import pytest
 
@@ -15,12 +16,11 @@ import json, os, sys
 import torch
 from actionspan.parallel import CountingCommunicator
 from actionspan.parallel.exchange import RingExchange
-from actionspan.parallel.launch import world
 from mpi.allreduce_oracle import ordered_sum, worker_input
-from mpi.ranks import first_ranks, sleep_until_all_are_here
+from mpi.ranks import run_cases
 
-BLIND, WIRE = int(sys.argv[1]), getattr(torch, sys.argv[2], None)
 CPU = torch.device("cpu")
+make_file = os.memfd_create
 
 class Weighing:  # what MPI itself carries
     def __init__(self, comm):
@@ -33,51 +33,47 @@ class Weighing:  # what MPI itself carries
     def __getattr__(self, name):
         return getattr(self.comm, name)
 
-everyone = world()
-rank, comms = everyone.Get_rank(), first_ranks(everyone)
-if rank == BLIND:
-    del os.memfd_create
-torch.set_num_threads(1)
-for n in range(1, everyone.Get_size() + 1):
-    if rank < n:
-        weighing = Weighing(comms[n])
-        counting = CountingCommunicator(weighing)
-        ring = RingExchange(counting, WIRE, False)
-        right = True
-        for kind in (torch.float32, torch.float64, torch.bfloat16):
-            for size in (0, 1, n - 1, n + 1, 10_007, 300_001):
-                inputs = [worker_input(each, size, kind) for each in range(n)]
-                expected = ordered_sum("ring", inputs, WIRE)
-                room = ring.room(size, kind, CPU)
-                assert not room.any()
-                for times in range(3):  # in a row: values change as soon as they may
-                    part = room if times < 2 or size < 10_000 else room[: size // 2]
-                    part.copy_(inputs[rank][: len(part)])
-                    counting.reset()
-                    before = weighing.bytes
-                    ring.allreduce(part, times)
-                    if len(part) < size:
-                        expected = ordered_sum("ring", [one[: len(part)] for one in inputs], WIRE)
-                    right &= torch.equal(part, expected)
-                carried = weighing.bytes - before
-                if kind != torch.bfloat16 and size == 10_007:
-                    row = [str(kind), counting.total_sent(), carried]
-                    rows = comms[n].gather(row, root=0)
-                    if rank == 0:
-                        line = {"n": n, "rows": [row[1:] for row in rows], "kind": rows[0][0]}
-                        print(json.dumps(line), flush=True)
-        if WIRE is None and n > 1:  # another type, in the same place
-            part = ring.room(500, torch.float64, CPU).view(torch.float16).fill_(1)
-            ring.allreduce(part)
-            right &= bool((part == n).all())
-        assert all(comms[n].allgather(right)), n
-    sleep_until_all_are_here(everyone)
+def run(case, comm):
+    blind, wire = int(case[0]), getattr(torch, case[1], None)
+    rank, n, found = comm.Get_rank(), comm.Get_size(), {}
+    if rank == blind:
+        del os.memfd_create
+    weighing = Weighing(comm)
+    counting = CountingCommunicator(weighing)
+    ring = RingExchange(counting, wire, False)
+    right = True
+    for kind in (torch.float32, torch.float64, torch.bfloat16):
+        for size in (0, 1, n - 1, n + 1, 10_007, 300_001):
+            inputs = [worker_input(each, size, kind) for each in range(n)]
+            expected = ordered_sum("ring", inputs, wire)
+            room = ring.room(size, kind, CPU)
+            assert not room.any()
+            for times in range(3):  # in a row: values change as soon as they may
+                part = room if times < 2 or size < 10_000 else room[: size // 2]
+                part.copy_(inputs[rank][: len(part)])
+                counting.reset()
+                before = weighing.bytes
+                ring.allreduce(part, times)
+                if len(part) < size:
+                    expected = ordered_sum("ring", [one[: len(part)] for one in inputs], wire)
+                right &= torch.equal(part, expected)
+            row = counting.total_sent(), weighing.bytes - before
+            if kind != torch.bfloat16 and size == 10_007:
+                found[str(kind)] = comm.gather(row, root=0)
+    if wire is None and n > 1:  # another type, in the same place
+        part = ring.room(500, torch.float64, CPU).view(torch.float16).fill_(1)
+        ring.allreduce(part)
+        right &= bool((part == n).all())
+    assert all(comm.allgather(right)), n
+    os.memfd_create = make_file
+    return {"rows": found} if rank == 0 else None
+
+run_cases(run, [(n, json.dumps([n, *case]), case) for n, *case in map(json.loads, sys.argv[1:])])
 """
 
-
-def sums(mpirun, ranks, blind=-1, wire="none"):
-    lines = mpirun(ranks, ["-c", SUMS], blind, wire, timeout=120).stdout.splitlines()
-    return {(row["n"], row["kind"]): row["rows"] for row in map(json.loads, lines)}
+IN_PLACE: list[list[Any]] = [[n, -1, "none"] for n in (1, 2, 3, 4, 5, 6, 7)]
+CARRIED = [[n, *case] for case in ((1, "none"), (-1, "bfloat16")) for n in (1, 2, 3)]
+FIRST = [case for case in IN_PLACE if case[0] < 5] + CARRIED[:3]
 
 
 def formula(n, values, itemsize):
@@ -89,28 +85,23 @@ def formula(n, values, itemsize):
     ]
 
 
-@pytest.mark.parametrize("ranks", first_tier([4, 7], 4))
-def test_bits_are_the_rings_and_mpi_carries_nothing(mpirun, ranks):
-    found = sums(mpirun, ranks)
-    assert len(found) == 2 * ranks
-    for (n, kind), rows in found.items():
-        itemsize = {"torch.float32": 4, "torch.float64": 8}[kind]
-        assert [counted for counted, _ in rows] == formula(n, 5003, itemsize)
-        assert {carried for _, carried in rows} == {0}
+@pytest.fixture(scope="module")
+def sums(rows_of, both_tiers):
+    words = map(json.dumps, [*IN_PLACE, *CARRIED] if both_tiers else FIRST)
+    return rows_of(7 if both_tiers else 4, ["-c", SUMS], *words, timeout=120)
 
 
-@pytest.mark.parametrize(
-    ("blind", "wire"), first_tier([(1, "none"), (-1, "bfloat16")], (1, "none"))
-)
-def test_messages_carry_what_cannot_be_read_in_place(mpirun, blind, wire):
-    """A rank without anonymous files, or values that travel in another type."""
-    found = sums(mpirun, 3, blind, wire)
-    assert len(found) == 6
-    for (n, kind), rows in found.items():
+@pytest.mark.parametrize("case", first_tier([*IN_PLACE, *CARRIED], *FIRST), ids=str)
+def test_bits_are_the_rings_and_mpi_carries_only_what_cannot_be_read_in_place(sums, case):
+    """That is, where a rank has no anonymous files, or values travel in another type."""
+    n, _, wire = case
+    found = sums[json.dumps(case)]["rows"]
+    assert len(found) == 2
+    for kind, rows in found.items():
         itemsize = {"torch.float32": 4, "torch.float64": 8}[kind] if wire == "none" else 2
-        carried = formula(n, 5003, itemsize)
-        if not (wire == "none" and n == 1):
-            assert [list(row) for row in rows] == [[each, each] for each in carried], (n, kind)
+        sent = formula(n, 5003, itemsize)
+        carried = [0] * n if case in IN_PLACE else sent
+        assert rows == [list(row) for row in zip(sent, carried, strict=True)], kind
 
 
 BUCKETS = """
@@ -130,10 +121,30 @@ for name in ("ring", "auto"):
     assert len(places) > 1 and places <= ring._rooms.keys()
     replica.close()
 """
+PIECES = """
+import os
+import torch
+from mpi4py import MPI
+from actionspan.parallel import CountingCommunicator, ParameterServer, ring_allreduce
+
+comm = CountingCommunicator(MPI.COMM_WORLD)
+for piece_bytes in (400, 1 << 20):
+    messages = []
+    for sum_up in (ring_allreduce, lambda values, comm, **how: ParameterServer(
+        comm, "sharded", **how).allreduce(values)):
+        comm.reset()
+        values = torch.arange(1000.0) + comm.Get_rank()
+        sum_up(values, comm, piece_bytes=piece_bytes)
+        assert torch.equal(values, 2 * torch.arange(1000.0) + 1)
+        messages.append(sum(comm.sent_messages.values()))
+    os.write(1, f"{piece_bytes} {messages}\\n".encode())
+"""
 
 
-def test_a_models_gradients_lie_where_the_neighbour_reads_them(mpirun):
-    mpirun(2, ["-c", BUCKETS])
+def test_gradients_lie_where_the_neighbour_reads_them_and_pieces_are_as_long_as_asked(mpirun):
+    """500 values of 4 bytes a block: 5 pieces of 400 bytes, in one round there and one back."""
+    done = mpirun(2, ["-c", BUCKETS + PIECES])
+    assert sorted(done.stdout.splitlines()) == ["1048576 [2, 2]"] * 2 + ["400 [10, 10]"] * 2
 
 
 AUTO = """
@@ -167,14 +178,15 @@ assert made.table == [(0, "ps_sharded")], made.table
 
 
 def test_auto_measures_once_and_rank_0s_choice_is_everybodys(mpirun, tmp_path):
-    cache = {"ACTIONSPAN_CACHE": str(tmp_path / "first")}
-    first = mpirun(2, ["-c", AUTO], "first", tmp_path / "other", env=cache).stdout
-    again = mpirun(2, ["-c", AUTO], "again", tmp_path / "other", env=cache).stdout
+    first, again = (
+        mpirun(2, ["-c", AUTO], turn, tmp_path / "other",
+               env={"ACTIONSPAN_CACHE": str(tmp_path / "first")}).stdout
+        for turn in ("first", "again")
+    )  # fmt: skip
     assert first == again
     assert first.startswith("[(0, '")
     assert not (tmp_path / "other").exists()
-    # two ranks, and one
-    assert len(list((tmp_path / "first").iterdir())) == 2
+    assert len(list((tmp_path / "first").iterdir())) == 2, "of two ranks, and of one"
 
 
 MISSING = """

@@ -1,6 +1,8 @@
 """The tests' own launcher: it reports failures and leaves no process behind."""
 
+import os
 import time
+from pathlib import Path
 
 import pytest
 
@@ -8,6 +10,29 @@ from mpi.conftest import MARK, job_processes
 
 # in a single write, which no other rank's comes into
 SLEEP = f"import os, time; os.write(1, os.environb[b'{MARK}'] + b'\\n'); time.sleep(600)"
+RAISE = (  # of a traceback, which comes in pieces, the abort may lose the end
+    "import os\n"
+    "from mpi4py import MPI\n"
+    "if MPI.COMM_WORLD.rank:\n"
+    "    os.write(2, b'it divides by zero\\n')\n"
+    "    1 / 0\n"
+    "MPI.COMM_WORLD.Barrier()"
+)
+PLACE = (  # one write a line: lines of `print` may come in pieces
+    "import os, sys\n"
+    "from actionspan.parallel import launch\n"
+    "from actionspan.jobs import launcher\n"
+    "for name in launcher.LOCAL_RANK + launcher.LOCAL_RANKS: os.environ.pop(name, None)\n"
+    "rank = launch.world().Get_rank()\n"
+    "line = f'{rank} {launcher.local_rank()} {sys.argv[1:]} {os.environ[chr(67)]}\\n'\n"
+    "os.write(1, line.encode())"
+)
+START = "from actionspan.parallel.launch import world; comm = world(); "
+KILLED = (
+    "import os, re; maps = open('/proc/self/maps').read(); "
+    "os.write(1, re.search(r'/dev/shm/mpich_shm\\S+', maps)[0].encode() + b'\\n'); "
+    "comm.barrier(); os.kill(os.getpid(), 9)"
+)
 
 
 def wait_for_none(job):
@@ -29,39 +54,22 @@ def test_a_job_that_hangs_fails_in_time_and_leaves_no_rank(mpirun):
 
 
 def test_a_rank_that_raises_ends_the_job_with_what_it_wrote(mpirun):
-    program = (  # of a traceback, which comes in pieces, the abort may lose the end
-        "import os\n"
-        "from mpi4py import MPI\n"
-        "if MPI.COMM_WORLD.rank:\n"
-        "    os.write(2, b'it divides by zero\\n')\n"
-        "    1 / 0\n"
-        "MPI.COMM_WORLD.Barrier()"
-    )
-    done = mpirun(2, ["-c", program], check=False)
-    assert done.returncode
-    assert "it divides by zero" in done.stderr
-    with pytest.raises(pytest.fail.Exception, match="it divides by zero"):
-        mpirun(2, ["-c", program])
+    with pytest.raises(pytest.fail.Exception, match=r"status [1-9]\d*\n[^$]*it divides by zero"):
+        mpirun(2, ["-c", RAISE])
 
 
-def test_arguments_and_environment_reach_the_ranks(mpirun):
-    program = (  # one write a line: lines of `print` may come in pieces
-        "import os, sys\n"
-        "line = f'{sys.argv[1:]} {os.environ[chr(67)]}\\n'\n"
-        "os.write(1, line.encode())"
-    )
-    done = mpirun(3, ["-c", program], "--size", 4, env={"C": "green"})
-    assert done.stdout.splitlines() == ["['--size', '4'] green"] * 3
+def test_arguments_and_environment_reach_the_ranks_and_each_knows_its_place(mpirun):
+    """On this machine, whatever the launcher says."""
+    done = mpirun(3, ["-c", PLACE], "--size", 4, env={"C": "green"})
+    expected = [f"{rank} ({rank}, 3) ['--size', '4'] green" for rank in range(3)]
+    assert sorted(done.stdout.splitlines()) == expected
 
 
-def test_each_rank_knows_its_place_on_this_machine_whatever_the_launcher_says(mpirun):
-    program = (
-        "import os\n"
-        "from actionspan.parallel import launch\n"
-        "from actionspan.jobs import launcher\n"
-        "for name in launcher.LOCAL_RANK + launcher.LOCAL_RANKS: os.environ.pop(name, None)\n"
-        "rank = launch.world().Get_rank()\n"
-        "os.write(1, f'{rank} {launcher.local_rank()}\\n'.encode())"
-    )
-    done = mpirun(3, ["-c", program])
-    assert sorted(done.stdout.splitlines()) == ["0 (0, 3)", "1 (1, 3)", "2 (2, 3)"]
+@pytest.mark.full
+def test_the_next_start_removes_shared_memory_of_killed_ranks(mpirun):
+    done = mpirun(2, ["-c", START + KILLED], check=False)
+    (path,) = {Path(name) for name in done.stdout.split() if name.startswith("/dev/shm/")}
+    path.touch()  # the start of a test beside this one may have removed it by now
+    os.utime(path, (0, 0))
+    mpirun(2, ["-c", START + "comm.barrier()"])
+    assert not path.exists()

@@ -6,6 +6,8 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -54,18 +56,32 @@ def testbed(network):
 
 
 def processes_in(network, name: str) -> list[str]:
-    return [
-        pid
-        for space in network.namespaces(f"{name}-")
-        for pid in network.ip("netns", "pids", space).split()
-    ]
+    spaces = network.namespaces(f"{name}-")
+    return [pid for space in spaces for pid in network.ip("netns", "pids", space).split()]
 
 
-def wait_for(condition, seconds: float = 60) -> None:
+def wait_for(condition: Callable[[], bool], seconds: float = 60) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, "it did not happen"
         time.sleep(0.05)
+
+
+@contextmanager
+def waiting(network) -> Iterator[tuple["subprocess.Popen[str]", str]]:
+    """A process with a cluster whose ranks sleep, and the cluster's name."""
+    words = [sys.executable, "-c", WAIT, NETWORK]
+    pipe, null = subprocess.PIPE, subprocess.DEVNULL
+    with subprocess.Popen(words, stdout=pipe, stderr=null, text=True) as process:
+        assert process.stdout is not None
+        name = process.stdout.readline().strip()
+        wait_for(lambda: len(processes_in(network, name)) >= 5)  # mpiexec, 2 proxies, 2 ranks
+        yield process, name
+
+
+def is_gone(network, name: str) -> bool:
+    folders = list(Path(tempfile.gettempdir()).glob(f"{name}-*"))
+    return network.namespaces(f"{name}-") == [] and folders == []
 
 
 def test_the_links_carry_what_the_formula_says_and_headers(testbed):
@@ -118,52 +134,33 @@ def test_an_exception_removes_the_cluster(testbed):
 
     with pytest.raises(ZeroDivisionError):
         fail()
-    assert testbed.namespaces(f"{cluster.name}-") == []
+    assert is_gone(testbed, cluster.name)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_removes_the_cluster_and_its_processes(testbed, number):
-    with subprocess.Popen(
-        [sys.executable, "-c", WAIT, NETWORK],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-    ) as process:
-        name = process.stdout.readline().strip()
-        wait_for(lambda: len(processes_in(testbed, name)) >= 5)  # mpiexec, 2 proxies, 2 ranks
+    with waiting(testbed) as (process, name):
         pids = processes_in(testbed, name)
         process.send_signal(number)
         process.wait(timeout=60)
-    assert testbed.namespaces(f"{name}-") == []
-    assert list(Path(tempfile.gettempdir()).glob(f"{name}-*")) == []
+    assert is_gone(testbed, name)
     # killed by now; their parent is gone, so it is for init to clear them away
     wait_for(lambda: not [pid for pid in pids if Path("/proc", pid).exists()])
 
 
 def test_what_a_killed_process_left_is_removed_by_the_next(testbed):
-    with subprocess.Popen(
-        [sys.executable, "-c", WAIT, NETWORK],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-    ) as process:
-        name = process.stdout.readline().strip()
-        wait_for(lambda: len(processes_in(testbed, name)) >= 5)
+    with waiting(testbed) as (process, name):
         process.kill()
     assert testbed.namespaces(f"{name}-")
     with testbed.Cluster(hosts=1, mbit=100):
-        assert testbed.namespaces(f"{name}-") == []
-        assert list(Path(tempfile.gettempdir()).glob(f"{name}-*")) == []
+        assert is_gone(testbed, name)
 
 
-def test_without_root_the_reason_is_one_line(network, monkeypatch):
-    monkeypatch.setattr(os, "geteuid", lambda: 1000)
-    assert network.reason_missing.__wrapped__() == (
-        "an emulated cluster needs root, for network namespaces"
-    )
-
-
-def test_without_the_tools_the_reason_is_one_line(network, monkeypatch):
-    monkeypatch.setattr(os, "geteuid", lambda: 0)
+@pytest.mark.parametrize(
+    ("user", "reason"),
+    [(1000, "needs root, for network namespaces"), (0, "needs `ip` (iproute2)")],
+)
+def test_what_is_missing_is_one_line(network, monkeypatch, user, reason):
+    monkeypatch.setattr(os, "geteuid", lambda: user)
     monkeypatch.setenv("PATH", "")
-    assert network.reason_missing.__wrapped__() == "an emulated cluster needs `ip` (iproute2)"
+    assert network.reason_missing.__wrapped__() == f"an emulated cluster {reason}"

@@ -8,16 +8,14 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import torch
 
-from actionspan.parallel.settings import ExchangeName
 from actionspan.recognition.settings import PARTS
 from actionspan.storage.model_files import read_model
 from actionspan.storage.writing import read_tsv
-from actionspan.video.jpegs import Stream
 from mpi.conftest import Mpirun
 from mpi.recognition_cases import Case, run
 from recognition.learning import TINY, kill_in_epoch, write_task
@@ -45,28 +43,13 @@ class Runs:
     clips: Path
     folder: Path
 
-    def case(
-        self,
-        name: str,
-        learners: int,
-        *,
-        exchange: ExchangeName = "aavg",
-        servers: int = 0,
-        stream: Stream = "rgb",
-        rgb: Path | None = None,
-        **settings: Any,
-    ) -> Case:
+    def case(self, name: str, learners: int, *, servers: int = 0, **options: Any) -> Case:
         """Describe a training with the output `name` in the folder."""
-        return {
-            "clips": str(self.clips),
-            "out": str(self.folder / name),
-            "ranks": learners + servers,
-            "learners": learners,
-            "exchange": exchange,
-            "stream": stream,
-            "rgb_model": str(rgb) if rgb else None,
-            "settings": settings,
-        }
+        how = {"exchange": "aavg", "stream": "rgb", "rgb_model": None}
+        how |= {key: options.pop(key) for key in how if key in options}
+        place = {"clips": str(self.clips), "out": str(self.folder / name)}
+        ranks = {"ranks": learners + servers, "learners": learners}
+        return cast(Case, {**place, **ranks, **how, "settings": options})
 
     def alone(self, name: str, learners: int, **options: Any) -> Path:
         """Train with all learners in this process; return the folder."""
@@ -94,9 +77,9 @@ def runs(
 def _more(runs: Runs) -> list[Case]:
     """Return the cases of the second tier alone."""
     cases = []
-    rgb = runs.alone("rgb", 1) / "model.safetensors"
+    rgb = str(runs.alone("rgb", 1) / "model.safetensors")
     for parts in RESUMED:
-        options: dict[str, Any] = {"stream": "flow", "rgb": rgb, "aavg": PARTS[:parts]}
+        options: dict[str, Any] = {"stream": "flow", "rgb_model": rgb, "aavg": PARTS[:parts]}
         runs.alone(f"alone/{parts}", 2, **options)
         with pytest.MonkeyPatch.context() as patch, kill_in_epoch(patch, 3):
             runs.alone(f"ranks/{parts}", 2, **options)
@@ -166,7 +149,6 @@ def test_peers_train_too(runs, exchange):
     spent, exchanged = (
         sum(float(row[f"{name}seconds"]) for row in rows) for name in ("", "communication_")
     )
-    print(exchanged / spent)
     assert exchanged < 0.95 * spent  # a learner's: a server does nothing but wait
 
 
@@ -184,11 +166,7 @@ def test_a_learner_alone_needs_no_launcher(clips, tmp_path, exchange):
     words = ["recognition", "train", "--clips", clips, "--stream=rgb", "--out", tmp_path / "out"]
     words += ["--exchange", exchange, "--epochs=1", "--aavg", "--input-size=64"]
     words += ["--no-pretrained", "--validation-samples=1", "--final-samples=1"]
-    done = subprocess.run(
-        [sys.executable, "-m", "actionspan", *map(str, words)],
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
+    command = [sys.executable, "-m", "actionspan", *map(str, words)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "out/model.safetensors").exists()

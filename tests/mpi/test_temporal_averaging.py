@@ -13,9 +13,10 @@ from temporal.test_training import read_log
 COMMANDS = Path(__file__).with_name("commands.py")
 EPOCHS = 4
 KEPT = {"third": ["--epochs=3"], "fourth": [], "average": ["--keep=average"]}
-STEPS = {-1: EPOCHS, 1: 3 * EPOCHS, 2: 2 * EPOCHS}
-"""How many averages each number of steps between them makes."""
+STEPS = {-1: EPOCHS, 1: 3 * EPOCHS, 2: 2 * EPOCHS}  # and how many averages they make
+PARAMETERS_OF_TWO = ["--averaging-steps=2", "--no-average-state"]
 
+# the flags of each training, by the ranks that do it; a job does all of a number of ranks
 TRAININGS = {
     1: {exchange: [f"--exchange={exchange}"] for exchange in ("none", "aavg")},
     2: {
@@ -25,14 +26,13 @@ TRAININGS = {
             for name, flags in KEPT.items()
         },
         "periodic": ["--exchange=periodic", "--averaging-steps=2"],
-        "ours": ["--exchange=aavg", "--averaging-steps=2", "--no-average-state"],
+        "ours": ["--exchange=aavg", *PARAMETERS_OF_TWO],
     },
     3: {
         str(steps): ["--exchange=aavg", f"--averaging-steps={steps}", "--no-average-state"]
         for steps in STEPS
     },
 }
-"""The flags of each training, by the ranks that do it; a job does all of a number of ranks."""
 
 
 @pytest.fixture(scope="module")
@@ -56,11 +56,15 @@ def weights(out):
     return read_model(out / "model.safetensors").value["state_dict"]
 
 
+def averages(out):
+    return json.loads((out / "timing.json").read_text())["per_rank"]
+
+
 def test_one_learner_is_training_without_an_exchange(trained):
-    alone, averaged = trained / "1" / "none", trained / "1" / "aavg"
-    one, two = weights(alone), weights(averaged)
+    runs = [trained / "1" / exchange for exchange in ("none", "aavg")]
+    one, two = map(weights, runs)
     assert all(torch.equal(one[key], two[key]) for key in one)
-    logs = [[{**row, "seconds": 0} for row in read_log(out)] for out in (alone, averaged)]
+    logs = [[{**row, "seconds": 0} for row in read_log(out)] for out in runs]
     assert logs[0] == logs[1]
 
 
@@ -73,25 +77,22 @@ def test_the_average_of_epochs_is_that_of_the_ranks_common_models(trained, excha
 
 
 def test_torch_averages_models_too(trained):
-    out = trained / "2" / "periodic"
-    ranks = json.loads((out / "timing.json").read_text())["per_rank"]
-    assert [one["averages"] for one in ranks] == [2 * EPOCHS] * 2
+    out, ours = trained / "2" / "periodic", weights(trained / "2" / "ours")
+    assert [one["averages"] for one in averages(out)] == [2 * EPOCHS] * 2
     # torch puts all parameters next to each other, where other kernels read them
-    ours = weights(trained / "2" / "ours")
     for key, value in weights(out).items():
         torch.testing.assert_close(value, ours[key], rtol=0, atol=1e-4)
 
 
 def test_learners_average_when_they_are_told_to_and_learn(trained):
     made = set()
-    for steps, averages in STEPS.items():
+    for steps, count in STEPS.items():
         out = trained / "3" / str(steps)
-        ranks = json.loads((out / "timing.json").read_text())["per_rank"]
-        assert [one["averages"] for one in ranks] == [averages] * 3
+        assert [one["averages"] for one in averages(out)] == [count] * 3
         values = sum(one.numel() for one in weights(out).values())
-        sent = sum(one["sent_bytes"] for one in ranks)
-        assert sent == averages * 2 * 2 * 4 * values, "parameters alone, all trainable"
-        rows = read_log(out)
-        assert float(rows[-1]["validation_loss"]) < 0.9 * float(rows[0]["validation_loss"])
-        made.add(float(rows[-1]["validation_loss"]))
+        sent = sum(one["sent_bytes"] for one in averages(out))
+        assert sent == count * 2 * 2 * 4 * values, "parameters alone, all trainable"
+        losses = [float(row["validation_loss"]) for row in read_log(out)]
+        assert losses[-1] < 0.9 * losses[0]
+        made.add(losses[-1])
     assert len(made) == 3

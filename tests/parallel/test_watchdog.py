@@ -2,6 +2,8 @@
 
 import time
 
+import pytest
+
 from actionspan.parallel.watchdog import STALLED, Watchdog
 
 
@@ -16,7 +18,7 @@ class Wire:
     def __init__(self, speakers):
         self.speakers, self.told, self.ended = list(speakers), [], []
 
-    def Get_rank(self):  # noqa: N802
+    def Get_rank(self):
         return 0
 
     def Get_size(self):  # noqa: N802
@@ -42,6 +44,20 @@ class Wire:
         pass
 
 
+@pytest.fixture
+def watched():
+    """A wire and the watchdog on it, by the ranks that speak and the seconds of a deadline."""
+    watchdogs = []
+
+    def watched(speakers, seconds):
+        wire = Wire(speakers)
+        watchdogs.append(Watchdog(wire, seconds=seconds))
+        return wire, watchdogs[0]
+
+    yield watched
+    watchdogs[0].close()
+
+
 def until(condition):
     deadline = time.monotonic() + 60
     while not condition() and time.monotonic() < deadline:
@@ -49,46 +65,33 @@ def until(condition):
     assert condition()
 
 
-def test_a_rank_that_came_late_tells_as_soon_as_another_tells():
-    wire = Wire(speakers=[2])
-    watchdog = Watchdog(wire, seconds=100)
-    try:
-        with watchdog.waiting("bucket 1"):
-            until(lambda: set(wire.told) == {1, 2})
-    finally:
-        watchdog.close()
+def test_a_rank_that_came_late_tells_as_soon_as_another_tells(watched):
+    wire, watchdog = watched([2], 100)
+    with watchdog.waiting("bucket 1"):
+        until(lambda: set(wire.told) == {1, 2})
     assert not wire.ended
 
 
-def test_a_rank_that_does_not_wait_tells_nobody():
-    wire = Wire(speakers=[2])
-    watchdog = Watchdog(wire, seconds=1)
+def test_a_rank_that_does_not_wait_tells_nobody(watched):
+    wire, _ = watched([2], 1)
     until(lambda: not wire.speakers)
     time.sleep(0.3)
-    watchdog.close()
     assert not wire.told
 
 
-def test_the_silent_rank_is_the_one_that_is_named(capsys):
-    wire = Wire(speakers=[2])
-    watchdog = Watchdog(wire, seconds=0.5)
+def test_the_silent_rank_is_the_one_that_is_named(watched, capsys):
+    wire, watchdog = watched([2], 0.5)
     with watchdog.waiting("bucket 3 of 4 in step 7"):
         until(lambda: wire.ended)
-    watchdog.close()
     assert wire.ended[0] == STALLED
-    assert (
-        "rank 1 did not come to the exchange of bucket 3 of 4 in step 7" in capsys.readouterr().err
-    )
+    line = "rank 1 did not come to the exchange of bucket 3 of 4 in step 7"
+    assert line in capsys.readouterr().err
 
 
-def test_a_block_may_have_more_patience_than_others():
-    wire = Wire(speakers=[])
-    watchdog = Watchdog(wire, seconds=0.2)
-    try:
-        with watchdog.waiting("the models", patience=3.0):
-            time.sleep(0.5)
-            assert not wire.ended
-            until(lambda: wire.ended)
-    finally:
-        watchdog.close()
+def test_a_block_may_have_more_patience_than_others(watched):
+    wire, watchdog = watched([], 0.2)
+    with watchdog.waiting("the models", patience=3.0):
+        time.sleep(0.5)
+        assert not wire.ended
+        until(lambda: wire.ended)
     assert set(wire.ended) == {STALLED}

@@ -1,5 +1,7 @@
 """Run times made from known parameters, for the tests of this folder."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from actionspan.scaling.times import SERVER_EXCHANGES, Run
@@ -24,15 +26,8 @@ def runs_of(exchange, parameters, ranks=range(2, 9)):
 
 def single_runs(compute, constant, errors=(-2.0, 0.0, 2.0)):
     return [
-        Run(
-            exchange="none",
-            ranks=1,
-            seconds=compute + e + constant,
-            t1=compute + e,
-            t2=0.0,
-            t3=constant,
-        )
-        for e in errors
+        Run(exchange="none", ranks=1, seconds=t1 + constant, t1=t1, t2=0.0, t3=constant)
+        for t1 in (compute + error for error in errors)
     ]
 
 
@@ -40,19 +35,13 @@ def noisy_runs(rng, exchange, parameters, *, ranks, repeats, deviation, single=0
     """Runs with normal errors; `single` of them on one rank, with t1."""
     compute, _, constant = parameters
     runs = [
-        Run(
-            exchange=exchange,
-            ranks=n,
-            seconds=model_seconds(exchange, parameters, n) + rng.normal(0, deviation),
-        )
-        for n in ranks
+        replace(run, seconds=run.seconds + rng.normal(0, deviation))
+        for run in runs_of(exchange, parameters, ranks)
         for _ in range(repeats)
     ]
     for error in rng.normal(0, deviation, single):
-        start = constant + rng.normal(0, deviation)
-        runs.append(
-            Run(exchange="none", ranks=1, seconds=compute + error + start, t1=compute + error)
-        )
+        t1, start = compute + error, constant + rng.normal(0, deviation)
+        runs.append(Run(exchange="none", ranks=1, seconds=t1 + start, t1=t1))
     return runs
 
 

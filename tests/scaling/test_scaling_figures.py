@@ -19,21 +19,20 @@ from actionspan.scaling.figures import (
     numbers_apart,
     read_model,
 )
-from actionspan.scaling.plot_speedup import (
-    speed_panels,
-    speed_ratios,
-)
+from actionspan.scaling.plot_speedup import speed_panels, speed_ratios
 from actionspan.scaling.times import EXCHANGES, Run
 from scaling.oracle import PAPER_PS, PAPER_RING, noisy_runs, runs_of, single_runs
 from storage.changed import changes
 
 SINGLE = single_runs(400.0, 30.0)
 RUNS = [
-    *noisy_runs(
-        np.random.default_rng(0), "ring", (400, 60, 30), ranks=(2, 4), repeats=3, deviation=3
-    ),
-    *noisy_runs(np.random.default_rng(1), "ps", (400, 8, 30), ranks=(2, 4), repeats=3, deviation=3),
-]
+    run
+    for seed, (exchange, communication) in enumerate([("ring", 60), ("ps", 8)])
+    for run in noisy_runs(
+        np.random.default_rng(seed), exchange, (400, communication, 30),
+        ranks=(2, 4), repeats=3, deviation=3,
+    )
+]  # fmt: skip
 
 
 def texts(path):
@@ -62,48 +61,47 @@ def test_steps_alone_are_a_panel_of_their_own_where_they_were_measured(tmp_path)
     assert list(speed_panels(tmp_path, untimed)) == ["whole run"]
 
 
+def draw_both(folder, suffix, runs):
+    """Draw the two figures of a table of runs; return their paths."""
+    speedup, fit = folder / f"speedup.{suffix}", folder / f"fit.{suffix}"
+    draw_speedup(speedup, speed_panels(folder, runs))
+    draw_fit(fit, runs, fit_times(runs))
+    return speedup, fit
+
+
 @pytest.mark.parametrize("suffix", ["svg", "png"])
 def test_figures_have_the_same_bytes_each_time_and_no_date(tmp_path, suffix):
-    runs = RUNS + SINGLE
-    made = []
-    for turn in ("one", "two"):
-        speedup, fit = tmp_path / f"speedup-{turn}.{suffix}", tmp_path / f"fit-{turn}.{suffix}"
-        draw_speedup(speedup, speed_panels(tmp_path, runs))
-        draw_fit(fit, runs, fit_times(runs))
-        made.append((speedup.read_bytes(), fit.read_bytes()))
-    assert made[0] == made[1]
-    assert all(b"<dc:date>" not in content for content in made[0])
+    one, two = (
+        [path.read_bytes() for path in draw_both(tmp_path, suffix, RUNS + SINGLE)] for _ in range(2)
+    )
+    assert one == two
+    assert all(b"<dc:date>" not in content for content in one)
 
 
 def test_lines_and_panels_are_named(tmp_path):
-    runs = RUNS + SINGLE
-    draw_speedup(tmp_path / "speedup.svg", speed_panels(tmp_path, runs))
-    assert {"ring", "ps", "ideal", "ranks"} <= set(texts(tmp_path / "speedup.svg"))
-    draw_fit(tmp_path / "fit.svg", runs, fit_times(runs))
-    shown = texts(tmp_path / "fit.svg")
-    assert {"ring: rank 2 of 2 (C, P)", "ps: rank 2 of 2 (C, P)", "t1 compute"} <= set(shown)
+    speedup, fit = map(texts, draw_both(tmp_path, "svg", RUNS + SINGLE))
+    assert {"ring", "ps", "ideal", "ranks"} <= set(speedup)
+    assert {"ring: rank 2 of 2 (C, P)", "ps: rank 2 of 2 (C, P)", "t1 compute"} <= set(fit)
     draw_fit(tmp_path / "times.svg", RUNS, fit_times(RUNS))
     shown = texts(tmp_path / "times.svg")
     assert {"ring: rank 2 of 3 (T, C, P)", "ps: rank 2 of 3 (T, C, P)"} <= set(shown)
     assert "t1 compute" not in shown
 
 
-def test_odd_tables_can_be_drawn(tmp_path):
-    """One number of ranks, one run, all exchanges, slower than one rank, hundreds of ranks."""
-    many = [run for name in EXCHANGES for run in runs_of(name, PAPER_PS, (2, 3, 250, 256))]
-    tables = [
-        runs_of("ring", PAPER_RING, (2,)) + single_runs(4400, 363),
+@pytest.mark.parametrize(
+    "runs",
+    [
+        runs_of("ring", PAPER_RING, (2,)) + single_runs(4400, 363),  # one number of ranks
+        # slower than one rank, one run
         runs_of("ps", (0.001, 5.0, 2.0), (2, 3, 4)) + single_runs(1.0, 0.1, errors=(0.0,)),
-        many + single_runs(4223, 290),
+        # all exchanges, hundreds of ranks
+        [run for name in EXCHANGES for run in runs_of(name, PAPER_PS, (2, 3, 250, 256))]
+        + single_runs(4223, 290),
         [Run(exchange="mpi", ranks=1, seconds=3.0), Run(exchange="none", ranks=1, seconds=2.0)],
-    ]
-    for runs in tables:
-        for path, draw in (("speedup.png", draw_speedup), ("fit.png", draw_fit)):
-            if draw is draw_fit:
-                draw(tmp_path / path, runs, fit_times(runs))
-            else:
-                draw(tmp_path / path, speed_panels(tmp_path, runs))
-            assert (tmp_path / path).stat().st_size > 5000
+    ],
+)
+def test_odd_tables_can_be_drawn(tmp_path, runs):
+    assert all(path.stat().st_size > 5000 for path in draw_both(tmp_path, "png", runs))
 
 
 def test_every_exchange_has_a_colour_and_the_main_ones_their_own():

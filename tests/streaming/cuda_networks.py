@@ -1,15 +1,14 @@
 """Stages, optimisers and runs of the tests of the executors for GPUs."""
 
-import copy
-from functools import partial
+from contextlib import contextmanager, nullcontext
+from unittest import mock
 
 import torch
 from torch import nn
 
 from actionspan.streaming import Pipeline
+from streaming.networks import WIDTH, Enter, Leave, Within, halving, squared, weights
 from streaming.stand_in import Machine
-
-WIDTH = 4
 
 
 def tanh_layers(stages, seed=0):
@@ -37,32 +36,12 @@ def normed(stages, dropout=0.0):
     ]
 
 
-class Enter(nn.Module):
-    def forward(self, x):
-        return x, x
-
-
-class Within(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.layer = nn.Linear(WIDTH, WIDTH)
-
-    def forward(self, value):
-        skip, x = value
-        return skip, torch.tanh(self.layer(x))
-
-
-class Leave(nn.Module):
-    def forward(self, value):
-        skip, x = value
-        return skip + x
-
-
 def skipping():
     """Return three stages with a connection that skips the one in the middle."""
     torch.manual_seed(2)
-    first, last = nn.Linear(WIDTH, WIDTH), nn.Linear(WIDTH, WIDTH)
-    return [nn.Sequential(first, Enter()), Within(), nn.Sequential(Leave(), last)]
+    first, middle, last = (nn.Linear(WIDTH, WIDTH) for _ in range(3))
+    within = Within(nn.Sequential(middle, nn.Tanh()))
+    return [nn.Sequential(first, Enter()), within, nn.Sequential(Leave(), last)]
 
 
 class TensorAdam(torch.optim.Optimizer):
@@ -99,12 +78,8 @@ def tensor_adam(parameters, rate=0.01):
     return TensorAdam(parameters, torch.tensor(rate))
 
 
-momentum = partial(torch.optim.SGD, lr=0.05, momentum=0.9, weight_decay=1e-3)
-halving = partial(torch.optim.lr_scheduler.StepLR, step_size=3, gamma=0.5)
-
-
-def squared(output, target):
-    return (output - target).square().mean()
+BY_SGD = {"loss": squared, "optimiser": fused_sgd}
+BY_ADAM = {"loss": squared, "optimiser": tensor_adam, "schedule": halving}
 
 
 def samples_of(count, seed=3, rows=3):
@@ -113,41 +88,40 @@ def samples_of(count, seed=3, rows=3):
     return list(zip(x, y, strict=True))
 
 
-def weights(stages):
-    return [
-        tensor.detach().clone()
-        for stage in stages
-        for tensor in (*stage.parameters(), *stage.buffers())
-    ]
+def inputs_of(count):
+    return [x for x, _ in samples_of(count)]
 
 
-def run(make, executor, samples, machine=None, patched=None, **how):
-    """Return losses, and outputs with the weights after the stream, and check the order of work."""
+@contextmanager
+def working(machine, checked=True):
+    """Let pipelines work on a stand-in for GPUs, and check the order of their work."""
+    with mock.patch("actionspan.streaming.cuda.cuda_backend", return_value=machine):
+        with machine:
+            yield machine
+        if checked:
+            machine.check()
+
+
+def run(make, executor, samples, machine=None, checked=True, **how):
+    """Return the losses, outputs, weights and counts of a stream."""
     stages = make()
-    if executor == "sequential":
-        return _run(stages, executor, samples, how)
-    machine = machine or Machine()
-    patched.setattr("actionspan.streaming.cuda.cuda_backend", lambda name: machine)
+    before = weights(stages)
+    machine = nullcontext() if executor == "sequential" else working(machine or Machine(), checked)
     with machine:
-        found = _run(stages, executor, samples, how)
-    machine.check()
-    return found
-
-
-def _run(stages, executor, samples, how):
-    before = copy.deepcopy(weights(stages))
-    with Pipeline(stages, executor, **how) as pipeline:
-        answers = list(pipeline.run(samples))
-        report = pipeline.report()
+        with Pipeline(stages, executor, **how) as pipeline:
+            answers = list(pipeline.run(samples))
+            report = pipeline.report()
+        after = weights(stages)
+    assert [answer.index for answer in answers] == list(range(len(samples)))
     outputs = [
         tensor
         for answer in answers
         for tensor in (answer.output if isinstance(answer.output, tuple) else (answer.output,))
     ]
-    assert [answer.index for answer in answers] == list(range(len(samples)))
     return {
         "losses": [answer.loss for answer in answers],
-        "tensors": outputs + weights(stages),
+        "tensors": outputs + after,
+        "after": after,
         "counts": [(each["steps"], each["samples"], each["updates"]) for each in report],
         "before": before,
         "stages": stages,
@@ -161,3 +135,33 @@ def assert_same(first, second):
     assert first["counts"] == second["counts"]
     for one, other in zip(first["tensors"], second["tensors"], strict=True):
         assert torch.equal(one, other)
+
+
+def as_sequential(make, executor, samples, machine=None, **how):
+    """Assert that an executor gives the bits of the sequential one; return what it found."""
+    found = run(make, executor, samples, machine, **how)
+    assert_same(found, run(make, "sequential", samples, **how))
+    return found
+
+
+def goes_on(make, samples, step, machine, executors, **how):
+    """Assert that a state after some steps goes on with the bits of the sequential executor."""
+    whole = run(make, "sequential", samples, **how)
+    for first, second in executors:
+        with working(machine):
+            with Pipeline(make(), first, **how) as pipeline:
+                for x, y in samples[:step]:
+                    pipeline.submit(x, y)
+                state = pipeline.state_dict()
+                held = [m for stage in state["stages"] for m in stage["arrived"] if m]
+                assert all(tensor.device.type == "cpu" for m in held for tensor in m[1])
+            stages = make()
+            with Pipeline(stages, second, **how) as pipeline:
+                pipeline.submit(*samples[0])  # a pipeline that has run already may go on too
+                pipeline.load_state_dict(state)
+                for x, y in samples[step:]:
+                    pipeline.submit(x, y)
+                losses = [answer.loss for answer in pipeline.drain()]
+        assert losses == whole["losses"]
+        found = weights(stages)
+        assert all(map(torch.equal, found, whole["tensors"][-len(found) :]))

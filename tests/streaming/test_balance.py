@@ -20,9 +20,7 @@ COSTS = st.lists(
 
 
 @given(COSTS, st.integers(1, 10), st.booleans())
-def test_the_slowest_stage_is_as_fast_as_any_partition_allows(
-    layers: list[tuple[float, int]], stages: int, learning: bool
-) -> None:
+def test_the_slowest_stage_is_as_fast_as_any_partition_allows(layers, stages, learning):
     costs = Costs(
         seconds=tuple(seconds for seconds, _ in layers),
         message_bytes=(10, *(size for _, size in layers)),
@@ -35,8 +33,7 @@ def test_the_slowest_stage_is_as_fast_as_any_partition_allows(
             partition(costs, stages)
         return
     cuts = partition(costs, stages)
-    assert cuts[0] == 0
-    assert cuts[-1] == len(layers)
+    assert (cuts[0], cuts[-1]) == (0, len(layers))
     assert all(a < b for a, b in zip(cuts, cuts[1:], strict=False))  # no stage is empty
     every = ([0, *inner, len(layers)] for inner in combinations(range(1, len(layers)), stages - 1))
     assert max(stages_seconds(costs, cuts)) == min(
@@ -44,45 +41,45 @@ def test_the_slowest_stage_is_as_fast_as_any_partition_allows(
     )
 
 
-def test_messages_move_a_cut_to_where_they_are_small() -> None:
+def test_messages_move_a_cut_to_where_they_are_small():
     seconds = (1.0, 1.0, 1.0, 1.0)
-    cheap = Costs(seconds=seconds, message_bytes=(0,) * 5)
-    assert partition(cheap, 2) == [0, 2, 4]
+    assert partition(Costs(seconds=seconds, message_bytes=(0,) * 5), 2) == [0, 2, 4]
     dear = Costs(seconds=seconds, message_bytes=(0, 10, 900, 10, 0), seconds_a_byte=0.01)
     assert partition(dear, 2) in ([0, 1, 4], [0, 3, 4])
 
 
-def test_each_neighbour_pays_half_of_a_message_and_of_its_hop() -> None:
+def test_each_neighbour_pays_half_of_a_message_and_of_its_hop():
     costs = Costs(seconds=(1.0,), message_bytes=(0, 10), seconds_a_byte=0.1, hop_seconds=0.5)
     assert costs.messages(1) == 0.75
     assert replace(costs, learning=True).messages(1) == 1.5
 
 
-def test_measuring_leaves_the_model_and_random_numbers_as_they_are() -> None:
+def test_measuring_leaves_the_model_and_random_numbers_as_they_are():
     model = nn.Sequential(
         nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.ReLU(inplace=True)),
         nn.Dropout(0.5),
         nn.Conv2d(8, 8, 3),
     )
     model[2].eval()
-    before, modes = weights([model]), [part.training for part in model.modules()]
-    random, threads = torch.get_rng_state(), torch.get_num_threads()
     sample = torch.randn(2, 3, 16, 16)
-    kept = sample.clone()
-    torch.set_rng_state(random)
+
+    def state():
+        modes = [part.training for part in model.modules()]
+        tensors = [*weights([model]), torch.get_rng_state(), sample.clone()]
+        return modes, torch.get_num_threads(), tensors
+
+    before = state()
     stages = balance_stages(model, sample, 2, learning=True, repetitions=2)
-    assert same(weights([model]), before)
-    assert [part.training for part in model.modules()] == modes
+    after = state()
+    assert after[:2] == before[:2]
+    assert same(after[2], before[2])
     assert all(parameter.grad is None for parameter in model.parameters())
-    assert torch.equal(torch.get_rng_state(), random)
-    assert torch.get_num_threads() == threads
-    assert torch.equal(sample, kept)
     # the stages are the model: the same modules, in order
     assert [id(layer) for stage in stages for layer in stage] == [id(m) for m in layers_of(model)]
     assert len(layers_of(model)) == 5
 
 
-def test_a_heavy_layer_gets_a_stage_of_its_own_and_the_bound_is_said() -> None:
+def test_a_heavy_layer_gets_a_stage_of_its_own_and_the_bound_is_said():
     light = [nn.Linear(64, 64) for _ in range(4)]
     model = nn.Sequential(*light[:2], nn.Linear(64, 6000), nn.Linear(6000, 64), *light[2:])
     stages = balance_stages(model, torch.randn(128, 64), 2)
@@ -92,11 +89,10 @@ def test_a_heavy_layer_gets_a_stage_of_its_own_and_the_bound_is_said() -> None:
     assert str(stages).startswith("2 stages of 3 + 3 layers: ")
 
 
-def test_backward_counts_when_learning() -> None:
+def test_backward_counts_when_learning():
     layers = [nn.Linear(256, 256) for _ in range(3)]
     sample = torch.randn(256, 256)
-    forward = measure_costs(layers, sample, learning=False)
-    both = measure_costs(layers, sample, learning=True)
+    forward, both = (measure_costs(layers, sample, learning=each) for each in (False, True))
     # the first layer needs no gradient of its input: two products in place of three
     ratios = [b / f for b, f in zip(both.seconds, forward.seconds, strict=True)]
     assert min(ratios) > 1.2
@@ -105,16 +101,17 @@ def test_backward_counts_when_learning() -> None:
     assert both.messages(1) == pytest.approx(2 * forward.messages(1), rel=0.9)
 
 
-def test_blocks_are_cut_inside_where_they_can_be_divided() -> None:
-    class Block(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.first, self.second = nn.Linear(4, 4), nn.Linear(4, 4)
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = nn.Linear(4, 4), nn.Linear(4, 4)
 
-        def forward(self, x: torch.Tensor) -> torch.Tensor:
-            return x + self.second(self.first(x))
+    def forward(self, x):
+        return x + self.second(self.first(x))
 
-    def divide(module: nn.Module) -> list[nn.Module] | None:
+
+def test_blocks_are_cut_inside_where_they_can_be_divided():
+    def divide(module):
         if not isinstance(module, Block):
             return None
         return [Enter(), Within(module.first), Within(module.second), Leave()]

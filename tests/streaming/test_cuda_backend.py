@@ -27,10 +27,9 @@ def test_a_copy_between_devices_has_both_streams_current_and_runs_on_the_senders
 
 def test_graphs_of_a_stage_share_a_pool_and_are_captured_on_their_stream_with_all_idle(cuda):
     stream, done, backend = MagicMock(), [], CudaBackend()
-    works = [lambda: done.append("even"), lambda: done.append("odd")]
     for index in (0, 1):
         backend.stream(torch.device("cuda", index))
-    graphs = backend.capture(stream, works)
+    graphs = backend.capture(stream, [lambda: done.append("even"), lambda: done.append("odd")])
     assert done == ["even", "odd"]
     assert len(graphs) == 2
     pool = cuda.graph_pool_handle.return_value
@@ -41,7 +40,7 @@ def test_graphs_of_a_stage_share_a_pool_and_are_captured_on_their_stream_with_al
     assert max(i for i, name in enumerate(names) if name == "synchronize") < names.index("graph")
 
 
-def test_only_devices_that_stages_use_are_waited_for(cuda):
+def test_only_devices_that_stages_use_are_waited_for(cuda, monkeypatch):
     """Waiting for a device makes a context there: hundreds of megabytes, on all that are seen."""
     cuda.device_count.return_value = 4
     backend = CudaBackend()
@@ -49,13 +48,11 @@ def test_only_devices_that_stages_use_are_waited_for(cuda):
     backend.synchronize()
     waited = sorted(each.args[0].index for each in cuda.synchronize.call_args_list)
     assert waited == [1, 3]
-
-
-def test_fixed_memory_is_given_out_when_the_device_is_idle(cuda, monkeypatch):
+    # fixed memory is given out when its device is idle
     monkeypatch.setattr(torch, "empty_like", lambda like, device: (like, device))
     gpu = torch.device("cuda", 1)
     assert CudaBackend().static("like", gpu) == ("like", gpu)
-    cuda.synchronize.assert_called_once_with(gpu)
+    assert cuda.synchronize.call_args == call(gpu)
 
 
 def test_events_and_streams(cuda):
@@ -75,12 +72,11 @@ def test_events_and_streams(cuda):
     assert backend.done(event) is False
 
 
-@pytest.mark.parametrize(
-    ("gpus", "stages", "expected"),
-    [(1, 3, [0, 0, 0]), (2, 3, [0, 0, 1]), (3, 3, [0, 1, 2]), (8, 2, [0, 1]), (2, 4, [0, 0, 1, 1])],
-)
-def test_neighbours_share_a_device(cuda, gpus, stages, expected):
-    cuda.device_count.return_value = gpus
-    lanes = lanes_of(CudaBackend(), stages, None)
-    assert [lane.device.index for lane in lanes] == expected
-    assert cuda.Stream.call_count == 3 * stages
+def test_neighbours_share_a_device(cuda):
+    for gpus, expected in (
+        (1, [0, 0, 0]), (2, [0, 0, 1]), (3, [0, 1, 2]), (8, [0, 1]), (2, [0, 0, 1, 1]),
+    ):  # fmt: skip
+        cuda.device_count.return_value = gpus
+        lanes = lanes_of(CudaBackend(), len(expected), None)
+        assert [lane.device.index for lane in lanes] == expected
+    assert cuda.Stream.call_count == 3 * (3 + 3 + 3 + 2 + 4)

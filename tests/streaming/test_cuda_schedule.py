@@ -1,4 +1,6 @@
-"""The executor `stream` on a stand-in for GPUs: the order of its work, and the bits it gives."""
+"""Executors for GPUs on a stand-in: the order of their work, and the bits they give."""
+
+from functools import partial
 
 import pytest
 import torch
@@ -6,67 +8,89 @@ from torch import nn
 
 from actionspan.streaming import Pipeline, StageError, StallError
 from streaming.cuda_networks import (
+    BY_ADAM,
+    BY_SGD,
+    as_sequential,
     assert_same,
     fused_sgd,
-    halving,
-    momentum,
+    goes_on,
+    inputs_of,
     normed,
     run,
     samples_of,
     skipping,
-    squared,
     tanh_layers,
-    weights,
+    tensor_adam,
+    working,
 )
+from streaming.networks import MODES, halving, momentum, squared, weights
 from streaming.stand_in import Machine
 from tiers import first_tier
 
-MODES = ("paper", "inputs", "stash")
+EXECUTORS = ("stream", "graph")
 LEARNING = {"loss": squared, "optimiser": momentum}
+CLIPPED = {"loss": squared, "schedule": halving, "clip": 0.5}
+SHAPES = [(1, 1), (2, 2), (3, 1), (3, 3), (4, 2)]  # stages, GPUs
+BITS = [
+    ("stream", {"optimiser": momentum, "gradients": mode}, *shape)
+    for mode in MODES
+    for shape in SHAPES
+]
+BITS += [("graph", {"optimiser": each}, n, m) for each in (fused_sgd, tensor_adam)
+         for n in (1, 2, 3, 4) for m in (1, 2)]  # fmt: skip
+FIRST = [each for each in BITS if each[2:] in ((1, 1), (4, 2), (3, 1))]
+
+both = pytest.mark.parametrize("executor", EXECUTORS)
+one_or_three = pytest.mark.parametrize("gpus", [1, 3])
 
 
-@pytest.fixture(autouse=True)
-def _one_thread():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+@pytest.mark.parametrize(("executor", "how", "stages", "gpus"), first_tier(BITS, *FIRST))
+def test_learning_gives_the_bits_of_the_sequential_executor(executor, how, stages, gpus):
+    machine = Machine(gpus)
+    as_sequential(partial(normed, stages), executor, samples_of(14), machine, **(CLIPPED | how))
+    replayed = {name for kind, name, _ in machine.log if kind == "replay"}
+    assert len(replayed) == (stages if executor == "graph" else 0)
+
+
+@both
+@one_or_three
+@pytest.mark.parametrize("make", [partial(tanh_layers, 3), partial(normed, 4), skipping])
+def test_inference_gives_the_bits_of_the_sequential_executor(make, executor, gpus):
+    machine = Machine(gpus)
+    as_sequential(make, executor, inputs_of(9), machine)
+    replays = [kind for kind, *_ in machine.log].count("replay")
+    assert replays == (8 * len(make()) if executor == "graph" else 0)
+
+
+@both
+@one_or_three
+def test_connections_that_skip_a_stage_cross_devices(executor, gpus):
+    as_sequential(skipping, executor, samples_of(9), Machine(gpus), **BY_SGD)
+
+
+@both
+@pytest.mark.parametrize("gpus", [1, 2])
+def test_samples_without_a_target_are_answered_and_not_learned(executor, gpus):
+    samples = [(x, y if number % 5 else None) for number, (x, y) in enumerate(samples_of(17))]
+    found = as_sequential(partial(normed, 3), executor, samples, Machine(gpus), **BY_SGD)
+    assert found["losses"].count(None) == 4
+
+
+@both
+def test_frozen_stages(executor):
+    def make():
+        stages = tanh_layers(4)
+        stages[0].requires_grad_(False)
+        stages[2].requires_grad_(False)
+        return stages
+
+    as_sequential(make, executor, samples_of(12), **BY_SGD)
 
 
 @pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize(
-    ("stages", "gpus"), first_tier([(1, 1), (2, 2), (3, 1), (3, 3), (4, 2)], (1, 1), (4, 2))
-)
-def test_learning_gives_the_bits_of_the_sequential_executor(monkeypatch, stages, mode, gpus):
-    how = LEARNING | {"gradients": mode, "schedule": halving, "clip": 0.5}
-    samples = samples_of(12)
-    expected = run(lambda: normed(stages), "sequential", samples, **how)
-    found = run(lambda: normed(stages), "stream", samples, Machine(gpus), monkeypatch, **how)
-    assert_same(found, expected)
-
-
-@pytest.mark.parametrize("gpus", [1, 3])
-@pytest.mark.parametrize("make", [lambda: tanh_layers(3), skipping])
-def test_inference_gives_the_bits_of_the_sequential_executor(monkeypatch, make, gpus):
-    samples = [x for x, _ in samples_of(9)]
-    expected = run(make, "sequential", samples)
-    assert_same(run(make, "stream", samples, Machine(gpus), monkeypatch), expected)
-
-
-@pytest.mark.parametrize("gpus", [1, 3])
-def test_connections_that_skip_a_stage_cross_devices(monkeypatch, gpus):
-    expected = run(skipping, "sequential", samples_of(9), **LEARNING)
-    assert_same(
-        run(skipping, "stream", samples_of(9), Machine(gpus), monkeypatch, **LEARNING), expected
-    )
-
-
-@pytest.mark.parametrize("mode", MODES)
-def test_dropout_repeats(monkeypatch, mode):
+def test_dropout_repeats(mode):
     how = LEARNING | {"gradients": mode, "seed": 7}
-    expected = run(lambda: normed(3, 0.4), "sequential", samples_of(9), **how)
-    found = run(lambda: normed(3, 0.4), "stream", samples_of(9), Machine(), monkeypatch, **how)
-    assert_same(found, expected)
+    as_sequential(partial(normed, 3, 0.4), "stream", samples_of(9), **how)
 
 
 class Noise(nn.Module):
@@ -81,8 +105,7 @@ class Noise(nn.Module):
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_stages_draw_their_own_numbers_from_the_generator_of_the_device(monkeypatch, mode):
-    how = LEARNING | {"gradients": mode}
+def test_stages_draw_their_own_numbers_from_the_generator_of_the_device(mode):
     found = []
     for gpus in (1, 2):
         machine = Machine(gpus)
@@ -92,7 +115,7 @@ def test_stages_draw_their_own_numbers_from_the_generator_of_the_device(monkeypa
             return [Noise(machine, min(h, gpus - 1)) for h in range(2)]
 
         before = [generator.get_state() for generator in machine.generators]
-        found.append(run(make, "stream", samples_of(8), machine, monkeypatch, **how))
+        found.append(run(make, "stream", samples_of(8), machine, **LEARNING, gradients=mode))
         after = [generator.get_state() for generator in machine.generators]
         assert all(map(torch.equal, before, after)), "the caller's numbers were drawn"
     assert_same(*found)
@@ -100,79 +123,65 @@ def test_stages_draw_their_own_numbers_from_the_generator_of_the_device(monkeypa
 
 @pytest.mark.parametrize("step", first_tier([0, 1, 3, 6], 3))
 @pytest.mark.parametrize("mode", ["paper", "stash"])
-def test_goes_on_from_a_state_of_any_executor(monkeypatch, mode, step):
-    machine = Machine(2, patience=2)
-    monkeypatch.setattr("actionspan.streaming.cuda.cuda_backend", lambda name: machine)
+def test_a_stream_goes_on_from_a_state_of_any_executor(mode, step):
+    executors = [("stream", "stream"), ("sequential", "stream"), ("stream", "sequential")]
     how = LEARNING | {"gradients": mode, "schedule": halving}
-    samples = samples_of(9)
-    whole = run(lambda: normed(3, 0.3), "sequential", samples, **how)
-    for first, second in [("stream", "stream"), ("sequential", "stream"), ("stream", "sequential")]:
-        losses = []
-        with machine:
-            with Pipeline(normed(3, 0.3), first, **how) as pipeline:
-                for x, y in samples[:step]:
-                    pipeline.submit(x, y)
-                state = pipeline.state_dict()
-            stages = normed(3, 0.3)
-            with Pipeline(stages, second, **how) as pipeline:
-                pipeline.load_state_dict(state)
-                for x, y in samples[step:]:
-                    pipeline.submit(x, y)
-                losses = [answer.loss for answer in pipeline.drain()]
-        machine.check()
-        assert losses == whole["losses"]
-        found = weights(stages)
-        assert all(map(torch.equal, found, whole["tensors"][-len(found) :]))
+    machine = Machine(2, patience=2)
+    goes_on(partial(normed, 3, 0.3), samples_of(9), step, machine, executors, **how)
 
 
-def test_the_host_may_be_far_ahead_and_devices_slow(monkeypatch):
+@pytest.mark.parametrize(
+    ("step", "gpus"), first_tier([(0, 2), (2, 1), (5, 2), (8, 1)], (0, 2), (8, 1))
+)
+def test_graphs_go_on_from_a_state_of_any_executor(step, gpus):
+    executors = [("graph", "graph"), ("sequential", "graph"), ("graph", "stream")]
+    goes_on(partial(normed, 3), samples_of(13), step, Machine(gpus), executors, **BY_ADAM)
+
+
+def test_the_host_may_be_far_ahead_and_devices_slow():
     samples = samples_of(20)
-    expected = run(lambda: tanh_layers(3), "sequential", samples, **LEARNING)
-    machine = Machine(patience=5)
-    monkeypatch.setattr("actionspan.streaming.cuda.cuda_backend", lambda name: machine)
-    stages = tanh_layers(3)
-    with machine, Pipeline(stages, "stream", **LEARNING) as pipeline:
+    expected = run(partial(tanh_layers, 3), "sequential", samples, **LEARNING)
+    with (
+        working(Machine(patience=5)),
+        Pipeline(tanh_layers(3), "stream", **LEARNING) as pipeline,
+    ):
         x = torch.empty(3, 4)
         for each, target in samples:
             pipeline.submit(x.copy_(each), target)  # x is free again once it is put in
         answers = pipeline.drain()
-    machine.check()
     assert [answer.loss for answer in answers] == expected["losses"]
     outputs = [answer.output for answer in answers]
     assert all(map(torch.equal, outputs, expected["tensors"]))
     assert len({output.data_ptr() for output in outputs}) == 20  # memory of their own
 
 
-def test_the_host_waits_for_nobody_between_stages(monkeypatch):
-    machine = Machine(2)
-    monkeypatch.setattr("actionspan.streaming.cuda.cuda_backend", lambda name: machine)
-    with machine, Pipeline(tanh_layers(4), "stream", **LEARNING) as pipeline:
-        for x, y in samples_of(6):
-            pipeline.submit(x, y)
-        machine.log.clear()
-        for x, y in samples_of(3):
+def test_the_host_waits_for_nobody_between_stages():
+    with (
+        working(Machine(2)) as machine,
+        Pipeline(tanh_layers(4), "stream", **LEARNING) as pipeline,
+    ):
+        for number, (x, y) in enumerate(samples_of(9)):
+            if number == 6:
+                machine.log.clear()
             pipeline.submit(x, y)
         assert not [entry for entry in machine.log if entry[0] == "synchronize"]
-    machine.check()
 
 
-@pytest.mark.parametrize("executor", ["stream", "graph"])
+@both
 @pytest.mark.parametrize("stages", [1, 3])
-def test_weights_may_be_read_between_steps(monkeypatch, executor, stages):
+def test_weights_may_be_read_between_steps(executor, stages):
     """The caller reads in a stream of its own: after all work so far, and before what comes."""
-    machine, network = Machine(2), tanh_layers(stages)
-    monkeypatch.setattr("actionspan.streaming.cuda.cuda_backend", lambda name: machine)
-    with machine, Pipeline(network, executor, loss=squared, optimiser=fused_sgd) as pipeline:
+    network = tanh_layers(stages)
+    with working(Machine(2)), Pipeline(network, executor, **BY_SGD) as pipeline:
         for x, y in samples_of(9):
             pipeline.submit(x, y)
             pipeline.wait()
             weights(network)
-    machine.check()
 
 
-def test_each_stage_works_in_a_stream_of_its_own(monkeypatch):
+def test_each_stage_works_in_a_stream_of_its_own():
     machine = Machine(2)
-    run(lambda: tanh_layers(4), "stream", samples_of(6), machine, monkeypatch, **LEARNING)
+    run(partial(tanh_layers, 4), "stream", samples_of(6), machine, **LEARNING)
     assert [stream.name for stream in machine.streams] == [
         f"{kind} {stage}" for stage in range(1, 5) for kind in ("compute", "receive", "send")
     ]
@@ -183,50 +192,46 @@ def test_each_stage_works_in_a_stream_of_its_own(monkeypatch):
     assert copies == {"receive 1", "send 2", "send 3", "receive 4", "send 4"}
 
 
-ESSENTIAL = [("compute", "receive"), ("compute", "compute"), ("send", "compute")]
+ESSENTIAL = [
+    ("compute", "receive"),  # samples and targets
+    ("compute", "compute"),  # messages
+    ("send", "compute"),  # answers
+]
+OF_PLACES = [
+    ("receive", "compute"),  # places for samples that are still read
+    ("compute", "send"),  # places for answers that are still copied
+]
 
 
-@pytest.mark.parametrize("pair", ESSENTIAL)
-@pytest.mark.parametrize("learning", [False, True])
-def test_a_schedule_without_one_kind_of_wait_is_found(monkeypatch, pair, learning):
-    machine = Machine(2, deaf=[pair])
-    samples = samples_of(8) if learning else [x for x, _ in samples_of(8)]
-    how = LEARNING if learning else {}
+@pytest.mark.parametrize(
+    ("executor", "pair", "gpus", "how"),
+    [
+        *(("stream", pair, 2, how) for pair in ESSENTIAL for how in ({}, LEARNING)),
+        *(("graph", pair, gpus, {}) for pair in ESSENTIAL + OF_PLACES for gpus in (1, 3)),
+    ],
+)
+def test_a_schedule_without_one_kind_of_wait_is_found(executor, pair, gpus, how):
+    machine = Machine(gpus, deaf=[pair])
+    samples = samples_of(9) if how else inputs_of(9)
     with pytest.raises(AssertionError, match="too early|overwrites"):
-        run(lambda: tanh_layers(4), "stream", samples, machine, monkeypatch, **how)
+        run(partial(tanh_layers, 6), executor, samples, machine, **how)
     assert machine.waits[pair] > 0
 
 
-def test_memory_that_nobody_holds_is_found(monkeypatch):
+def test_memory_that_nobody_holds_is_found():
     with pytest.raises(AssertionError, match="nobody holds it"):
-        run(
-            lambda: tanh_layers(2),
-            "stream",
-            samples_of(5),
-            Machine(holds=False),
-            monkeypatch,
-            **LEARNING,
-        )
+        run(partial(tanh_layers, 2), "stream", samples_of(5), Machine(holds=False), **LEARNING)
 
 
 def test_work_on_the_memory_of_another_device_is_found(monkeypatch):
-    stages = tanh_layers(2)
-    stages[1][0][0].bias = stages[0][0][0].bias  # no parameter is shared but by such a mistake
-    monkeypatch.setattr("actionspan.streaming.pipeline.parts_of_pipeline", _parts_without_check)
-    machine = Machine(2)
-    machine.place = _placing_once(machine)
-    with pytest.raises(AssertionError, match="touches memory of cuda:0"):
-        run(lambda: stages, "stream", [x for x, _ in samples_of(4)], machine, monkeypatch)
-
-
-def _parts_without_check(stages, learning):
     from actionspan.streaming.stage import Part, Place
 
-    return [Part(stage, Place(h, len(stages)), None) for h, stage in enumerate(stages)]
+    def parts_without_check(stages, learning):
+        return [Part(stage, Place(h, len(stages)), None) for h, stage in enumerate(stages)]
 
-
-def _placing_once(machine):
-    known = set()
+    stages, machine, known = tanh_layers(2), Machine(2), set()
+    stages[1][0][0].bias = stages[0][0][0].bias  # no parameter is shared but by such a mistake
+    monkeypatch.setattr("actionspan.streaming.pipeline.parts_of_pipeline", parts_without_check)
 
     def place(module, device):
         for tensor in module.parameters():
@@ -236,19 +241,13 @@ def _placing_once(machine):
                 memory.home = device
             known.add(id(tensor))
 
-    return place
+    machine.place = place
+    with pytest.raises(AssertionError, match="touches memory of cuda:0"):
+        run(lambda: stages, "stream", inputs_of(4), machine)
 
 
-def test_what_is_recorded_is_of_the_device(monkeypatch):
-    found = run(
-        lambda: tanh_layers(2),
-        "stream",
-        samples_of(5),
-        Machine(),
-        monkeypatch,
-        **LEARNING,
-        record=True,
-    )
+def test_what_is_recorded_is_of_the_device():
+    found = run(partial(tanh_layers, 2), "stream", samples_of(5), **LEARNING, record=True)
     for stage in found["report"]:
         works = [event.work for event in stage["events"]]
         assert works.count("forward") == 5
@@ -258,19 +257,7 @@ def test_what_is_recorded_is_of_the_device(monkeypatch):
 
 class Broken(nn.Module):
     def forward(self, x):
-        if self.training:
-            raise ValueError("the stage broke")
-        return x
-
-
-def test_a_stage_that_fails_is_named(monkeypatch):
-    machine = Machine()
-    monkeypatch.setattr("actionspan.streaming.cuda.cuda_backend", lambda name: machine)
-    message = "stage 2 of 2, sample 0: ValueError: the stage broke"
-    with machine:
-        pipeline = Pipeline([*tanh_layers(1), Broken()], "stream")
-        with pytest.raises(StageError, match=message):
-            pipeline.step(torch.zeros(3, 4))
+        raise ValueError("the stage broke")
 
 
 class Failing(Machine):
@@ -280,47 +267,40 @@ class Failing(Machine):
         raise RuntimeError("device-side assert triggered\nand more")
 
 
-def test_a_device_that_fails_is_an_error_of_one_line(monkeypatch):
-    machine = Failing()
-    monkeypatch.setattr("actionspan.streaming.cuda.cuda_backend", lambda name: machine)
-    with machine, Pipeline(tanh_layers(2), "stream") as pipeline:
-        pipeline.submit(torch.zeros(3, 4))
-        with pytest.raises(StageError, match=r"device-side assert triggered; CUDA_LAUNCH"):
+@pytest.mark.parametrize(
+    ("machine", "last", "error", "message"),
+    [
+        (Machine(), Broken(), StageError, "stage 2 of 2, sample 0: ValueError: the stage broke"),
+        (Failing(), nn.Tanh(), StageError, "device-side assert triggered; CUDA_LAUNCH"),
+        (Machine(patience=10**9), nn.Tanh(), StallError, "1 of 2, sample 0: no sign of life"),
+    ],
+)
+def test_a_stage_or_device_that_fails_or_hangs_is_named(machine, last, error, message):
+    with working(machine, checked=False):
+        pipeline = Pipeline([*tanh_layers(1), last], "stream", stall_seconds=0.05)
+        with pytest.raises(error, match=message) as found:  # noqa: PT012
+            pipeline.submit(torch.zeros(3, 4))
+            assert pipeline.answer(timeout=0.01) is None
             pipeline.answer()
-
-
-def test_a_device_that_hangs_is_a_stall(monkeypatch):
-    machine = Machine(patience=10**9)
-    monkeypatch.setattr("actionspan.streaming.cuda.cuda_backend", lambda name: machine)
-    with machine:
-        pipeline = Pipeline(tanh_layers(2), "stream", stall_seconds=0.05)
-        pipeline.submit(torch.zeros(3, 4))
-        assert pipeline.answer(timeout=0.01) is None
-        with pytest.raises(StallError, match="stage 1 of 2, sample 0: no sign of life"):
-            pipeline.answer()
+    assert "\n" not in str(found.value)
 
 
 @pytest.mark.parametrize(
-    ("devices", "message"),
+    ("executor", "devices", "message"),
     [
-        (["cuda:0"], "devices: 1 given for 2 stages"),
-        (["cuda:0", "cuda:5"], "device cuda:5: one of cuda:0, cuda:1"),
-        (["cpu", "cuda"], "device cpu: one of cuda:0, cuda:1"),
+        ("stream", ["cuda:0"], "devices: 1 given for 2 stages"),
+        ("stream", ["cuda:0", "cuda:5"], "device cuda:5: one of cuda:0, cuda:1"),
+        ("stream", ["cpu", "cuda"], "device cpu: one of cuda:0, cuda:1"),
+        ("thread", ["cuda:0", "cuda:0"], "runs on CPU"),
     ],
 )
-def test_devices_must_fit(monkeypatch, devices, message):
-    monkeypatch.setattr("actionspan.streaming.cuda.cuda_backend", lambda name: Machine(2))
-    with pytest.raises(ValueError, match=message):
-        Pipeline(tanh_layers(2), "stream", devices=devices)
-
-
-def test_devices_are_for_gpus():
-    with pytest.raises(ValueError, match="runs on CPU"):
-        Pipeline(tanh_layers(2), "thread", devices=["cuda:0", "cuda:0"])
+def test_devices_must_fit(executor, devices, message):
+    with working(Machine(2)), pytest.raises(ValueError, match=message):
+        Pipeline(tanh_layers(2), executor, devices=devices)
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
-@pytest.mark.parametrize("executor", ["stream", "graph"])
+@both
 def test_without_a_gpu_one_line_says_what_to_use(executor):
     with pytest.raises(ValueError, match=f'"{executor}" needs a CUDA device.*use "thread"'):
         Pipeline(tanh_layers(2), executor)

@@ -7,21 +7,22 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from torch import nn
 
 from actionspan.streaming import Pipeline, StageError, StallError
-from streaming.networks import EXECUTORS, Failing, Slow, chain, sgd, squared, stream
+from streaming.conftest import every_executor, learning_or_not, with_workers
+from streaming.networks import Failing, Slow, chain, sgd, squared, stream
 from tiers import first_tier
 
 ENDLESS = Path(__file__).with_name("endless.py")
+LEARNING = {"loss": squared, "optimiser": sgd}
+every_stage = pytest.mark.parametrize("stage", first_tier(range(3), 1))
 
 
-def gone(process: int) -> bool:
+def gone(process):
     """Return whether a process has ended."""
     try:
         state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
@@ -30,80 +31,74 @@ def gone(process: int) -> bool:
     return state == "Z"
 
 
-def listed(folder: str) -> set[str]:
+def listed(folder):
     """Return the names in a folder, without those of MPI: tests beside these make them."""
     return {path.name for path in Path(folder).iterdir() if not path.name.startswith("mpich_")}
 
 
-def all_gone(processes: list[int], seconds: float = 60.0) -> bool:
+def all_gone(processes, seconds=60.0):
     """Wait until all have ended; a busy machine takes its time."""
     until = time.monotonic() + seconds
-    while time.monotonic() < until:
-        if all(map(gone, processes)):
-            return True
+    while not all(map(gone, processes)) and time.monotonic() < until:
         time.sleep(0.02)
-    return False
+    return all(map(gone, processes))
 
 
-@pytest.mark.parametrize("executor", EXECUTORS)
-@pytest.mark.parametrize("stage", first_tier(range(3), 1))
-@pytest.mark.parametrize("learning", [False, True])
-def test_an_exception_names_stage_and_sample(executor: str, stage: int, learning: bool) -> None:
-    network: list[nn.Module] = chain(3)
+def samples_of(count, learning):
+    return stream(count) if learning else [x for x, _ in stream(count)]
+
+
+@every_executor
+@every_stage
+@learning_or_not
+def test_an_exception_names_stage_and_sample(executor, stage, learning):
+    network = chain(3)
     network[stage] = nn.Sequential(Failing(5), network[stage])
-    how = {"loss": squared, "optimiser": sgd} if learning else {}
-    samples = stream(12) if learning else [x for x, _ in stream(12)]
     message = f"^stage {stage + 1} of 3, sample 5: ValueError: the stage broke"
+    how = LEARNING if learning else {}
     with Pipeline(network, executor, stall_seconds=60.0, **how) as pipeline:
         ids = pipeline.processes()
         assert len(ids) == (3 if executor == "process" else 0)
         with pytest.raises(StageError, match=message):
-            list(pipeline.run(samples))
+            list(pipeline.run(samples_of(12, learning)))
     assert all(map(gone, ids))  # when the error is there, all have ended
     with pytest.raises(StageError, match=message):  # it is remembered
         pipeline.submit(stream(1)[0][0])
 
 
-@pytest.mark.parametrize("learning", [False, True])
-@pytest.mark.parametrize("stage", first_tier(range(3), 1))
-def test_a_killed_stage_is_named(stage: int, learning: bool) -> None:
-    how = {"loss": squared, "optimiser": sgd} if learning else {}
-    samples = stream(200) if learning else [x for x, _ in stream(200)]
+@pytest.mark.parametrize(
+    ("number", "learning", "error", "what", "seconds"),
+    [
+        (signal.SIGKILL, False, StageError, "SIGKILL", 60.0),
+        (signal.SIGKILL, True, StageError, "SIGKILL", 60.0),
+        (signal.SIGSTOP, True, StallError, "no sign of life for 2 s", 2.0),
+    ],
+)
+@every_stage
+def test_a_killed_or_stopped_stage_is_named(stage, number, learning, error, what, seconds):
     network = [nn.Sequential(Slow(h), part) for h, part in enumerate(chain(3))]
-    with Pipeline(network, "process", stall_seconds=60.0, **how) as pipeline:
+    how = LEARNING if learning else {}
+    with Pipeline(network, "process", stall_seconds=seconds, **how) as pipeline:
         ids = pipeline.processes()
-        with pytest.raises(StageError, match=f"^stage {stage + 1} of 3, sample .*SIGKILL"):
-            _run_and_send(pipeline, samples, ids[stage], signal.SIGKILL)
+        with pytest.raises(error, match=f"^stage {stage + 1} of 3, sample .*{what}"):  # noqa: PT012
+            for answer in pipeline.run(samples_of(200, learning)):
+                if answer.index == 4:
+                    os.kill(ids[stage], number)
     assert all(map(gone, ids))
 
 
-@pytest.mark.parametrize("stage", first_tier(range(3), 1))
-def test_a_stopped_stage_meets_the_deadline(stage: int) -> None:
-    with Pipeline(chain(3), "process", loss=squared, optimiser=sgd, stall_seconds=2.0) as pipeline:
-        ids = pipeline.processes()
-        with pytest.raises(StallError, match=f"^stage {stage + 1} of 3, .*no sign of life for 2 s"):
-            _run_and_send(pipeline, stream(200), ids[stage], signal.SIGSTOP)
-    assert all(map(gone, ids))
-
-
-def _run_and_send(pipeline: Pipeline, samples: list[Any], process: int, number: int) -> None:
-    for answer in pipeline.run(samples):
-        if answer.index == 4:
-            os.kill(process, number)
-
-
-@pytest.mark.parametrize("executor", ["thread", "process"])
-def test_a_stage_that_hangs_meets_the_deadline(executor: str) -> None:
+@with_workers
+def test_a_stage_that_hangs_meets_the_deadline(executor):
     network = [chain(1)[0], Slow(1, most=1000.0)]
     with (
         pytest.raises(StallError, match="^stage 2 of 2, sample 0: no sign of life for 1 s"),
         Pipeline(network, executor, stall_seconds=1.0) as pipeline,
     ):
-        list(pipeline.run(x for x, _ in stream(4)))
+        list(pipeline.run(samples_of(4, False)))
 
 
 @pytest.fixture
-def endless() -> Iterator[tuple[subprocess.Popen[str], list[int]]]:
+def endless():
     path = os.pathsep.join([str(ENDLESS.parents[1]), *filter(None, [os.environ.get("PYTHONPATH")])])
     process = subprocess.Popen(
         [sys.executable, str(ENDLESS)],
@@ -112,7 +107,6 @@ def endless() -> Iterator[tuple[subprocess.Popen[str], list[int]]]:
         text=True,
         env=os.environ | {"PYTHONPATH": path},
     )
-    assert process.stdout is not None
     ids = [int(word) for word in process.stdout.readline().split()]
     assert len(ids) == 3
     yield process, ids
@@ -121,7 +115,7 @@ def endless() -> Iterator[tuple[subprocess.Popen[str], list[int]]]:
 
 
 @pytest.mark.full
-def test_ctrl_c_ends_everything(endless: tuple[subprocess.Popen[str], list[int]]) -> None:
+def test_ctrl_c_ends_everything(endless):
     process, ids = endless
     for one in (*ids, process.pid):  # as a terminal does
         os.kill(one, signal.SIGINT)
@@ -132,24 +126,21 @@ def test_ctrl_c_ends_everything(endless: tuple[subprocess.Popen[str], list[int]]
 
 
 @pytest.mark.full
-def test_stages_end_with_a_killed_parent(endless: tuple[subprocess.Popen[str], list[int]]) -> None:
+def test_stages_end_with_a_killed_parent(endless):
     process, ids = endless
     shared = listed("/dev/shm")
     process.kill()
     process.wait()
     assert all_gone(ids)
     assert listed("/dev/shm") <= shared
-    assert process.stderr is not None
     assert process.stderr.read() == ""  # no complaint of a resource tracker either
 
 
 @pytest.mark.full
-def test_a_hundred_pipelines_leave_nothing() -> None:
-    samples = stream(3)
-
-    def one() -> None:
-        with Pipeline(chain(2), "process", loss=squared, optimiser=sgd) as pipeline:
-            list(pipeline.run(samples))
+def test_a_hundred_pipelines_leave_nothing():
+    def one():
+        with Pipeline(chain(2), "process", **LEARNING) as pipeline:
+            list(pipeline.run(stream(3)))
 
     one()  # starts the server that processes are forked from
     gc.collect()  # what tests before have left
@@ -162,7 +153,7 @@ def test_a_hundred_pipelines_leave_nothing() -> None:
     assert multiprocessing.active_children() == []
 
 
-def test_what_cannot_be_sent_to_a_process_is_said() -> None:
+def test_what_cannot_be_sent_to_a_process_is_said():
     class Local(nn.Module):
         pass
 
@@ -173,7 +164,7 @@ def test_what_cannot_be_sent_to_a_process_is_said() -> None:
 
 
 @pytest.mark.full
-def test_a_program_without_a_guard_is_told_of_it_in_one_line(tmp_path: Path) -> None:
+def test_a_program_without_a_guard_is_told_of_it_in_one_line(tmp_path):
     program = tmp_path / "unguarded.py"
     program.write_text(
         "import torch\n"

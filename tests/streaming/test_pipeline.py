@@ -2,7 +2,7 @@
 
 import copy
 import doctest
-from typing import Any
+from functools import partial
 
 import pytest
 import torch
@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from torch import nn
 
 from actionspan.streaming import Pipeline
+from streaming.conftest import every_executor, learning_or_not
 from streaming.networks import (
-    EXECUTORS,
     WIDTH,
     Affine,
     chain,
@@ -25,24 +25,24 @@ from streaming.networks import (
     weights,
 )
 
+LEARNING = {"loss": squared, "optimiser": sgd}
 
-@pytest.mark.parametrize("executor", EXECUTORS)
-@pytest.mark.parametrize("learning", [False, True])
+
+@every_executor
+@learning_or_not
 @pytest.mark.parametrize("samples", [0, 1, 2, 3, 7])
-def test_every_sample_is_answered_once(executor: str, learning: bool, samples: int) -> None:
-    how = {"loss": squared, "optimiser": sgd} if learning else {}
+def test_every_sample_is_answered_once(executor, learning, samples):
     given_ = stream(samples)
-    with Pipeline(chain(3), executor, **how) as pipeline:
+    with Pipeline(chain(3), executor, **(LEARNING if learning else {})) as pipeline:
         answers = list(pipeline.run(given_ if learning else (x for x, _ in given_)))
     assert [answer.index for answer in answers] == list(range(samples))
     assert all((answer.loss is not None) == learning for answer in answers)
 
 
-@pytest.mark.parametrize("executor", EXECUTORS)
-@pytest.mark.parametrize("learning", [False, True])
-def test_a_step_answers_the_sample_of_d_minus_1_steps_ago(executor: str, learning: bool) -> None:
-    how = {"loss": squared, "optimiser": sgd} if learning else {}
-    with Pipeline(chain(3), executor, **how) as pipeline:
+@every_executor
+@learning_or_not
+def test_a_step_answers_the_sample_of_d_minus_1_steps_ago(executor, learning):
+    with Pipeline(chain(3), executor, **(LEARNING if learning else {})) as pipeline:
         found = [pipeline.step(x, y if learning else None) for x, y in stream(6)]
         assert [answer and answer.index for answer in found] == [None, None, 0, 1, 2, 3]
         assert [answer.index for answer in pipeline.drain()] == [4, 5]
@@ -54,7 +54,7 @@ def test_a_step_answers_the_sample_of_d_minus_1_steps_ago(executor: str, learnin
 
 @settings(max_examples=30)
 @given(st.lists(st.booleans(), min_size=1, max_size=12), st.integers(1, 4))
-def test_only_samples_with_a_target_are_learned(labelled: list[bool], stages: int) -> None:
+def test_only_samples_with_a_target_are_learned(labelled, stages):
     logs, makers = recorders(stages, 0.05)
     samples = [(x, y if has else None) for (x, y), has in zip(stream(12), labelled, strict=False)]
     with Pipeline(chain(stages), loss=squared, optimiser=makers, gradients="inputs") as pipeline:
@@ -63,13 +63,11 @@ def test_only_samples_with_a_target_are_learned(labelled: list[bool], stages: in
     assert [len(log) for log in logs] == [sum(labelled)] * stages
 
 
-@pytest.mark.parametrize("executor", EXECUTORS)
-def test_a_target_may_come_late_but_not_too_late(executor: str) -> None:
-    samples = stream(8)
-    losses = []
+@every_executor
+def test_a_target_may_come_late_but_not_too_late(executor):
+    samples, losses = stream(8), []
     for late in (0, 2):
-        network = chain(3)
-        with Pipeline(network, executor, loss=squared, optimiser=sgd) as pipeline:
+        with Pipeline(chain(3), executor, **LEARNING) as pipeline:
             answers = []
             for step, (x, y) in enumerate(samples):
                 if late and step >= late:
@@ -86,38 +84,34 @@ def test_a_target_may_come_late_but_not_too_late(executor: str) -> None:
     assert None not in losses[0]
 
 
-@pytest.mark.parametrize("executor", EXECUTORS)
-def test_the_target_is_that_of_the_sample(executor: str) -> None:
-    """Targets that differ, and outputs that are the samples: every loss tells whose it is."""
-    samples = [(torch.full((1,), float(i)), torch.full((1,), 3.0 * i)) for i in range(9)]
+@every_executor
+@learning_or_not
+def test_answers_and_samples_own_their_memory_and_targets_are_those_of_the_sample(
+    executor, learning
+):
+    """The caller may write into a sample once it is put in, and keep every answer.
+
+    Outputs are the samples and targets differ, so every loss says whose it is.
+    """
+    buffer, target = torch.zeros(2), torch.zeros(2)
     identity = [nn.Identity() for _ in range(3)]
-    with Pipeline(identity, executor, loss=squared) as pipeline:
-        losses = [answer.loss for answer in pipeline.run(samples)]
-    assert losses == [4.0 * i * i for i in range(9)]
-
-
-@pytest.mark.parametrize("executor", EXECUTORS)
-@pytest.mark.parametrize("learning", [False, True])
-def test_answers_and_samples_own_their_memory(executor: str, learning: bool) -> None:
-    """The caller may write into a sample once it is put in, and keep every answer."""
-    how: dict[str, Any] = {"loss": squared} if learning else {}
-    buffer = torch.zeros(2)
-    with Pipeline([nn.Identity(), nn.Identity()], executor, **how) as pipeline:
-        answers = []
+    with Pipeline(identity, executor, loss=squared if learning else None) as pipeline:
         for i in range(8):
-            buffer.fill_(i)
-            pipeline.submit(buffer, buffer if learning else None)
+            pipeline.submit(buffer.fill_(i), target.fill_(3 * i) if learning else None)
             buffer.fill_(-1)
+            target.fill_(-1)
         answers = pipeline.drain()
     assert [float(answer.output[0]) for answer in answers] == [float(i) for i in range(8)]
+    assert [answer.loss for answer in answers] == [4.0 * i * i if learning else None
+                                                   for i in range(8)]  # fmt: skip
 
 
-@pytest.mark.parametrize("executor", EXECUTORS)
-def test_the_callers_module_learns_and_is_readable_between_steps(executor: str) -> None:
+@every_executor
+def test_the_callers_module_learns_and_is_readable_between_steps(executor):
     network = chain(2)
     names = [id(parameter) for stage in network for parameter in stage.parameters()]
     before = weights(network)
-    with Pipeline(network, executor, loss=squared, optimiser=sgd) as pipeline:
+    with Pipeline(network, executor, **LEARNING) as pipeline:
         for x, y in stream(4):
             pipeline.step(x, y)
         pipeline.wait()
@@ -126,64 +120,59 @@ def test_the_callers_module_learns_and_is_readable_between_steps(executor: str) 
     assert [id(parameter) for stage in network for parameter in stage.parameters()] == names
     assert not same(during, before)
     assert same(weights(network), during)
-    kept = [tensor for stage in state["stages"] for tensor in stage["module"].values()]
-    assert same(kept, during)
+    assert same([tensor for s in state["stages"] for tensor in s["module"].values()], during)
     list(network[0].parameters())[0].data.add_(1.0)  # ordinary memory again
     optimiser = torch.optim.SGD(network[0].parameters(), lr=0.1)
     network[0](stream(1)[0][0]).sum().backward()
     optimiser.step()
 
 
-@pytest.mark.parametrize("executor", EXECUTORS)
-def test_frozen_stages_and_stages_without_parameters(executor: str) -> None:
-    network: list[nn.Module] = [*chain(2), nn.Tanh(), *chain(1, seed=50)]
-    for parameter in network[0].parameters():
-        parameter.requires_grad_(False)
+@every_executor
+def test_frozen_stages_and_stages_without_parameters(executor):
+    network = [*chain(2), nn.Tanh(), *chain(1, seed=50)]
+    network[0].requires_grad_(False)
     partly = next(iter(network[1].parameters()))
     partly.requires_grad_(False)
     before = copy.deepcopy(network)
-    with Pipeline(network, executor, loss=squared, optimiser=sgd) as pipeline:
+    with Pipeline(network, executor, **LEARNING) as pipeline:
         list(pipeline.run(stream(20)))
         assert [report["updates"] for report in pipeline.report()] == [0, 16, 0, 20]
-    assert same(weights(network[:1]), weights(before[:1]))
     assert torch.equal(partly, next(iter(before[1].parameters())))
-    assert not same(weights(network[1:2]), weights(before[1:2]))
-    assert not same(weights(network[3:]), weights(before[3:]))
+    for stages, learns in ((slice(0, 1), False), (slice(1, 2), True), (slice(3, 4), True)):
+        assert same(weights(network[stages]), weights(before[stages])) != learns
 
 
-def test_each_stage_has_its_own_rate_schedule_and_clipping() -> None:
-    makers = [lambda p: torch.optim.SGD(p, lr=0.0), lambda p: torch.optim.SGD(p, lr=0.1)]
+def test_each_stage_has_its_own_rate_schedule_and_clipping():
     network = chain(2)
-    before = weights(network[:1])
-    with Pipeline(
-        network, loss=squared, optimiser=makers, schedule=[None, halving], clip=[None, 1e-9]
-    ) as pipeline:
+    makers = [partial(torch.optim.SGD, lr=0.0), partial(torch.optim.SGD, lr=0.1)]
+    how = {"optimiser": makers, "schedule": [None, halving], "clip": [None, 1e-9]}
+    with Pipeline(network, loss=squared, **how) as pipeline:
         list(pipeline.run(stream(8)))
-        first, second = (stage for stage in pipeline.state_dict()["stages"])
-    assert same(weights(network[:1]), before)
+        first, second = pipeline.state_dict()["stages"]
+    assert same(weights(network[:1]), weights(chain(2)[:1]))
     assert first["schedule"] is None
     assert second["optimiser"]["param_groups"][0]["lr"] == 0.1 * 0.5**2
     moved = [a - b for a, b in zip(weights(network[1:]), weights(chain(2)[1:]), strict=True)]
     assert 0 < max(float(tensor.abs().max()) for tensor in moved) < 1e-8
     with pytest.raises(ValueError, match="schedule: 1 given for 2 stages"):
-        Pipeline(network, loss=squared, optimiser=sgd, schedule=[halving])
+        Pipeline(network, **LEARNING, schedule=[halving])
 
 
-@pytest.mark.parametrize("executor", EXECUTORS)
-def test_another_shape_in_mid_stream_is_one_clear_error(executor: str) -> None:
+@every_executor
+def test_another_shape_in_mid_stream_is_one_clear_error(executor):
+    right, wrong = (torch.zeros(rows, WIDTH, dtype=torch.float64) for rows in (3, 2))
     with Pipeline(chain(2), executor) as pipeline:
-        pipeline.submit(torch.zeros(3, WIDTH, dtype=torch.float64))
-        with pytest.raises(
-            ValueError, match=r"sample 1: float64 \[2, 4\]; the stream began with float64 \[3, 4\]"
-        ):
-            pipeline.submit(torch.zeros(2, WIDTH, dtype=torch.float64))
+        pipeline.submit(right)
+        message = r"sample 1: float64 \[2, 4\]; the stream began with float64 \[3, 4\]"
+        with pytest.raises(ValueError, match=message):
+            pipeline.submit(wrong)
         with pytest.raises(TypeError, match="sample 1: a tuple of tensors, not of float"):
             pipeline.submit([1.0])
-        pipeline.submit(torch.zeros(3, WIDTH, dtype=torch.float64))
+        pipeline.submit(right)
         assert [answer.index for answer in pipeline.drain()] == [0, 1]
 
 
-def test_stages_that_share_parameters_or_lack_an_optimiser_are_refused() -> None:
+def test_stages_that_share_parameters_or_lack_an_optimiser_are_refused():
     shared = Affine(0)
     with pytest.raises(ValueError, match="stages 1 and 2 share a parameter"):
         Pipeline([shared, nn.Sequential(shared)])
@@ -193,53 +182,47 @@ def test_stages_that_share_parameters_or_lack_an_optimiser_are_refused() -> None
         Pipeline([])
 
 
-@pytest.mark.parametrize("executor", EXECUTORS)
-def test_answers_may_be_asked_for_without_waiting(executor: str) -> None:
-    x = stream(1)[0][0]
+@every_executor
+def test_answers_may_be_asked_for_without_waiting(executor):
     with Pipeline(chain(3), executor) as pipeline:
         assert pipeline.answer(timeout=0.0) is None
-        pipeline.submit(x)
+        pipeline.submit(stream(1)[0][0])
         answer = pipeline.answer(timeout=30.0)
         assert answer is not None
         assert answer.index == 0
         assert pipeline.answer() is None
 
 
-@pytest.mark.parametrize("executor", EXECUTORS)
-def test_callables_without_parameters_are_stages(executor: str) -> None:
+@every_executor
+def test_callables_without_parameters_are_stages(executor):
     with Pipeline([torch.sin, torch.cos], executor) as pipeline:
         answers = list(pipeline.run([torch.ones(2)] * 3))
     assert all(torch.equal(a.output, torch.cos(torch.sin(torch.ones(2)))) for a in answers)
 
 
-@pytest.mark.parametrize("executor", EXECUTORS)
-def test_events_show_the_timetable(executor: str) -> None:
-    with Pipeline(chain(3), executor, loss=squared, optimiser=sgd, record=True) as pipeline:
+@every_executor
+def test_events_show_the_timetable(executor):
+    with Pipeline(chain(3), executor, **LEARNING, record=True) as pipeline:
         list(pipeline.run(stream(7)))
         reports = pipeline.report()
     for h, report in enumerate(reports):
-        forward = [(e.step, e.sample) for e in report["events"] if e.work == "forward"]
-        backward = [(e.step, e.sample) for e in report["events"] if e.work == "backward"]
+        forward, backward = (
+            [(e.step, e.sample) for e in report["events"] if e.work == work]
+            for work in ("forward", "backward")
+        )
         assert forward == [(t, t - h) for t in range(h, 7 + h)]
         delay = 2 * (2 - h)
         assert backward == [(t, t - h - delay) for t in range(h + delay, 7 + h)]
         assert all(event.begin <= event.end for event in report["events"])
 
 
-def test_the_output_of_a_random_caller_is_not_disturbed() -> None:
+def test_the_output_of_a_random_caller_is_not_disturbed():
     torch.manual_seed(1)
     expected = torch.rand(3)
     torch.manual_seed(1)
     with Pipeline([nn.Dropout(0.5)]) as pipeline:
         list(pipeline.run([torch.ones(100)] * 3))
     assert torch.equal(torch.rand(3), expected)
-
-
-def test_an_output_may_be_a_tuple() -> None:
-    with Pipeline([lambda x: (x, 2 * x)]) as pipeline:
-        (answer,) = pipeline.run([torch.ones(1)])
-    assert isinstance(answer.output, tuple)
-    assert float(answer.output[1]) == 2.0
 
 
 def test_the_example_of_the_documentation_runs():
@@ -249,11 +232,10 @@ def test_the_example_of_the_documentation_runs():
         assert doctest.DocTestRunner().run(each).failed == 0
 
 
-def test_an_answer_is_printed_by_its_shapes_and_not_its_numbers():
-    def both(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        return x, x.long()
-
-    with Pipeline([both]) as line:
-        (answer,) = line.run([torch.zeros(2, 3)])
+def test_an_output_may_be_a_tuple_and_is_printed_by_its_shapes():
+    with Pipeline([lambda x: (x, 2 * x.long())]) as line:
+        (answer,) = line.run([torch.ones(2, 3)])
+    assert isinstance(answer.output, tuple)
+    assert torch.equal(answer.output[1], torch.full((2, 3), 2))
     shown = "float32 [2, 3] and int64 [2, 3] in a tuple"
     assert repr(answer) == f"Answer(index=0, output={shown}, loss=None)"

@@ -272,59 +272,32 @@ class TorchrunCommunicator:
 
     def Bcast(self, buf: Any, root: int) -> None:
         view = memoryview(buf).cast("B")
-        data = self._shared(bytes(view) if self._rank == root else None, root)
+        data = self.bcast(bytes(view) if self._rank == root else None, root)
         if self._rank != root:
             view[:] = data
 
     def bcast(self, obj: Any, root: int) -> Any:
-        data = self._shared(pickle.dumps(obj) if self._rank == root else None, root)
-        return obj if self._rank == root else pickle.loads(data)
-
-    def scatter(self, sendobj: Any, root: int) -> Any:
-        call = self._next_call()
+        self._calls += 1
+        key, readers = f"call/{self._calls}", self._size - 1
         if self._rank == root:
-            for rank, value in enumerate(sendobj):
-                if rank != root:
-                    self._store.set(f"{call}/{rank}", pickle.dumps(value))
-            return sendobj[root]
-        return pickle.loads(self._taken(f"{call}/{self._rank}", 1))
-
-    def gather(self, sendobj: Any, root: int) -> list[Any] | None:
-        call = self._next_call()
-        if self._rank != root:
-            self._store.set(f"{call}/{self._rank}", pickle.dumps(sendobj))
-            return None
-        return [
-            sendobj if rank == root else pickle.loads(self._taken(f"{call}/{rank}", 1))
-            for rank in range(self._size)
-        ]
-
-    def allgather(self, sendobj: Any) -> list[Any]:
-        return [
-            self.bcast(sendobj if rank == self._rank else None, root=rank)
-            for rank in range(self._size)
-        ]
-
-    def _shared(self, data: bytes | None, root: int) -> bytes:
-        """Return the bytes of the root; `data` are those, on the root."""
-        call = self._next_call()
-        if data is None:
-            return self._taken(call, self._size - 1)
-        if self._size > 1:
-            self._store.set(call, data)
-        return data
-
-    def _taken(self, key: str, readers: int) -> bytes:
-        """Wait for a key; the last of its readers deletes it."""
+            if readers:
+                self._store.set(key, pickle.dumps(obj))
+            return obj
         data: bytes = self._store.get(key)
         if readers == 1 or self._store.add(f"{key}/read", 1) == readers:
             self._store.delete_key(key)
             self._store.delete_key(f"{key}/read")
-        return data
+        return pickle.loads(data)
 
-    def _next_call(self) -> str:
-        self._calls += 1
-        return f"call/{self._calls}"
+    def scatter(self, sendobj: Any, root: int) -> Any:
+        return self.bcast(sendobj, root)[self._rank]
+
+    def gather(self, sendobj: Any, root: int) -> list[Any] | None:
+        every = self.allgather(sendobj)
+        return every if self._rank == root else None
+
+    def allgather(self, sendobj: Any) -> list[Any]:
+        return [self.bcast(sendobj, rank) for rank in range(self._size)]
 
 
 class Exchange(Protocol):

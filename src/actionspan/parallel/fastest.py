@@ -4,19 +4,15 @@ import json
 import platform
 import time
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
 from actionspan import __version__
 from actionspan.parallel.buckets import Room
-from actionspan.parallel.communicator import Communicator
+from actionspan.parallel.communicator import Communicator, Exchange
 from actionspan.storage.cache import read_cached, write_cached
 from actionspan.storage.writing import digest
-
-if TYPE_CHECKING:
-    from actionspan.parallel.communicator import Exchange
 
 Table = list[tuple[int, str]]  # least bytes and the exchange from there on; ascending, first is 0
 SIZES = (4 << 20, 512 << 10, 64 << 10, 8 << 10)  # bytes
@@ -31,7 +27,7 @@ class BySize:
     `room` makes tensors for all of them, as in `buckets.plan_buckets`.
     """
 
-    def __init__(self, exchanges: Mapping[str, "Exchange"], table: Table, room: Room) -> None:
+    def __init__(self, exchanges: Mapping[str, Exchange], table: Table, room: Room) -> None:
         self.exchanges, self.table, self.room = exchanges, table, room
 
     def allreduce(self, tensor: Tensor, bucket: int = 0) -> None:
@@ -40,7 +36,7 @@ class BySize:
         self.exchanges[name].allreduce(tensor, bucket)
 
 
-def fastest(exchanges: Mapping[str, "Exchange"], comm: Communicator, room: Room) -> Table:
+def fastest(exchanges: Mapping[str, Exchange], comm: Communicator, room: Room) -> Table:
     """Return which exchange is the fastest from how many bytes on; all ranks call it.
 
     It is measured, in about half a second (longer on slow networks), the first time that this
@@ -64,7 +60,7 @@ def fastest(exchanges: Mapping[str, "Exchange"], comm: Communicator, room: Room)
     return table
 
 
-def kept(made_by: str, exchanges: Mapping[str, "Exchange"]) -> Table | None:
+def kept(made_by: str, exchanges: Mapping[str, Exchange]) -> Table | None:
     """Return the table of a digest; None where there is none, or other exchanges are in it."""
     content = read_cached(_FOR + made_by)
     if content is None:
@@ -78,7 +74,7 @@ def keep(made_by: str, table: Table) -> None:
     write_cached(_FOR + made_by, json.dumps(table).encode())
 
 
-def measure(exchanges: Mapping[str, "Exchange"], comm: Communicator, room: Room) -> Table:
+def measure(exchanges: Mapping[str, Exchange], comm: Communicator, room: Room) -> Table:
     """Return the fastest exchange of each size, by the least seconds of the slowest rank.
 
     The least, as whatever else the machine does only adds to it. A size stands for those down to a
@@ -102,7 +98,7 @@ def measure(exchanges: Mapping[str, "Exchange"], comm: Communicator, room: Room)
     return [(0, name), *reversed(table[:-1])]
 
 
-def _seconds(exchange: "Exchange", values: Tensor, comm: Communicator) -> float:
+def _seconds(exchange: Exchange, values: Tensor, comm: Communicator) -> float:
     """Return the seconds of one all-reduce; all ranks begin together."""
     values.fill_(1.0)
     comm.allgather(None)

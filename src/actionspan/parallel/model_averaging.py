@@ -19,7 +19,7 @@ from actionspan.parallel.ring import ring_allreduce
 from actionspan.parallel.settings import ParallelSettings
 
 
-class _Averager(ABC):
+class _Averager(Replica, ABC):
     """Learners that make their own steps; the models are averaged every K of them.
 
     Attributes:
@@ -29,7 +29,6 @@ class _Averager(ABC):
     """
 
     sums_gradients = False
-    seconds: dict[str, float]
 
     def _begin(self, learners: Sequence[Learner], settings: ParallelSettings) -> None:
         self.learners, self.whole_state = learners, settings.average_state
@@ -83,7 +82,7 @@ class _Averager(ABC):
         """Average all learners' models and note the seconds."""
 
 
-class InProcessAveraging(_Averager, Replica):
+class InProcessAveraging(_Averager):
     """P learners in this process, with the same bits as P ranks of `ModelAveraging`.
 
         averaging = InProcessAveraging(models, optimisers, settings)
@@ -154,12 +153,15 @@ class InProcessAveraging(_Averager, Replica):
             average(self.learners, ring_sum, self.workers, self.whole_state)
 
 
-class _AveragingReplica(_Averager, Member):
-    """A learner on each rank; all ranks average their models every K steps.
+class ModelAveraging(_Averager, Member):
+    """AAVG's learner on each rank; the ring averages all ranks' models every K steps.
 
-    All ranks make the same number of steps. A rank whose share of a batch is empty makes the step
-    without gradients, which leaves its model as it is.
+    All ranks make the same number of steps, and end with the same bits, which are those of
+    `InProcessAveraging`. A rank whose share of a batch is empty makes the step without gradients,
+    which leaves its model as it is.
     """
+
+    name = "aavg"
 
     def _check(self) -> None:
         if self.settings.wire != "float32" or self.settings.overlap:
@@ -171,6 +173,12 @@ class _AveragingReplica(_Averager, Member):
     def _start(self) -> None:
         self._begin([Learner(self.model, self.optimiser)], self.settings)
         self._averaged_at = time.monotonic()
+        self._ring = CountingCommunicator(self.comm.Dup())
+
+    @property
+    def sent_bytes(self) -> int:
+        """Bytes that this rank sent for averages."""
+        return self._ring.total_sent()
 
     def own_state(self) -> list[dict[str, Any]] | None:
         """Return, on rank 0, each rank's optimiser state and buffers; None where averaged."""
@@ -189,8 +197,13 @@ class _AveragingReplica(_Averager, Member):
                 self.learners[0].restore_own(self.comm.scatter(state, root=0))
 
     def report(self) -> dict[str, Any]:
-        """Return the number of averages."""
-        return {"averages": self.averages}
+        """Return the number of averages and the bytes that this rank sent for them."""
+        return {"averages": self.averages, "sent_bytes": self.sent_bytes}
+
+    def close(self) -> None:
+        """Stop watching."""
+        super().close()
+        self._ring.Free()
 
     def _share_buffers(self) -> None:
         with self._waiting("the buffers of the model"):
@@ -203,38 +216,8 @@ class _AveragingReplica(_Averager, Member):
             self._exchange()
         self._averaged_at = time.monotonic()
 
-    @abstractmethod
     def _exchange(self) -> None:
         """Average the models of all ranks."""
-
-
-class ModelAveraging(_AveragingReplica):
-    """AAVG's learner: the models are averaged by the ring.
-
-    All ranks end with the same bits, which are those of `InProcessAveraging`.
-    """
-
-    name = "aavg"
-
-    def _start(self) -> None:
-        super()._start()
-        self._ring = CountingCommunicator(self.comm.Dup())
-
-    @property
-    def sent_bytes(self) -> int:
-        """Bytes that this rank sent for averages."""
-        return self._ring.total_sent()
-
-    def report(self) -> dict[str, Any]:
-        """Return the number of averages and the bytes that this rank sent for them."""
-        return {**super().report(), "sent_bytes": self.sent_bytes}
-
-    def close(self) -> None:
-        """Stop watching."""
-        super().close()
-        self._ring.Free()
-
-    def _exchange(self) -> None:
         average(self.learners, self._total, self.workers, self.whole_state)
 
     def _total(self, tensors: list[Tensor]) -> None:
@@ -250,7 +233,7 @@ def _on_host(state: Any) -> Any:
     return [_on_host(value) for value in state] if isinstance(state, list) else state
 
 
-class PeriodicAveraging(_AveragingReplica):
+class PeriodicAveraging(ModelAveraging):
     """Ranks whose parameters torch averages, over gloo.
 
     torch leaves optimiser state and buffers to each rank, whatever `average_state` says. It skips
@@ -271,6 +254,10 @@ class PeriodicAveraging(_AveragingReplica):
             # warns that this costs as much as averaging gradients
             warnings.simplefilter("ignore")
             self._averager = PeriodicModelAverager(period=1)
+
+    def report(self) -> dict[str, Any]:
+        """Return the number of averages; torch does not tell what it sends."""
+        return {"averages": self.averages}
 
     def close(self) -> None:
         """Stop watching and tear the process group down."""

@@ -3,6 +3,7 @@
 import argparse
 import csv
 import io
+import json
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -25,7 +26,18 @@ TIMES_COLUMNS = ("exchange", "ranks", "repeat", "seconds", *PARTS)
 _NEEDED = ("exchange", "ranks", "seconds")
 _MOST_RANKS = 1_000_000
 _MOST_SECONDS = 1e12
-_SECONDS_KEYS = ("seconds", *(f"{part}_seconds" for part in PARTS))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """The time of one training run, in seconds; `t1`, `t2` and `t3` if they were measured."""
+
+    exchange: str  # one of `EXCHANGES`, or `none` for a run on one rank
+    ranks: int  # that computed, at least 1
+    seconds: float  # of the complete run, above 0
+    t1: float | None = None  # forward and backward passes
+    t2: float | None = None  # communication
+    t3: float | None = None  # start and finish
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -53,64 +65,39 @@ def times_rows(paths: Sequence[Path]) -> list[tuple[Any, ...]]:
     """
     rows: list[tuple[Any, ...]] = []
     repeats: Counter[tuple[str, int]] = Counter()
-    epochs = None
+    first = 0
     for path in paths:
-        timing = _timing(path)
-        epochs = epochs or timing["epochs"]
-        if timing["epochs"] != epochs:
-            line = f"a run of {timing['epochs']} epochs, but {paths[0]} has {epochs}"
+        run, epochs = _timing(path)
+        first = first or epochs
+        if epochs != first:
+            line = f"a run of {epochs} epochs, but {paths[0]} has {first}"
             raise InputError(f"{path}: {line}; only runs of the same length can share a table")
-        place = timing["exchange"], timing["ranks"]
+        place = run.exchange, run.ranks
         repeats[place] += 1
-        rows.append((*place, repeats[place], *(float(timing[key]) for key in _SECONDS_KEYS)))
+        rows.append((*place, repeats[place], run.seconds, run.t1, run.t2, run.t3))
     return rows
 
 
-def _timing(path: Path) -> dict[str, Any]:
+def _timing(path: Path) -> tuple[Run, int]:
+    """Return the run of a timing.json and its number of epochs."""
     timing: dict[str, Any] = read_json(path)
-    needed = ("exchange", "ranks", "epochs", "epochs_here", *_SECONDS_KEYS)
+    keys = {"exchange": "exchange", "ranks": "ranks", "seconds": "seconds"}
+    keys |= {part: f"{part}_seconds" for part in PARTS}
+    needed = (*keys.values(), "epochs", "epochs_here")
     missing = [key for key in needed if not isinstance(timing, dict) or key not in timing]
     if missing:
         raise InputError(f"{path}: not the timing of a training run: no {missing[0]!r}")
-    for key in ("ranks", "epochs", "epochs_here"):
-        least = 0 if key == "epochs_here" else 1
-        if type(timing[key]) is not int or timing[key] < least:
-            wanted = f"it must be a whole number of at least {least}"
-            raise InputError(f"{path}: {key} is {timing[key]!r}; {wanted}")
-    _check_exchange(str(path), timing["exchange"], timing["ranks"], str(timing["exchange"]))
-    for key in _SECONDS_KEYS:
-        value = timing[key]
-        if type(value) not in (int, float) or not 0 <= value < math.inf:
-            raise InputError(f"{path}: {key} is {value!r}; it must be a number of seconds")
-    if not timing["seconds"]:
-        raise InputError(f"{path}: seconds is 0; it must be above 0")
-    if timing["epochs_here"] != timing["epochs"]:
-        line = f"only {timing['epochs_here']} of {timing['epochs']} epochs were timed"
+    # as cells of a table: true, "9" and 2.0 are no numbers of ranks there either
+    cells = {name: json.dumps(timing[key]) for name, key in keys.items()}
+    run = _run(str(path), cells | {"exchange": str(timing["exchange"])})
+    epochs, here = timing["epochs"], timing["epochs_here"]
+    if type(epochs) is not int or epochs < 1:
+        raise InputError(f"{path}: epochs is {epochs!r}; it must be a whole number above 0")
+    if here != epochs:
+        line = f"only {here} of {epochs} epochs were timed"
         cure = "delete its folder and run it again from the start"
         raise InputError(f"{path}: {line}, as the run was interrupted; {cure}")
-    return timing
-
-
-def _check_exchange(place: str, exchange: Any, ranks: int, written: str) -> None:
-    """Check an exchange, `written` so in a file, and that one rank is alone."""
-    known = (SINGLE, *EXCHANGES)
-    if exchange not in known:
-        line = f"exchange {printable(written)!r} is not one of {', '.join(known)}"
-        raise InputError(f"{place}: {line}")
-    if exchange == SINGLE and ranks != 1:
-        raise InputError(f"{place}: exchange {SINGLE!r} runs on 1 rank, not on {ranks}")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Run:
-    """The time of one training run, in seconds; `t1`, `t2` and `t3` if they were measured."""
-
-    exchange: str  # one of `EXCHANGES`, or `none` for a run on one rank
-    ranks: int  # that computed, at least 1
-    seconds: float  # of the complete run, above 0
-    t1: float | None = None  # forward and backward passes
-    t2: float | None = None  # communication
-    t3: float | None = None  # start and finish
+    return run, epochs
 
 
 def read_times(path: Path) -> list[Run]:
@@ -168,7 +155,11 @@ def _run(place: str, cells: Mapping[str, str]) -> Run:
     if not 1 <= ranks <= _MOST_RANKS:
         wanted = f"a whole number from 1 to {_MOST_RANKS:,}"
         raise InputError(f"{place}: ranks {shown['ranks']} is not {wanted}")
-    _check_exchange(place, exchange, ranks, cells["exchange"])
+    known = (SINGLE, *EXCHANGES)
+    if exchange not in known:
+        raise InputError(f"{place}: exchange {shown['exchange']} is not one of {', '.join(known)}")
+    if exchange == SINGLE and ranks != 1:
+        raise InputError(f"{place}: exchange {SINGLE!r} runs on 1 rank, not on {ranks}")
     seconds = _number(cells["seconds"])
     if not 0 < seconds <= _MOST_SECONDS:
         wanted = f"a number above 0 (at most {_MOST_SECONDS:.0e})"
@@ -177,7 +168,7 @@ def _run(place: str, cells: Mapping[str, str]) -> Run:
     for name, value in parts.items():
         if not 0 <= value <= _MOST_SECONDS:
             line = f"{name} {shown[name]} is not a number of seconds, 0 or more"
-            raise InputError(f"{place}: {line} (leave the cell empty where it was not measured)")
+            raise InputError(f"{place}: {line} (empty where it was not measured)")
     return Run(exchange=exchange, ranks=ranks, seconds=seconds, **parts)
 
 

@@ -15,10 +15,10 @@ from actionspan.streaming.device import Event, cuda_backend, lanes_of
 from actionspan.streaming.device_stage import DeviceStage
 from actionspan.streaming.errors import StageError, StallError
 from actionspan.streaming.messages import Answer, Ends, Message, joined
-from actionspan.streaming.runs import Runs
 from actionspan.streaming.stage import Options, Part, error_of
 from actionspan.streaming.state import copied
 from actionspan.streaming.transfer import Answers, Link, Pinned
+from actionspan.streaming.worker import Runs
 
 _AHEAD = 4  # samples, and targets, that may wait in pinned memory for their copy
 _SPIN_SECONDS = 0.002  # before the host sleeps between two looks at an event

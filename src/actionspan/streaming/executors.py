@@ -7,9 +7,9 @@ from typing import Literal, get_args
 import torch
 
 from actionspan.streaming.learning import Learning
-from actionspan.streaming.runs import Runs
 from actionspan.streaming.sockets import module_tensors
 from actionspan.streaming.stage import Module, Options, Part, Place, trainable
+from actionspan.streaming.worker import Runs
 
 Executor = Literal["sequential", "thread", "process", "stream", "graph"]
 

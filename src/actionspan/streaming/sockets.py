@@ -1,7 +1,8 @@
 """Links between processes: the data in shared memory, a token of a few bytes over a socket.
 
-The memory has no name: it is gone with the last process. A socket tells at once that the other end
-is dead; a semaphore would wait for ever.
+The memory has no name, unlike that of `multiprocessing.shared_memory`: it is gone with the last
+process, however that ends. A socket tells at once that the other end is dead; a semaphore would
+wait for ever. A connection of `multiprocessing` tells it too, but adds 25 µs to each message.
 """
 
 import math
