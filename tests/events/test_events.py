@@ -65,14 +65,11 @@ def test_a_label_that_a_video_lacks_is_a_row_of_zeros():
     assert [(row.video, row.count) for row in budget(both)] == [("a", 1), ("b", 0)]
 
 
-def test_frames_are_inside_from_their_start_to_before_the_end():
+def test_frames_and_bins_are_inside_from_their_start_to_before_the_end_or_for_half():
     times, applies = rows(observed((0.2, 0.5, "eat"), seconds=1.0), ["eat", "sleep"], None)
     assert times.tolist() == pytest.approx([k / 10 for k in range(10)])
     assert applies[:, 0].tolist() == [0, 0, 1, 1, 1, 0, 0, 0, 0, 0]
     assert not applies[:, 1].any()
-
-
-def test_a_bin_is_inside_if_half_of_it_is():
     _, applies = rows(observed((0.5, 2.4, "eat"), seconds=3.5), ["eat"], 1.0)
     assert applies[:, 0].tolist() == [1, 1, 0, 0]
 
@@ -83,25 +80,6 @@ def test_kappa_of_cohens_definition():
     assert cohens_kappa(1, 0, 0) is None
 
 
-@given(spans, spans)
-def test_kappa_by_time_is_that_of_many_samples(first, second):
-    one = observed(*((start, end, "eat") for start, end in first))
-    other = observed(*((start, end, "eat") for start, end in second))
-    found = agreements([(one, other)])
-    assert [each.label for each in found] == ["eat"] * bool(first or second) + [None]
-    times = np.arange(0.05, 60, 0.1)
-    yes = [
-        np.any([(times > start) & (times < end) for start, end in own], axis=0)
-        if own
-        else np.zeros(len(times), bool)
-        for own in (first, second)
-    ]
-    agreed = (yes[0] == yes[1]).mean()
-    assert found[0].agreed == pytest.approx(agreed)
-    kappa = cohens_kappa(agreed, yes[0].mean(), yes[1].mean())
-    assert found[0].kappa == (None if kappa is None else pytest.approx(kappa, abs=1e-9))
-
-
 labels = st.lists(
     st.tuples(st.integers(0, 9), st.integers(1, 6), st.sampled_from(["eat", "sleep", ""])),
     max_size=4,
@@ -109,22 +87,29 @@ labels = st.lists(
 
 
 @given(labels, labels)
-def test_any_label_is_compared_as_labelled_or_not(first, second):
-    found = agreements([(observed(*first, seconds=20.0), observed(*second, seconds=20.0))])[-1]
-    yes = [[any(a <= t < b for a, b, _ in own) for t in range(20)] for own in (first, second)]
-    agreed = sum(a == b for a, b in zip(*yes, strict=True)) / 20
-    kappa = cohens_kappa(agreed, sum(yes[0]) / 20, sum(yes[1]) / 20)
-    assert (found.label, found.agreed) == (None, pytest.approx(agreed))
-    assert found.kappa == (None if kappa is None else pytest.approx(kappa))
+def test_agreement_is_that_of_samples_about_each_label_and_any(first, second):
+    found = agreements([(observed(*first, seconds=20.0), observed(*second, seconds=20.0))])
+    names = {label for own in (first, second) for *_, label in own}
+    bare = any(own and {label for *_, label in own} == {""} for own in (first, second))
+    assert [each.label for each in found] == [*sorted(names - {""}) * (not bare), None]
 
     def tiou(one, other):
         shared = set(range(*one[:2])) & set(range(*other[:2]))
         return len(shared) / len(set(range(*one[:2])) | set(range(*other[:2])))
 
-    few, many = sorted((first, second), key=len)
-    ways = ([tiou(*pair) for pair in zip(few, way, strict=False)] for way in permutations(many))
-    best = max(sum(each >= 0.5 for each in way) for way in ways)
-    assert (found.first, found.second, found.matched) == (len(first), len(second), best)
+    for each in found:
+        mine, theirs = (
+            [row for row in own if each.label in (None, row[2])] for own in (first, second)
+        )
+        yes = [[any(a <= t < b for a, b, _ in own) for t in range(20)] for own in (mine, theirs)]
+        agreed = sum(a == b for a, b in zip(*yes, strict=True)) / 20
+        kappa = cohens_kappa(agreed, sum(yes[0]) / 20, sum(yes[1]) / 20)
+        assert each.agreed == pytest.approx(agreed)
+        assert each.kappa == (None if kappa is None else pytest.approx(kappa))
+        few, many = sorted((mine, theirs), key=len)
+        ways = ([tiou(*pair) for pair in zip(few, way, strict=False)] for way in permutations(many))
+        best = max(sum(each >= 0.5 for each in way) for way in ways)
+        assert (each.first, each.second, each.matched) == (len(mine), len(theirs), best)
 
 
 def test_as_many_bouts_match_as_can():
@@ -177,7 +162,7 @@ def agree(capsys, *words):
     return {row["label"]: row for row in json.loads(shown.out)}, shown.err.splitlines()
 
 
-def test_events_without_a_label_are_compared_as_such(table, capsys):
+def test_events_without_a_label_are_compared_as_such(table, tmp_path, capsys):
     first = table("a.csv", "film,1,3,action,10", "film,5,6,sleep,10")
     mouse = ["film,1,3,,added", "film,5,6,,added"]
     rows, said = agree(capsys, first, table("b.csv", *mouse, header=MOUSE))
@@ -192,19 +177,15 @@ def test_events_without_a_label_are_compared_as_such(table, capsys):
     )
     assert [rows[label]["matched"] for label in ("action", "sleep", None)] == [1, 0, 2]
     assert "c.csv: 1 of 2 events without a label" in said[0]
+    # so are proposals
+    (tmp_path / "f.json").write_text('{"results": {"film": [{"segment": [1, 3], "score": 0.5}]}}')
+    rows, said = agree(capsys, first, tmp_path / "f.json")
+    assert list(rows) == [None]
+    assert "f.json: 1 of 1 event without a label" in said[0]
     # neither side has labels: nothing to say
     found = "video_id,rank,start_seconds,end_seconds,score,duration"
     rows, said = agree(capsys, *[table(name, "film,1,1,3,0.5,9", header=found) for name in "de"])
     assert (list(rows), said) == ([None], [])
-
-
-def test_proposals_without_a_label_are_compared_as_such(table, tmp_path, capsys):
-    first = table("a.csv", "film,1,3,action,10")
-    found = tmp_path / "events.json"
-    found.write_text('{"results": {"film": [{"segment": [1, 3], "score": 0.5}]}}')
-    rows, said = agree(capsys, first, found)
-    assert list(rows) == [None]
-    assert "events.json: 1 of 1 event without a label" in said[0]
 
 
 def test_labels_that_have_none_in_common_are_named(table, capsys):

@@ -10,14 +10,7 @@ from hypothesis import strategies as st
 
 from actionspan.dataset.tables import Instance, Video
 from actionspan.features.transform import Moments
-from actionspan.find.examples import (
-    PARTS,
-    Footage,
-    Likeness,
-    describe,
-    find_like,
-    marked,
-)
+from actionspan.find.examples import PARTS, Footage, Likeness, describe, find_like, marked
 from actionspan.find.listing import listed
 from actionspan.review.footage import Encoded
 
@@ -69,29 +62,30 @@ def footage(tmp_path) -> Footage:
     return Footage([planted(tmp_path, *each, seed) for seed, each in enumerate(places.items())])
 
 
+def shown(found: dict[str, list], labels: list[str], count: int):
+    """Return what is listed of the segments of each video by label."""
+    motion = np.zeros(100, np.float32)
+    lengths, curves = dict.fromkeys(found, STEPS * STEP), dict.fromkeys(found, motion)
+    return listed(found, labels, lengths, curves, count)
+
+
 def best(found, count: int) -> list[tuple[str, float]]:
     """Return videos and starts of the best segments that do not overlap."""
-    shown = listed(
-        {name: [each] for name, each in found.items()},
-        [""],
-        dict.fromkeys(found, STEPS * STEP),
-        dict.fromkeys(found, np.zeros(100, np.float32)),
-        count,
-    )
     rows = [
         (float(score), name, float(start))
-        for name, each in shown.items()
+        for name, each in shown({name: [own] for name, own in found.items()}, [""], count).items()
         for (start, _), score in zip(each.events, each.chances, strict=True)
     ]
     return [(name, start) for _, name, start in sorted(rows, reverse=True)]
 
 
+def instance(start: float, label: str = "") -> Instance:
+    return Instance(start=start, end=start + 4.0, label=label)
+
+
 @pytest.mark.parametrize("marks", [{"a": [20.0]}, {"a": [20.0], "b": [33.0]}])
 def test_what_is_like_the_examples_comes_first_in_whatever_scene(footage, marks):
-    examples = {
-        name: [Instance(start=start, end=start + 4.0, label="") for start in starts]
-        for name, starts in marks.items()
-    }
+    examples = {name: list(map(instance, starts)) for name, starts in marks.items()}
     found = best(find_like(footage, examples), 4)
     places = {("a", 20.0), ("b", 33.0), ("b", 100.0), ("c", 47.5)}
     wanted = places - {(name, start) for name, starts in marks.items() for start in starts}
@@ -101,15 +95,14 @@ def test_what_is_like_the_examples_comes_first_in_whatever_scene(footage, marks)
 
 
 def test_the_same_in_the_other_order_is_another_thing(footage):
-    found = find_like(footage, {"a": [Instance(start=80.0, end=84.0, label="")]})
+    found = find_like(footage, {"a": [instance(80.0)]})
     assert {(name, round(at / 2) * 2) for name, at in best(found, 2)} == {("b", 60), ("c", 10)}
 
 
 def test_blocks_change_nothing(footage, monkeypatch):
-    examples = {"a": [Instance(start=20.0, end=24.0, label="")]}
-    whole = find_like(footage, examples)
+    whole = find_like(footage, {"a": [instance(20.0)]})
     monkeypatch.setattr("actionspan.find.examples._BLOCK", 100)
-    for name, found in find_like(footage, examples).items():
+    for name, found in find_like(footage, {"a": [instance(20.0)]}).items():
         np.testing.assert_array_equal(found.segments, whole[name].segments)
         np.testing.assert_allclose(found.scores, whole[name].scores, atol=1e-6)
 
@@ -131,53 +124,41 @@ def test_a_constant_is_described_as_itself_inside_the_video(start, length):
     np.testing.assert_allclose(inside, 5.0, rtol=1e-6)
 
 
-def test_whitening_is_used_where_it_helps_the_examples_find_each_other():
-    rng = np.random.default_rng(0)
+def likeness_of(sample: np.ndarray) -> Likeness:
+    moments = Moments(sample.shape[1])
+    moments.add(sample.astype(np.float32))
+    return Likeness(moments)
+
+
+def test_whitening_is_used_where_it_helps_the_examples_find_each_other(rng):
     scale = np.array([30.0, 1.0, 1.0, 1.0])  # a dimension that varies and says nothing
     sample = rng.normal(size=(2000, 4)) * scale
-    moments = Moments(4)
-    moments.add(sample.astype(np.float32))
-    examples = rng.normal(size=(6, 4)) * scale + [0, 4, 0, 0]
-    likeness = Likeness(moments)
-    likeness.fit(examples, sample)
+    likeness = likeness_of(sample)
+    likeness.fit(rng.normal(size=(6, 4)) * scale + [0, 4, 0, 0], sample)
     assert likeness.shrinkage < 0.5
     other = rng.normal(size=(200, 4)) * scale
     similar = likeness(np.concatenate([other, other + [0, 4, 0, 0]]))
     assert (similar[200:] > similar[:200]).mean() > 0.95
 
 
-def test_an_example_is_ranked_by_the_others_alone():
-    rng = np.random.default_rng(0)
-    sample = rng.normal(size=(1000, 60))
-    moments = Moments(60)
-    moments.add(sample.astype(np.float32))
-    nothing_in_common = rng.normal(size=(6, 60))
-    assert Likeness(moments)._loss(nothing_in_common, sample, 0.2) > np.log(20)
+def test_an_example_is_ranked_by_the_others_alone(rng):
+    sample, nothing_in_common = rng.normal(size=(1000, 60)), rng.normal(size=(6, 60))
+    assert likeness_of(sample)._loss(nothing_in_common, sample, 0.2) > np.log(20)
 
 
-def test_shrunk_wholly_it_is_the_plain_cosine():
-    rng = np.random.default_rng(0)
-    sample = rng.normal(size=(1000, 3)) * [1, 5, 25]
-    moments = Moments(3)
-    moments.add(sample.astype(np.float32))
-    likeness = Likeness(moments)
+def test_shrunk_wholly_it_is_the_plain_cosine_and_an_example_is_similar_to_itself(rng):
+    sample, example = rng.normal(size=(1000, 3)) * [1, 5, 25], rng.normal(size=(1, 3))
+    likeness = likeness_of(sample)
+    for shrinkage in (1.0, 0.5):
+        likeness.shrinkage = shrinkage
+        likeness.fit(example, sample)
+        assert likeness(example)[0] == pytest.approx(1)
+        assert likeness(2 * likeness.mean - example)[0] == pytest.approx(-1)
     likeness.shrinkage = 1.0
-    example = rng.normal(size=(1, 3))
     likeness.fit(example, sample)
-    centred, target = sample - moments.mean, (example - moments.mean)[0]
+    centred, target = sample - likeness.mean, (example - likeness.mean)[0]
     norms = np.linalg.norm(centred, axis=1) * np.linalg.norm(target)
     np.testing.assert_allclose(likeness(sample), centred @ target / norms, atol=1e-6)
-
-
-def test_a_single_example_is_similar_to_itself():
-    rng = np.random.default_rng(0)
-    moments = Moments(5)
-    moments.add(rng.normal(size=(500, 5)).astype(np.float32))
-    likeness = Likeness(moments)
-    example = rng.normal(size=(1, 5))
-    likeness.fit(example, rng.normal(size=(100, 5)))
-    assert likeness(example)[0] == pytest.approx(1)
-    assert likeness(2 * moments.mean - example)[0] == pytest.approx(-1)
 
 
 def test_marks_are_searched_by_label():
@@ -195,22 +176,13 @@ def test_marks_are_searched_by_label():
 
 def test_the_list_holds_so_many_of_all_videos_and_names_what_each_is_like(footage):
     labels = {"rise": 20.0, "sink": 80.0}
-    found = [
-        find_like(footage, {"a": [Instance(start=start, end=start + 4.0, label=label)]})
-        for label, start in labels.items()
-    ]
+    found = [find_like(footage, {"a": [instance(start, key)]}) for key, start in labels.items()]
     names = list(footage.videos)
-    shown = listed(
-        {name: [each[name] for each in found] for name in names},
-        list(labels),
-        dict.fromkeys(names, STEPS * STEP),
-        dict.fromkeys(names, np.zeros(100, np.float32)),
-        5,
-    )
-    assert sum(len(each.events) for each in shown.values()) == 5
-    starts = {row["label"]: row["segment"][0] for row in shown["c"].event_rows()}
+    made = shown({name: [each[name] for each in found] for name in names}, list(labels), 5)
+    assert sum(len(each.events) for each in made.values()) == 5
+    starts = {row["label"]: row["segment"][0] for row in made["c"].event_rows()}
     assert starts == pytest.approx({"rise": 47.5, "sink": 10.0}, abs=1.6)
-    for each in shown.values():
+    for each in made.values():
         listing = {tuple(row) for row in np.column_stack([each.segments, each.scores]).tolist()}
         chosen = np.column_stack([each.events, each.chances]).tolist()
         assert {tuple(row) for row in chosen} <= listing

@@ -85,14 +85,11 @@ def test_words_are_what_the_library_makes_of_them(tmp_path, family):
     assert not np.allclose(found.vectors[0], found.vectors[1])
 
 
-def test_a_model_without_its_tokenizer_knows_no_words(tmp_path):
-    write_model(tmp_path, "clip")
-    (tmp_path / "tokenizer").mkdir()  # of whatever else is there
+def test_a_model_without_its_tokenizer_or_of_pictures_alone_knows_no_words(tmp_path):
+    write_model(tmp_path / "clip", "clip")
+    (tmp_path / "clip/tokenizer").mkdir()  # of whatever else is there
     with pytest.raises(InputError, match="its tokenizer is not here"):
-        text_vectors(find_source(str(tmp_path)), ["a person"])
-
-
-def test_a_model_of_pictures_alone_knows_no_words(tmp_path):
+        text_vectors(find_source(str(tmp_path / "clip")), ["a person"])
     write_model(tmp_path, "dinov2")
     with pytest.raises(InputError, match="knows no words; give a model of pictures and words"):
         text_vectors(find_source(str(tmp_path)), ["a person"])
@@ -129,27 +126,22 @@ def test_a_search_by_words_gives_a_page_and_tables(tmp_path, capsys):
     assert made(out) == features
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
+def test_what_cannot_be_asked_for_is_one_line(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "video.mp4").write_bytes(b"none")
+    name = "timm:MODEL, hf:ORGANISATION/MODEL or a path"
+    for words, message in (
         (["a person falls", "."], "--encoder: name a model of pictures and words"),
         (["a person falls"], "'a person falls' in which videos"),
         ([".", "--encoder", "hf:a/b"], "a file or folder; first say what to search for"),
         (["falls", ".", "--encoder", "resnet18"], "--encoder resnet18: timm:MODEL, hf:"),
-        (
-            ["falls", ".", "--encoder", "clip"],
-            "--encoder clip: timm:MODEL, hf:ORGANISATION/MODEL or a path",
-        ),
+        (["falls", ".", "--encoder", "clip"], f"--encoder clip: {name}"),
         (["falls", ".", "--encoder", "./nothing"], "./nothing: no such folder or file"),
-        (["falls", "--encoder", "clip", "."], "--encoder clip: timm:MODEL"),
-        (["x" * 300, ".", "--encoder", "clip"], "--encoder clip: timm:MODEL"),
+        (["falls", "--encoder", "clip", "."], f"--encoder clip: {name}"),
+        (["x" * 300, ".", "--encoder", "clip"], f"--encoder clip: {name}"),
         ([".", "--like", "x.csv", "--encoder", "hf:a/b"], "of a search by words, not --like"),
-    ],
-)
-def test_what_cannot_be_asked_for_is_one_line(tmp_path, monkeypatch, capsys, words, message):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "video.mp4").write_bytes(b"none")
-    assert main(["find", *words]) == 2
-    shown = capsys.readouterr().err
-    assert message in shown
-    assert "Traceback" not in shown
+    ):
+        assert main(["find", *words]) == 2
+        shown = capsys.readouterr().err
+        assert message in shown
+        assert "Traceback" not in shown

@@ -5,7 +5,7 @@ import pytest
 from actionspan.cli import main
 from actionspan.proposals.model_bundle import load_bundle
 from networks.test_hub import write_model
-from propose.test_propose import FRAMES, in_milliseconds, propose, results, train
+from propose.conftest import FRAMES, results, train
 
 
 @pytest.fixture(scope="module")
@@ -24,31 +24,26 @@ def trained(folder, tmp_path_factory):
     )
 
 
-def test_its_proposals_are_the_workflows_without_a_stream_of_flow(trained, folder, tmp_path):
+def test_its_proposals_are_the_workflows_without_a_stream_of_flow(trained, folder, here, tmp_path):
     (video,) = trained.validation()[:1]
-    bundle = load_bundle(trained.folder / "span/bundle.safetensors")
+    bundle = load_bundle(trained.span)
     assert set(bundle.widths) == {"rgb", "mover"}
     assert not bundle.weights
-    for model, table in (
-        ("mtn/model.safetensors", "proposals"),
-        ("span/bundle.safetensors", "span"),
-    ):
+    for model, table in ((trained.mtn, "proposals"), (trained.span, "span")):
         out = tmp_path / table
-        given = ("--model", trained.folder / model, "--encoder", folder, "--no-page")
-        assert propose(out, video, *given) == 0
-        expected = in_milliseconds(results(trained.folder, table))[video.stem]
-        assert results(out)[video.stem] == expected
+        assert here(out, video, "--model", model, "--encoder", folder, "--no-page").status == 0
+        assert results(out)[video.stem] == trained.proposals(table)[video.stem]
 
 
-def test_it_is_refused_without_its_encoder_and_with_another(trained, tmp_path, capsys):
+def test_it_is_refused_without_its_encoder_and_with_another(trained, here, tmp_path):
     (video,) = trained.validation()[:1]
-    model = trained.folder / "span/bundle.safetensors"
-    assert propose(tmp_path / "out", video, "--model", model) == 2
-    assert "say where by --encoder" in capsys.readouterr().err
+    words = (tmp_path / "out", video, "--model", trained.span)
+    call = here(*words)
+    assert (call.status, len(call.errors)) == (2, 1)
+    assert "say where by --encoder" in call.errors[0]
     write_model(tmp_path / "other", "vit")
-    assert propose(tmp_path / "out", video, "--model", model, "--encoder", tmp_path / "other") == 2
-    shown = capsys.readouterr().err
-    assert f"{tmp_path}/other: weights and preprocessing have the digest" in shown
-    assert "Traceback" not in shown
-    given = ["stream", str(video), "--model", str(trained.folder / "mtn"), "--out", str(tmp_path)]
+    call = here(*words, "--encoder", tmp_path / "other")
+    assert (call.status, len(call.errors)) == (2, 1)
+    assert f"{tmp_path}/other: weights and preprocessing have the digest" in call.errors[0]
+    given = ["stream", str(video), "--model", str(trained.mtn), "--out", str(tmp_path)]
     assert main(given) == 2

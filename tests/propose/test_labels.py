@@ -10,20 +10,21 @@ from actionspan.cli import main
 from actionspan.demo.data_set import render_demo
 from actionspan.demo.scenario import DemoSettings
 from actionspan.errors import InputError
-from actionspan.propose.labels import Labelling, Labels, labels_of
+from actionspan.propose.labels import Labelling, Labels, WordModel, labels_of
 from actionspan.propose.proposed import Proposed
-from actionspan.propose.word_model import WordModel
 from actionspan.video.decode import read_frames
 from actionspan.video.settings import FrameSettings
 from actionspan.video.snippets import snippets
 from find.test_words import write_words
 from networks.test_hub import write_model
 from networks.test_hub_clips import write_xclip
+from propose.conftest import results
 
 transformers = pytest.importorskip("transformers", reason="transformers is not installed")
 
 LABELS = ("falls", "jumps", "a person")
 WORDINGS = ("{}", "a photo of {}", "a video of {}", "a scene in which {}")
+KNOWN = "a person falls jumps photo video of scene in which"
 SEGMENTS = np.array([[0.0, 2.0], [1.5, 4.0], [2.01, 2.02]])  # the last between two snippets
 
 
@@ -37,8 +38,20 @@ def video(tmp_path_factory):
 @pytest.fixture
 def clip(tmp_path):
     model, processor = write_model(tmp_path / "clip", "clip")
-    write_words(tmp_path / "clip", model, "a person falls jumps photo video of scene in which")
+    write_words(tmp_path / "clip", model, KNOWN)
     return tmp_path / "clip", model, processor
+
+
+def normal(vectors: torch.Tensor, dim: int = -1) -> torch.Tensor:
+    return torch.nn.functional.normalize(vectors, dim=dim)
+
+
+def vectors_of(model, folder, labels) -> torch.Tensor:
+    """Return the mean vector of the wordings of each label, by the library."""
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+    texts = [wording.format(label) for label in labels for wording in WORDINGS]
+    words = model.get_text_features(**tokenizer(texts, padding=True, return_tensors="pt"))
+    return normal(normal(words.pooler_output).view(len(labels), len(WORDINGS), -1).mean(dim=1))
 
 
 class Given:
@@ -61,15 +74,10 @@ def test_chances_are_those_of_the_library(clip, video):
     folder, model, processor = clip
     found = Labelling(Given(), Labels(LABELS, str(folder))).propose(video)
     seen = list(snippets(video, FrameSettings(mover_side=0)))
-    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
-    texts = [wording.format(label) for label in LABELS for wording in WORDINGS]
-    normal = torch.nn.functional.normalize
     with torch.no_grad():
         pictures = processor(images=[one.rgb for one in seen], return_tensors="pt")
         vectors = normal(model.get_image_features(**pictures).pooler_output)
-        tokens = tokenizer(texts, padding=True, return_tensors="pt")
-        words = normal(model.get_text_features(**tokens).pooler_output)
-        words = normal(words.view(len(LABELS), len(WORDINGS), -1).mean(dim=1))
+        words = vectors_of(model, folder, LABELS)
         expected = []
         for start, end in SEGMENTS:
             inside = [k for k, one in enumerate(seen) if start <= one.seconds < end]
@@ -83,27 +91,21 @@ def test_chances_are_those_of_the_library(clip, video):
     assert np.ptp(found.class_scores, axis=0).max() > 1e-3  # segments differ
 
 
-def test_a_person_asks_for_labels(clip, video, tmp_path, capsys):
-    out = tmp_path / "out"
-    given = ["propose", str(video), "--model", "none", "--out", str(out), "--no-page"]
-    words = ["--labels", "falls, jumps", "--labels-by", str(clip[0])]
-    assert main([*given, *words]) == 0
-    rows = [
-        row
-        for each in json.loads((out / "events.json").read_text())["results"].values()
-        for row in each
-    ]
+def test_a_person_asks_for_labels(clip, video, here, tmp_path):
+    given = (tmp_path / "out", video, "--model", "none", "--no-page", "--labels-by", clip[0])
+    assert here(*given, "--labels", "falls, jumps").status == 0
+    rows = [row for own in results(tmp_path / "out", "events").values() for row in own]
     assert rows
     assert {row["label"] for row in rows} <= {"falls", "jumps"}
     # other labels are of other results
-    words[1] = "falls, a person"
-    assert main([*given, *words]) == 2
-    assert "holds proposals of another model" in capsys.readouterr().err
+    call = here(*given, "--labels", "falls, a person")
+    assert call.status == 2
+    assert "holds proposals of another model" in call.errors[-1]
 
 
 def test_clips_know_words_too(video, tmp_path):
     model, processor = write_xclip(tmp_path / "xclip")
-    write_words(tmp_path / "xclip", model, "falls jumps a photo video of scene in which")
+    write_words(tmp_path / "xclip", model, KNOWN)
     labelling = Labelling(Given(), Labels(("falls", "jumps"), str(tmp_path / "xclip")))
     found = labelling.propose(video)
     # clips of four frames, four a second, every second frame, the outermost repeated
@@ -111,18 +113,13 @@ def test_clips_know_words_too(video, tmp_path):
     times = np.array([frame.seconds for frame in frames])
     last = int(times[-1] * 4 + 1e-4)
     samples = [frames[np.abs(times - k / 4).argmin()].picture() for k in range(last + 1)]
-    normal = torch.nn.functional.normalize
     vectors = []
     with torch.no_grad():
         for start in range(0, len(samples), 2):
             clip = [samples[min(max(start - 1 + k, 0), last)] for k in range(4)]
             pixels = processor(images=clip, return_tensors="pt").pixel_values
             vectors.append(model.get_video_features(pixel_values=pixels[None]).pooler_output[0])
-        tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path / "xclip")
-        texts = [wording.format(label) for label in ("falls", "jumps") for wording in WORDINGS]
-        tokens = tokenizer(texts, padding=True, return_tensors="pt")
-        words = normal(model.get_text_features(**tokens).pooler_output)
-        words = normal(words.view(2, len(WORDINGS), -1).mean(dim=1))
+        words = vectors_of(model, tmp_path / "xclip", ("falls", "jumps"))
     at_snippets = [one.seconds for one in snippets(video, FrameSettings(mover_side=0))]
     middles = (np.arange(len(vectors)) * 2 + 0.5) / 4
     rows = np.stack(
@@ -139,7 +136,7 @@ def test_clips_know_words_too(video, tmp_path):
 @pytest.mark.full
 def test_clips_are_searched_by_words(video, tmp_path):
     model, _ = write_xclip(tmp_path / "xclip")
-    write_words(tmp_path / "xclip", model, "falls jumps a photo video of scene in which")
+    write_words(tmp_path / "xclip", model, KNOWN)
     out = tmp_path / "found"
     given = ["find", "falls", str(video), "--encoder", str(tmp_path / "xclip"), "--out", str(out)]
     assert main([*given, "--no-page"]) == 0
@@ -156,15 +153,12 @@ def test_other_words_of_a_model_make_other_results(clip):
     assert before.made_by != after.made_by
 
 
-@pytest.mark.parametrize(
-    ("words", "model", "message"),
-    [
+def test_what_is_no_list_of_labels_is_one_line():
+    for words, model, message in (
         ("fall, sit", None, "--labels and --labels-by: give both"),
         (None, "hf:a/b", "--labels and --labels-by: give both"),
         ("fall", "hf:a/b", "--labels 'fall': two different labels at least"),
         ("fall, fall", "hf:a/b", "two different labels at least"),
-    ],
-)
-def test_what_is_no_list_of_labels_is_one_line(words, model, message):
-    with pytest.raises(InputError, match=message):
-        labels_of(words, model)
+    ):
+        with pytest.raises(InputError, match=message):
+            labels_of(words, model)

@@ -2,6 +2,7 @@
 
 import shutil
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -49,10 +50,25 @@ def folder(tmp_path, film_path) -> Path:
     return tmp_path
 
 
+@contextmanager
+def closing_contexts(chromium) -> Iterator[Callable]:
+    """Yield a function that makes a window of a width, and close all of them at the end."""
+    contexts = []
+
+    def new_context(width: int, height: int = 900, **more: object):
+        contexts.append(chromium.new_context(viewport={"width": width, "height": height}, **more))
+        contexts[-1].set_default_timeout(PATIENCE * 1000)
+        return contexts[-1]
+
+    yield new_context
+    for context in contexts:
+        context.close()
+
+
 @pytest.fixture
 def show(chromium, folder) -> Iterator[Callable]:
     """Open a page in the browser; no script may fail and nothing may come from the network."""
-    contexts, wrong = [], []
+    wrong = []
 
     def told(message) -> None:
         # a file that is not there is what some tests are about
@@ -63,23 +79,19 @@ def show(chromium, folder) -> Iterator[Callable]:
         if not request.url.startswith(("file:", "data:", "blob:")):
             wrong.append(request.url)
 
-    def show(
-        content: Page, *, width: int = 1400, height: int = 1000, script: str = "", **more: object
-    ):
-        context = chromium.new_context(viewport={"width": width, "height": height}, **more)
-        context.set_default_timeout(PATIENCE * 1000)
-        contexts.append(context)
-        if script:
-            context.add_init_script(script)
-        write_page(folder / "index.html", content)
-        tab = context.new_page()
-        tab.on("console", told)
-        tab.on("pageerror", lambda error: wrong.append(str(error)))
-        tab.on("request", asked)
-        tab.goto((folder / "index.html").as_uri())
-        return tab
+    with closing_contexts(chromium) as new_context:
 
-    yield show
-    for context in contexts:
-        context.close()
+        def show(content: Page, *, width=1400, height=1000, script="", **more: object):
+            context = new_context(width, height, **more)
+            if script:
+                context.add_init_script(script)
+            write_page(folder / "index.html", content)
+            tab = context.new_page()
+            tab.on("console", told)
+            tab.on("pageerror", lambda error: wrong.append(str(error)))
+            tab.on("request", asked)
+            tab.goto((folder / "index.html").as_uri())
+            return tab
+
+        yield show
     assert wrong == []

@@ -3,6 +3,7 @@
 import io
 import math
 from pathlib import Path
+from typing import Any
 
 import av
 import numpy as np
@@ -29,38 +30,36 @@ EVENTS = (
 )
 
 
-def film(path: Path, *, rate: int = RATE, size: tuple[int, int] = (160, 120)) -> Path:
-    """Write an H.264 film of 8 s with a bar that moves to the right."""
-    width, height = size
-    with av.open(str(path), "w") as container:
-        stream = container.add_stream("libx264", rate=rate, options={"g": str(rate)})
-        stream.width, stream.height, stream.pix_fmt = width, height, "yuv420p"
-        frames = round(SECONDS * rate)
-        for number in range(frames):
-            picture = picture_at(number / frames, width, height)
+def encoded(
+    target, frames: list[np.ndarray], codec: str, pixels: str, rate: int = 1, **more
+) -> None:
+    """Encode pictures into a file."""
+    with av.open(target, "w", format=more.get("format")) as container:
+        stream: Any = container.add_stream(codec, rate=rate, options=more.get("options", {}))
+        stream.height, stream.width = frames[0].shape[:2]
+        stream.pix_fmt = pixels
+        for picture in frames:
             container.mux(stream.encode(av.VideoFrame.from_ndarray(picture, format="rgb24")))
         container.mux(stream.encode())
+
+
+def film(path: Path) -> Path:
+    """Write an H.264 film of 8 s with a bar that moves to the right."""
+    count = round(SECONDS * RATE)
+    pictures = [picture_at(number / count, 160, 120) for number in range(count)]
+    encoded(str(path), pictures, "libx264", "yuv420p", RATE, options={"g": str(RATE)})
     return path
 
 
 def picture_at(share: float, width: int, height: int) -> np.ndarray:
-    rows = np.linspace(0.25, 0.55, height)[:, None]
-    columns = np.linspace(0, 1, width)[None, :]
-    bar = np.exp(-(((columns - share) / 0.04) ** 2))
-    return np.stack(
-        [(255 * np.clip(rows * tint + bar, 0, 1)).astype(np.uint8) for tint in (0.5, 0.7, 0.9)],
-        axis=2,
-    )
+    rows = np.linspace(0.25, 0.55, height)[:, None, None]
+    bar = np.exp(-(((np.linspace(0, 1, width)[None, :, None] - share) / 0.04) ** 2))
+    return (255 * np.clip(rows * np.array([0.5, 0.7, 0.9]) + bar, 0, 1)).astype(np.uint8)
 
 
 def thumbnail(share: float) -> bytes:
     file = io.BytesIO()
-    with av.open(file, "w", format="mjpeg") as container:
-        stream = container.add_stream("mjpeg", rate=1)
-        stream.width, stream.height, stream.pix_fmt = 96, 54, "yuvj420p"
-        picture = av.VideoFrame.from_ndarray(picture_at(share, 96, 54), format="rgb24")
-        container.mux(stream.encode(picture))
-        container.mux(stream.encode())
+    encoded(file, [picture_at(share, 96, 54)], "mjpeg", "yuvj420p", format="mjpeg")
     return file.getvalue()
 
 
@@ -111,22 +110,30 @@ def video(video_id: str = "kitchen 01", **more: object) -> PageVideo:
 
 def charts() -> tuple[Chart, ...]:
     numbers = [1, 2, 5, 10, 20, 50, 100]
-    lines = [
-        Series(
-            name=name,
-            values=[1 - math.exp(-(number**0.5) * speed) for number in numbers],
-            low=[1 - math.exp(-(number**0.5) * speed * 0.8) for number in numbers],
-            high=[1 - math.exp(-(number**0.5) * speed * 1.2) for number in numbers],
+
+    def recall(name: str, speed: float) -> Series:
+        values, low, high = (
+            [1 - math.exp(-(number**0.5) * speed * factor) for number in numbers]
+            for factor in (1, 0.8, 1.2)
         )
-        for name, speed in (("span", 0.45), ("mtn", 0.3), ("random", 0.1))
-    ]
+        return Series(name=name, values=values, low=low, high=high)
+
+    training = Series(name="training", values=[2 / (1 + 0.2 * k) for k in range(30)])
+    losses = [None, *(2.2 / (1 + 0.15 * k) for k in range(1, 30))]
+    missed = Series(
+        name="span",
+        values=[0.4, 0.2, 0.1, 0.05],
+        low=[0.3, 0.15, 0.05, 0.0],
+        high=[0.5, 0.3, 0.2, 0.1],
+    )
+    stages = "dataset video recognition features temporal proposals evaluation report".split()
     return (
         Chart(
             title="Recall by number of proposals",
             x_label="proposals a video",
             y_label="mean recall",
             x=numbers,
-            series=lines,
+            series=[recall("span", 0.45), recall("mtn", 0.3), recall("random", 0.1)],
             note="12 videos of subset validation; 95 % intervals over videos",
         ),
         Chart(
@@ -134,43 +141,21 @@ def charts() -> tuple[Chart, ...]:
             x_label="epoch",
             y_label="loss",
             x=list(range(1, 31)),
-            series=[
-                Series(name="training", values=[2 / (1 + 0.2 * k) for k in range(30)]),
-                Series(
-                    name="validation", values=[None, *(2.2 / (1 + 0.15 * k) for k in range(1, 30))]
-                ),
-            ],
+            series=[training, Series(name="validation", values=losses)],
         ),
         Chart(
             title="Instances missed, by length",
             x_label="length",
             y_label="share missed",
             x=["under 1 s", "1–2 s", "2–4 s", "over 4 s"],
-            series=[
-                Series(
-                    name="span",
-                    values=[0.4, 0.2, 0.1, 0.05],
-                    low=[0.3, 0.15, 0.05, 0.0],
-                    high=[0.5, 0.3, 0.2, 0.1],
-                ),
-                Series(name="mtn", values=[0.6, 0.3, 0.2, None]),
-            ],
+            series=[missed, Series(name="mtn", values=[0.6, 0.3, 0.2, None])],
             kind="bars",
         ),
         Chart(
             title="Time by stage",
             x_label="stage",
             y_label="CPU time (s)",
-            x=[
-                "dataset",
-                "video",
-                "recognition",
-                "features",
-                "temporal",
-                "proposals",
-                "evaluation",
-                "report",
-            ],
+            x=stages,
             series=[Series(name="time", values=[12, 840, 0, 1310, 620, 95, 44, 3])],
             kind="bars",
         ),
@@ -190,11 +175,5 @@ TABLE = Table(
 
 
 def page(videos: list[PageVideo] | None = None, **more: object) -> Page:
-    return Page(
-        **{
-            "title": "Kitchen",
-            "subtitle": "model span, actionspan 0.1.0",
-            "videos": [video()] if videos is None else videos,
-            **more,
-        }
-    )
+    known = {"title": "Kitchen", "subtitle": "model span, actionspan 0.1.0"}
+    return Page(**{**known, "videos": [video()] if videos is None else videos, **more})

@@ -84,13 +84,20 @@ def row(start: float | None, end: float | None, label: str, status: str, video="
     }
 
 
+def take_back(tab) -> None:
+    """Undo all corrections, and clear the selection."""
+    press(tab, "Escape")
+    while tab.locator("#undo-edit").is_enabled():
+        press(tab, "z")
+
+
 @pytest.fixture
 def alone(show):
     """A page of a video without truth, so that only corrections are saved."""
     return show(pages.page([pages.video(truth=(), recall=None)]))
 
 
-def test_a_video_is_shown_with_its_lanes(show):
+def test_a_video_is_shown_with_its_lanes_and_known_labels(show):
     tab = show(pages.page(charts=pages.charts(), tables=[pages.TABLE]))
     assert tab.locator("h1").inner_text() == "Kitchen"
     assert tab.locator("#video-name").inner_text() == "kitchen 01"
@@ -100,9 +107,11 @@ def test_a_video_is_shown_with_its_lanes(show):
     assert tab.locator("#shown-number").inner_text() == "15 of 60"
     assert tab.locator("#curves canvas").count() == 1
     assert tab.locator(".picture").count() == 10
+    options = tab.locator("#labels option").evaluate_all("all => all.map(one => one.value)")
+    assert options == ["fall", "jump", "sit down"]
 
 
-def test_it_plays_and_pauses_an_h264_file(show):
+def test_it_plays_and_pauses_and_a_segment_to_its_end(show):
     tab = show(pages.page())
     until(tab, "document.getElementById('video').videoWidth === 160")
     press(tab, "Space")
@@ -113,30 +122,12 @@ def test_it_plays_and_pauses_an_h264_file(show):
     at = tab.evaluate("document.getElementById('video').currentTime")
     assert now(tab) == pytest.approx(at, abs=0.06)
     assert tab.locator("#toggle").get_attribute("aria-label") == "Play"
-
-
-def test_a_segment_plays_to_its_end(show):
-    tab = show(pages.page())
-    until(tab, "document.getElementById('video').videoWidth > 0")
     lane(tab, "event").last.click()
     tab.select_option("#speed", "4")
     tab.get_by_role("button", name="Play", exact=True).last.click()
     until(tab, "!document.getElementById('video').paused")
     until(tab, "document.getElementById('video').paused")
     assert now(tab) == 7.4
-
-
-def test_a_click_or_a_drag_on_the_lanes_seeks(show):
-    tab = show(pages.page())
-    press(tab, "v")
-    until(tab, "document.getElementById('video').videoWidth > 0")
-    for name in (".ruler-lane", ".pictures-lane", "#curves"):
-        y = middle(tab.locator(f"{name} .window").bounding_box())[1]
-        tab.mouse.click(x_of(tab, 3.0), y)
-        assert now(tab) == pytest.approx(3.0, abs=0.02)
-        drag(tab, (x_of(tab, 1.0), y), (x_of(tab, 5.0), y))
-        assert now(tab) == pytest.approx(5.0, abs=0.02)
-    until(tab, "Math.abs(document.getElementById('video').currentTime - 5) < 0.05")
 
 
 def test_proposals_and_curves_come_when_they_are_asked_for(show):
@@ -151,18 +142,35 @@ def test_proposals_and_curves_come_when_they_are_asked_for(show):
     assert tab.locator(".proposal-lane").is_visible()
     press(tab, "v")
     assert [each.is_visible() for each in hidden] == [False] * 3
+    press(tab, "v")
+    stops = tab.locator(".segment[tabindex='0']")
+    assert stops.count() == 3
+    tab.locator("#threshold").focus()
+    press(tab, *["Tab"] * 20)
+    stops.last.focus()
+    press(tab, "n", "n")
+    chosen = tab.locator(".proposal-lane .segment[aria-pressed='true']")
+    assert chosen.count() == 1
+    assert chosen.get_attribute("tabindex") == "0"
 
 
-def test_a_flat_curve_is_said(show):
+def test_a_flat_curve_is_said_and_the_least_score_stays_from_video_to_video(show):
     flat, steep = ({"actionness": [0.1] * 9 + [top]} for top in (0.12, 0.9))
     tab = show(pages.page([pages.video("one", curves=flat), pages.video("two", curves=steep)]))
     said = tab.get_by_text("The model is unsure on this video")
     assert said.is_visible()
     tab.locator(".entry").last.click()
     assert not said.is_visible()
+    less = [pages.row(1.0, 2.0, score) for score in (0.9, 0.8, 0.7, 0.1)]
+    tab = show(pages.page([pages.video("one"), pages.video("two", proposals=less)]))
+    press(tab, "v")
+    tab.locator("#threshold").focus()
+    press(tab, "End", *["ArrowLeft"] * 3)  # 0.69
+    tab.locator(".entry").last.click()
+    assert tab.locator("#shown-number").inner_text() == "3 of 4"
 
 
-def test_frames_are_stepped_one_by_one(show):
+def test_frames_are_stepped_and_a_click_or_a_drag_seeks(show):
     tab = show(pages.page())
     press(tab, ".", ".", ".", ",")
     assert now(tab) == 2 / pages.RATE
@@ -172,9 +180,18 @@ def test_frames_are_stepped_one_by_one(show):
     assert now(tab) == pages.SECONDS
     press(tab, "Home")
     assert now(tab) == 0
+    press(tab, "v")
+    until(tab, "document.getElementById('video').videoWidth > 0")
+    for name in (".ruler-lane", ".pictures-lane", "#curves"):
+        y = middle(tab.locator(f"{name} .window").bounding_box())[1]
+        tab.mouse.click(x_of(tab, 3.0), y)
+        assert now(tab) == pytest.approx(3.0, abs=0.02)
+        drag(tab, (x_of(tab, 1.0), y), (x_of(tab, 5.0), y))
+        assert now(tab) == pytest.approx(5.0, abs=0.02)
+    until(tab, "Math.abs(document.getElementById('video').currentTime - 5) < 0.05")
 
 
-def test_what_is_under_the_mouse_is_told(show):
+def test_what_is_under_the_mouse_is_told_also_to_who_hears_it_and_help_names_every_key(show):
     tab = show(pages.page())
     lane(tab, "event").first.hover()
     told = tab.locator("#tip").inner_text()
@@ -182,10 +199,6 @@ def test_what_is_under_the_mouse_is_told(show):
         assert text in told
     tab.locator("h1").hover()
     assert tab.locator("#tip").is_hidden()
-
-
-def test_who_hears_the_page_is_told_the_same(show):
-    tab = show(pages.page())
     name = lane(tab, "event").first.get_attribute("aria-label")
     assert name == (
         "Event 2 of 3, start 0:01.200, end 0:02.600, length 1.400 s, label fall, "
@@ -195,6 +208,12 @@ def test_who_hears_the_page_is_told_the_same(show):
     words = tab.locator(".truth-lane .content").get_attribute("aria-label")
     assert words == "Lane truth: 2 segments: fall 0:01.0 to 0:02.5; sit down 0:04.4 to 0:06.0"
     assert "start is highest at" in tab.locator("#curves .window").get_attribute("aria-label")
+    tab.click("#show-help")
+    keys = set(re.split(r"\s+", " ".join(tab.locator("#help kbd").all_inner_texts())))
+    wanted = (
+        "space ← → , . home end n p enter j k + − 0 v m f / ? a x [ ] s e l i w delete z d escape"
+    )
+    assert set(wanted.split()) == keys
 
 
 def test_the_threshold_shows_fewer_or_all(show):
@@ -216,17 +235,7 @@ def test_the_threshold_shows_fewer_or_all(show):
     assert lane(tab, "proposal").count() == pytest.approx(60**0.5, abs=1)
 
 
-def test_the_least_score_stays_from_video_to_video(show):
-    less = [pages.row(1.0, 2.0, score) for score in (0.9, 0.8, 0.7, 0.1)]
-    tab = show(pages.page([pages.video("one"), pages.video("two", proposals=less)]))
-    press(tab, "v")
-    tab.locator("#threshold").focus()
-    press(tab, "End", *["ArrowLeft"] * 3)  # 0.69
-    tab.locator(".entry").last.click()
-    assert tab.locator("#shown-number").inner_text() == "3 of 4"
-
-
-def test_like_scores_are_told_apart(show):
+def test_like_scores_are_told_apart_and_events_have_theirs_or_a_rank(show):
     close = [pages.row(k, k + 0.9, 0.127 - 0.001 * k) for k in range(7)]
     tab = show(pages.page([pages.video(proposals=close, events=())]))
     names = [one.inner_text() for one in lane(tab, "proposal").all()]
@@ -235,6 +244,13 @@ def test_like_scores_are_told_apart(show):
         "all => all.map(one => getComputedStyle(one).backgroundColor)"
     )
     assert len(set(shades)) == 7
+    same = [pages.row(1.0, 2.0, 0.7, "fall"), pages.row(1.1, 2.0, 0.5, "fall")]
+    tab = show(pages.page([pages.video(proposals=same, events=same[:1])]))
+    assert [one.inner_text() for one in lane(tab, "event").all()] == ["fall 0.70"]
+    assert [one.inner_text() for one in lane(tab, "proposal").all()] == ["0.70", "0.50"]
+    tab = show(pages.page([pages.video(events=ranked_rows([[1.0, 2.0], [4.0, 6.0]]))]))
+    names = tab.locator(".event-lane .segment .name").all_inner_texts()
+    assert names == ["no. 1", "no. 2"]
 
 
 def test_chances_and_scores_are_never_side_by_side(show):
@@ -252,13 +268,6 @@ def test_chances_and_scores_are_never_side_by_side(show):
     assert "score" not in lane(tab, "proposal").first.get_attribute("aria-label")
     assert tab.get_by_text("Best proposals").is_visible()
     assert tab.locator("#threshold").get_attribute("aria-valuetext") == "15 of 60 proposals"
-
-
-def test_an_event_that_is_also_a_proposal_has_its_score(show):
-    same = [pages.row(1.0, 2.0, 0.7, "fall"), pages.row(1.1, 2.0, 0.5, "fall")]
-    tab = show(pages.page([pages.video(proposals=same, events=same[:1])]))
-    assert [one.inner_text() for one in lane(tab, "event").all()] == ["fall 0.70"]
-    assert [one.inner_text() for one in lane(tab, "proposal").all()] == ["0.70", "0.50"]
 
 
 def test_zoom_keeps_the_time_under_the_mouse(show):
@@ -334,8 +343,10 @@ def test_sorted_by_score_the_best_comes_first(show):
     assert tab.locator(".entry-name").all_text_contents() == ["high", "low", "none"]
 
 
-def test_one_video_needs_no_list(show):
-    assert show(pages.page()).locator("#list").is_hidden()
+def test_one_video_needs_no_list_and_without_charts_there_is_no_summary(show):
+    tab = show(pages.page())
+    assert tab.locator("#list").is_hidden()
+    assert tab.locator("#tabs").is_hidden()
 
 
 def test_events_are_accepted_and_rejected(alone):
@@ -362,16 +373,14 @@ def test_what_was_accepted_can_be_dragged_at_once(alone):
     assert now(alone) == 6.6, "the next event"
 
 
-def test_an_edge_is_dragged_to_a_frame(alone):
+def test_edges_are_dragged_and_moved_by_keys_to_frames_and_to_the_playhead(alone):
     lane(alone, "event").nth(1).click()
     handle = alone.get_by_role("slider", name="End of the selected segment")
     x, y = middle(handle.bounding_box())
     drag(alone, (x, y), (x_of(alone, 5.51), y))
     assert now(alone) == pytest.approx(5.52)
     assert saved(alone) == [row(START, 5.52, "sit down", "moved")]
-
-
-def test_an_edge_is_moved_by_keys_a_frame_at_a_time(alone):
+    take_back(alone)
     lane(alone, "event").nth(1).click()
     press(alone, "s", "ArrowLeft", "ArrowLeft", "e", "Shift+ArrowRight")
     assert saved(alone) == [row(START - 0.08, END + 0.4, "sit down", "moved")]
@@ -380,16 +389,12 @@ def test_an_edge_is_moved_by_keys_a_frame_at_a_time(alone):
     assert saved(alone)[0]["start"] == "0.000"
     press(alone, "s", *["Shift+ArrowRight"] * 20)
     assert saved(alone)[0]["start"] == f"{END + 0.4 - 0.04:.3f}"
-
-
-def test_edges_are_set_to_the_playhead(alone):
+    take_back(alone)
     lane(alone, "event").nth(1).click()
     alone.mouse.move(0, 0)
     press(alone, *[","] * 3, "[", *["."] * 28, "]")
     assert saved(alone) == [row(START - 0.12, START + 1.0, "sit down", "moved")]
-
-
-def test_a_segment_back_where_it_was_found_is_accepted(alone):
+    take_back(alone)
     lane(alone, "event").nth(1).click()
     press(alone, "s", "ArrowLeft", "ArrowRight")
     assert saved(alone) == [row(START, END, "sit down", "accepted")]
@@ -578,12 +583,6 @@ def test_done_may_be_clicked_while_a_label_is_typed(show, height):
     assert tab.locator("#done").is_checked()
 
 
-def test_known_labels_are_offered(show):
-    tab = show(pages.page())
-    options = tab.locator("#labels option").evaluate_all("all => all.map(one => one.value)")
-    assert options == ["fall", "jump", "sit down"]
-
-
 def test_after_saving_the_page_says_what_comes_next(alone):
     lane(alone, "event").nth(1).click()
     press(alone, "a")
@@ -628,7 +627,7 @@ def test_corrections_are_there_after_the_page_is_loaded_again(alone):
     assert alone.get_by_text("Save corrections (1 video)").is_visible()
 
 
-def test_another_video_or_page_has_its_own_corrections(show):
+def test_another_video_or_page_has_its_own_corrections_and_labels(show):
     both = [pages.video("one"), pages.video("two")]
     tab = show(pages.page(both))
     lane(tab, "event").first.click()
@@ -637,6 +636,13 @@ def test_another_video_or_page_has_its_own_corrections(show):
     assert tab.locator(".entry .state").all_inner_texts() == ["1 corrected, not Done", ""]
     other = show(pages.page(both, title="Another"))
     assert other.locator("#save-corrections").is_disabled()
+    tab = show(pages.page([pages.video("one"), pages.video("two")]))
+    tab.locator(".event-lane .segment").first.click()
+    tab.locator("#segment-label").fill("wave")
+    tab.locator("#segment-label").press("Enter")
+    tab.locator("#list button").nth(1).click()
+    tab.locator("#add-segment").click()
+    assert tab.locator("#segment-label").input_value() == ""
 
 
 def test_a_video_that_is_done_and_empty_says_so(alone):
@@ -778,20 +784,6 @@ def test_with_the_keyboard_alone(alone):
     assert f"kitchen 01,{START + 0.04:.3f},{END:.3f},to sit,moved\n" in text
 
 
-def test_each_lane_is_one_stop_of_the_tab_key(show):
-    tab = show(pages.page())
-    press(tab, "v")
-    stops = tab.locator(".segment[tabindex='0']")
-    assert stops.count() == 3
-    tab.locator("#threshold").focus()
-    press(tab, *["Tab"] * 20)
-    stops.last.focus()
-    press(tab, "n", "n")
-    chosen = tab.locator(".proposal-lane .segment[aria-pressed='true']")
-    assert chosen.count() == 1
-    assert chosen.get_attribute("tabindex") == "0"
-
-
 def test_hostile_names_are_text(show):
     evil = "<img src=x onerror=alert(1)>\"&'.mp4"
     closing = "</script><script>alert(2)</script><!--"
@@ -838,15 +830,12 @@ def test_the_note_says_why_a_video_cannot_be_played(show, folder):
     assert tab.get_by_text(note).is_hidden()
 
 
-def test_a_file_that_moved_can_be_chosen(show, folder):
+def test_a_file_that_moved_can_be_chosen_and_one_of_any_name_is_played(show, folder):
     tab = show(pages.page([pages.video(file="gone.mp4")]))
     tab.locator("#no-video-reason").get_by_text("the file was moved").wait_for()
     tab.set_input_files("#choose-file", folder / "film.mp4")
     until(tab, "document.getElementById('video').videoWidth > 0")
     assert tab.locator("#no-video").is_hidden()
-
-
-def test_a_file_of_any_name_is_played(show, folder):
     name = "a b#c?d%20é:\u4e2d.mp4"
     (folder / "sub folder").mkdir()
     (folder / "film.mp4").rename(folder / "sub folder" / name)
@@ -905,11 +894,7 @@ def test_bars_go_below_zero_and_long_names_fit(show):
     assert drawing.locator(".interval").count() == 1
 
 
-def test_without_charts_and_tables_there_is_no_summary(show):
-    assert show(pages.page()).locator("#tabs").is_hidden()
-
-
-def test_motion_and_one_frame_and_no_proposals(show):
+def test_motion_and_one_frame_and_no_proposals_and_no_videos(show):
     still = pages.video(
         duration_seconds=0.04,
         frames_per_second=None,
@@ -927,9 +912,6 @@ def test_motion_and_one_frame_and_no_proposals(show):
     press(tab, "i", ".", "+")
     assert lane(tab, "own").count() == 1
     assert "pixels a frame" in tab.locator("#curves").inner_text()
-
-
-def test_no_videos_at_all(show):
     tab = show(pages.page([], tables=[pages.TABLE]))
     tab.click("#tab-summary")
     assert tab.get_by_text("Methods").is_visible()
@@ -978,6 +960,10 @@ def test_nothing_is_out_of_reach(show, width, scheme):
         thresholds={"fall": [(0.9, 1.0, 0.25), (0.3, 0.8, 0.5)]},
     )
     tab = show(content, width=width, color_scheme=scheme, reduced_motion="reduce")
+    moving = tab.locator("body *").evaluate_all(
+        "all => all.filter(one => getComputedStyle(one).transitionDuration !== '0s').length"
+    )
+    assert moving == 0, "where motion is reduced nothing moves by itself"
     tab.get_by_text("Show likely events only").click()
     assert broken_rules(tab) == []
     press(tab, "n", "a", "n", "x", "n", "i")
@@ -989,24 +975,6 @@ def test_nothing_is_out_of_reach(show, width, scheme):
     tab.click("#tab-summary")
     tab.locator("summary", has_text="Numbers").first.click()
     assert broken_rules(tab) == []
-
-
-def test_nothing_moves_by_itself_where_motion_is_reduced(show):
-    tab = show(pages.page(), reduced_motion="reduce")
-    moving = tab.locator("body *").evaluate_all(
-        "all => all.filter(one => getComputedStyle(one).transitionDuration !== '0s').length"
-    )
-    assert moving == 0
-
-
-def test_help_names_every_key(show):
-    tab = show(pages.page())
-    tab.click("#show-help")
-    keys = set(re.split(r"\s+", " ".join(tab.locator("#help kbd").all_inner_texts())))
-    wanted = (
-        "space ← → , . home end n p enter j k + − 0 v m f / ? a x [ ] s e l i w delete z d escape"
-    )
-    assert set(wanted.split()) == keys
 
 
 def test_on_a_phone_a_tap_shows_what_it_opens_and_a_finger_finds_its_target(show):
@@ -1030,22 +998,6 @@ def test_the_page_says_where_to_begin_and_when_nothing_is_likely(show):
     assert "then tick Done" in some.locator("#inspector").inner_text()
     none = show(pages.page([pages.video(events=())]))
     assert "No event is likely enough" in none.locator("#inspector").inner_text()
-
-
-def test_events_of_unknown_chance_show_their_rank(show):
-    tab = show(pages.page([pages.video(events=ranked_rows([[1.0, 2.0], [4.0, 6.0]]))]))
-    names = tab.locator(".event-lane .segment .name").all_inner_texts()
-    assert names == ["no. 1", "no. 2"]
-
-
-def test_the_label_of_another_video_is_not_written_to_the_next(show):
-    tab = show(pages.page([pages.video("one"), pages.video("two")]))
-    tab.locator(".event-lane .segment").first.click()
-    tab.locator("#segment-label").fill("wave")
-    tab.locator("#segment-label").press("Enter")
-    tab.locator("#list button").nth(1).click()
-    tab.locator("#add-segment").click()
-    assert tab.locator("#segment-label").input_value() == ""
 
 
 def test_likely_events_are_shown_by_label_with_what_that_does(show):

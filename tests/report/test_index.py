@@ -117,18 +117,20 @@ def test_each_video_has_its_truth_proposals_curves_and_pictures(run_files, pages
     assert len(gone.curves["end"]) == 4
 
 
-@pytest.mark.parametrize(
-    ("subset", "found"), [("validation", True), ("training", False), ("testing", True)]
-)
-def test_thresholds_are_counted_on_videos_that_nothing_learned(run_files, pages, subset, found):
+def test_thresholds_are_counted_on_videos_that_nothing_learned(run_files, pages):
     """The density and the classifier have learned every training video."""
-    content = json.loads((run_files / "annotations.json").read_text())
-    content["database"]["plain"]["subset"] = subset
-    (run_files / "annotations.json").write_text(json.dumps(content))
     events = [{"segment": [0.5, 1.0], "score": 0.4, "label": "wave"}]
     write_json(run_files / "events.json", {"results": {"plain": events}})
-    assert index("--events", "events.json") == 0
-    assert pages[0][1].thresholds == ({"": [(0.4, 1.0, 1.0)]} if found else {})
+    content = json.loads((run_files / "annotations.json").read_text())
+    for subset, points in (
+        ("validation", {"": [(0.4, 1.0, 1.0)]}),
+        ("training", {}),
+        ("testing", {"": [(0.4, 1.0, 1.0)]}),
+    ):
+        content["database"]["plain"]["subset"] = subset
+        (run_files / "annotations.json").write_text(json.dumps(content))
+        assert index("--events", "events.json") == 0
+        assert pages[-1][1].thresholds == points
 
 
 def test_a_copy_that_is_there_is_what_the_page_plays(run_files, pages):
@@ -207,8 +209,9 @@ def test_the_summary_has_curves_misses_losses_and_seconds(run_files, pages):
         "video_flow/cut.tsv": "s\th",
         "odd_thing.tsv": "nothing here",
     }.items():
-        (run_files / "benchmarks" / name).parent.mkdir(parents=True, exist_ok=True)
-        (run_files / "benchmarks" / name).write_text(text)
+        path = run_files / "benchmarks" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
     first = {"precision": 0.25, "recall": 0.75, "most": 1.0}
     write_json(
         run_files / "reader.json",
@@ -254,19 +257,16 @@ def test_the_summary_has_curves_misses_losses_and_seconds(run_files, pages):
     assert recall == pytest.approx(record["AR@100"])
 
 
-@pytest.mark.parametrize(
-    ("flag", "message"),
-    [
+def test_a_wrong_file_is_one_line(run_files, pages, capsys):
+    for flag, message in (
         ("--misses=videos.tsv", "videos.tsv: not a table of misses"),
         ("--logs=videos.tsv", "videos.tsv: not a log of a training"),
         ("--readers=proposals.json", "proposals.json: not a record of a reader's lists"),
         ("--scores=gone.tsv", "gone.tsv: no such file"),
         ("--most-videos=0", "most_videos 0: at least 1"),
-    ],
-)
-def test_a_wrong_file_is_one_line(run_files, pages, capsys, flag, message):
-    assert index(flag) == 2
-    assert message in capsys.readouterr().err
+    ):
+        assert index(flag) == 2
+        assert message in capsys.readouterr().err
     assert not pages
 
 

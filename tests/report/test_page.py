@@ -27,6 +27,7 @@ class Elements(HTMLParser):
         super().__init__(convert_charrefs=True)
         self.found: list[tuple[str, dict[str, str], str]] = []
         self.open: list[int] = []
+        self.text = text
         self.feed(text)
         self.close()
 
@@ -51,33 +52,29 @@ class Elements(HTMLParser):
         return json.loads(text)
 
 
-def written(folder: Path, content) -> tuple[str, Elements]:
-    path = folder / "index.html"
-    write_page(path, content)
-    text = path.read_bytes().decode("utf-8")
-    return text, Elements(text)
+@pytest.fixture
+def written(tmp_path):
+    """Write a page of these videos and other content, and return its elements."""
+
+    def written(videos=None, **content) -> Elements:
+        write_page(tmp_path / "index.html", pages.page(videos, **content))
+        return Elements((tmp_path / "index.html").read_bytes().decode())
+
+    return written
 
 
-def test_the_same_content_gives_the_same_bytes(tmp_path):
-    content = pages.page(charts=pages.charts(), tables=[pages.TABLE])
-    assert written(tmp_path, content)[0] == written(tmp_path, content)[0]
+def test_the_same_content_gives_the_same_bytes_and_loads_nothing_from_elsewhere(written):
+    content = {"charts": pages.charts(), "tables": [pages.TABLE]}
+    page = written(**content)
+    assert page.text == written(**content).text
+    attributes = [(name, value) for _, own, _ in page.found for name, value in own.items()]
+    loading = ("src", "href", "action", "data")
+    assert [each for each in attributes if each[0] in loading and each[1][:1] != "#"] == []
+    assert [name for name, _ in attributes if name.startswith("on") or name == "style"] == []
 
 
-def test_nothing_is_loaded_from_elsewhere(tmp_path):
-    _, elements = written(tmp_path, pages.page())
-    addresses = [
-        value
-        for _, attributes, _ in elements.found
-        for name, value in attributes.items()
-        if name in ("src", "href", "action", "data") and not value.startswith("#")
-    ]
-    assert addresses == []
-    assert not [name for _, found, _ in elements.found for name in found if name.startswith("on")]
-    assert not [1 for _, found, _ in elements.found if "style" in found]
-
-
-def test_the_policy_names_the_hash_of_every_script_and_style(tmp_path):
-    _, elements = written(tmp_path, pages.page())
+def test_the_policy_names_the_hash_of_every_script_and_style(written):
+    elements = written()
     (policy,) = [
         attributes["content"]
         for attributes, _ in elements.all("meta")
@@ -99,8 +96,8 @@ def test_the_policy_names_the_hash_of_every_script_and_style(tmp_path):
     assert rules["style-src"] == hashes([text for _, text in elements.all("style")])
 
 
-def test_the_index_is_apart_from_what_each_video_shows(tmp_path):
-    _, elements = written(tmp_path, pages.page([pages.video("one"), pages.video("two")]))
+def test_the_index_is_apart_from_what_each_video_shows(written):
+    elements = written([pages.video("one"), pages.video("two")])
     index = elements.data("index-data")
     assert index["labels"] == ["fall", "jump", "sit down"]
     assert [video["id"] for video in index["videos"]] == ["one", "two"]
@@ -128,17 +125,17 @@ def test_the_index_is_apart_from_what_each_video_shows(tmp_path):
     assert base64.b64decode(jpeg) == pages.thumbnail(0.05)
 
 
-def test_hostile_text_stays_data(tmp_path):
+def test_hostile_text_stays_data(written):
     evil = "</script><script>alert(1)</script><!--<script>\u2028&amp;"
-    content = pages.page(
+    (chart, *others), table = pages.charts(), pages.TABLE
+    plain = written(charts=[chart, *others], tables=[table])
+    elements = written(
         [pages.video(evil, note=evil, subset=evil, events=[pages.row(0.0, 1.0, 0.5, evil)])],
         title=evil,
         subtitle=evil,
-        charts=[dataclasses.replace(pages.charts()[0], title=evil)],
-        tables=[dataclasses.replace(pages.TABLE, rows=[[evil]])],
+        charts=[dataclasses.replace(chart, title=evil)],
+        tables=[dataclasses.replace(table, rows=[[evil]])],
     )
-    _, plain = written(tmp_path, pages.page(charts=pages.charts(), tables=[pages.TABLE]))
-    _, elements = written(tmp_path, content)
     assert [tag for tag, *_ in elements.found] == [tag for tag, *_ in plain.found]
     assert elements.data("index-data")["videos"][0]["id"] == evil
     assert elements.data("video-0")["events"][0][2] == evil
@@ -146,39 +143,29 @@ def test_hostile_text_stays_data(tmp_path):
     assert elements.all("h1")[0][1] == evil
 
 
-@pytest.mark.parametrize(
-    ("file", "address"),
-    [
-        ("", ""),
-        ("film.mp4", "film.mp4"),
-        ("../my films/1?2#3%4.mp4", "../my%20films/1%3F2%233%254.mp4"),
-        ("javascript:alert(1)", "javascript%3Aalert%281%29"),
-        ("é/中.mp4", "%C3%A9/%E4%B8%AD.mp4"),
-        ("not utf-8 \udcff.mp4", "not%20utf-8%20%FF.mp4"),
-        ("/a/b c.mp4", "file:///a/b%20c.mp4"),
-    ],
-)
-def test_paths_become_addresses(tmp_path, file, address):
-    _, elements = written(tmp_path, pages.page([pages.video(file=file)]))
-    assert elements.data("index-data")["videos"][0]["file"] == address
+def test_paths_become_addresses(written):
+    addresses = {
+        "": "",
+        "film.mp4": "film.mp4",
+        "../my films/1?2#3%4.mp4": "../my%20films/1%3F2%233%254.mp4",
+        "javascript:alert(1)": "javascript%3Aalert%281%29",
+        "é/中.mp4": "%C3%A9/%E4%B8%AD.mp4",
+        "not utf-8 \udcff.mp4": "not%20utf-8%20%FF.mp4",
+        "/a/b c.mp4": "file:///a/b%20c.mp4",
+    }
+    index = written([pages.video(file=file) for file in addresses]).data("index-data")
+    assert [video["file"] for video in index["videos"]] == list(addresses.values())
 
 
-def test_a_name_that_is_not_utf8_is_shown_as_well_as_can_be(tmp_path):
-    _, elements = written(tmp_path, pages.page([pages.video("a\udcff")], title="b\udcff"))
-    assert elements.data("index-data")["videos"][0]["id"] == "a\udcff"
-    assert elements.all("title")[0][1] == "b?"
-
-
-def test_numbers_that_json_lacks_are_gaps(tmp_path):
+def test_what_json_and_utf8_lack_is_a_gap_or_shown_as_well_as_can_be(written):
     curves = {"motion": np.array([0.5, np.nan, np.inf, 1 / 3], np.float32)}
-    _, elements = written(tmp_path, pages.page([pages.video(curves=curves, recall=np.nan)]))
+    elements = written([pages.video("a\udcff", curves=curves, recall=np.nan)], title="b\udcff")
+    (video,) = elements.data("index-data")["videos"]
+    assert (video["id"], video["recall"]) == ("a\udcff", None)
+    assert elements.all("title")[0][1] == "b?"
     assert elements.data("video-0")["curves"]["motion"] == [0.5, None, None, 0.3333]
-    assert elements.data("index-data")["videos"][0]["recall"] is None
-
-
-def test_without_charts_and_tables_there_is_no_summary(tmp_path):
-    text, _ = written(tmp_path, pages.page())
-    assert '<script type="application/json" id="summary-data"></script>' in text
+    # without charts and tables there is no summary
+    assert '<script type="application/json" id="summary-data"></script>' in elements.text
 
 
 def test_the_example_of_the_docs_runs(tmp_path, monkeypatch):
@@ -237,30 +224,24 @@ def test_the_linter_finds_nothing():
     assert done.returncode == 0, done.stdout
 
 
-def test_a_served_page_asks_its_server_and_no_other_page_does(tmp_path):
+def test_a_served_page_asks_its_server_and_no_other_page_does(written):
     for served in (True, False):
-        page = dataclasses.replace(pages.page(), served=served)
-        write_page(tmp_path / "index.html", page)
-        text = (tmp_path / "index.html").read_text()
+        text = written(served=served).text
         assert ("connect-src" in text.split("<style>")[0]) == served
         assert ('id="learn"' in text) == served
         assert ('id="save-corrections"' in text) != served
 
 
-@pytest.mark.parametrize(
-    ("events", "scale", "best"),
-    [
+def test_a_page_has_one_scale(written):
+    for events, scale, best in (
         (ranked_rows([[1.0, 2.0], [3.0, 4.0]]), "rank", None),
         (pages.EVENTS, "chance", 0.84),
         (pages.proposals(60)[:2], "score", 0.86),
         ((), "score", 0.86),
-    ],
-)
-def test_a_page_has_one_scale(tmp_path, events, scale, best):
-    videos = [pages.video(events=events), pages.video("other", events=())]
-    _, elements = written(tmp_path, pages.page(videos))
-    index = elements.data("index-data")
-    assert index["scale"] == scale
-    listed = [(video["score"], video["events"]) for video in index["videos"]]
-    nothing = (None, 0) if events else (0.86, None)
-    assert listed == [(best, len(events) or None), nothing]
+    ):
+        videos = [pages.video(events=events), pages.video("other", events=())]
+        index = written(videos).data("index-data")
+        assert index["scale"] == scale
+        listed = [(video["score"], video["events"]) for video in index["videos"]]
+        nothing = (None, 0) if events else (0.86, None)
+        assert listed == [(best, len(events) or None), nothing]

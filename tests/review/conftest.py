@@ -1,11 +1,22 @@
-"""Rounds of review whose proposals are given, without any model."""
+"""Work behind the page without any model: videos are not encoded, their proposals are given."""
 
-from types import SimpleNamespace
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
+import uvicorn
 
-from actionspan.propose.results import Result
+from actionspan.dataset.tables import Video
+from actionspan.propose.results import Result, source_of
+from actionspan.review import work as work_module
+from actionspan.review.footage import Encoded
+from actionspan.review.server import make_app
 from actionspan.review.work import ReviewWork
+
+DONE = {"segments": [], "done": True}
 
 
 def row(start, end, score=0.5):
@@ -15,28 +26,63 @@ def row(start, end, score=0.5):
 A, B, C = row(0, 10), row(20, 30), row(40, 50)
 
 
-@pytest.fixture
-def rounds(tmp_path, monkeypatch):
-    """The events of two videos, which a test may change, and what starts work on them."""
-    events = {"a": [A, B], "b": [A, B, C]}
+def result(one: Encoded, events=(), **more) -> Result:
+    facts = {"duration_seconds": 60.0, "labelled": False, "curves": {}, "model": ""}
+    given = {"proposals": events, "events": events, "source": one.source, **facts, **more}
+    return Result(video_id=one.video.video_id, path=str(one.video.path), **given)
 
-    def start():
-        videos = {name: tmp_path / f"{name}.mp4" for name in events}
-        work = ReviewWork(tmp_path / "out", videos)
-        monkeypatch.setattr(work, "_propose", lambda bundle, one, before: result(one))
+
+def encode_all(paths, folder=None, how=None):
+    """Encode nothing; the digest of a video is its text."""
+    for path in paths:
+        there = path.exists()
+        facts = {"fps": 25.0, "frames": 50, "duration_seconds": 2.0, "width": 8, "height": 8}
+        facts |= {"error": "" if there else "no such file"}
+        sha256 = path.read_bytes().hex() if there else ""
+        video = Video(video_id=path.stem, path=path, sha256=sha256, **facts)
+        yield Encoded(video=video, shard=path, source=source_of(path) if there else {})
+
+
+@pytest.fixture
+def start(tmp_path, monkeypatch):
+    """Start work on videos that are files of their names, in which these events are found."""
+    monkeypatch.setattr(work_module, "encode_all", encode_all)
+
+    def start(events, **more) -> ReviewWork:
+        for name in events:
+            if not (path := tmp_path / f"{name}.mp4").exists():
+                path.write_text(name)
+        work = ReviewWork(
+            tmp_path / "out", {name: tmp_path / f"{name}.mp4" for name in events}, **more
+        )
+        monkeypatch.setattr(
+            work,
+            "_propose",
+            lambda bundle, one, before: result(one, events[one.video.video_id]),
+        )
         return work
 
-    def result(one):
-        name = one.video.video_id
-        facts = {"duration_seconds": 60.0, "labelled": False, "curves": {}, "source": {}}
-        return Result(
-            video_id=name, path=name, proposals=events[name], events=events[name], model="", **facts
-        )
+    return start
 
-    def encode_all(paths, folder, how):
-        for path in paths:
-            video = SimpleNamespace(error="", video_id=path.stem)
-            yield SimpleNamespace(video=video, source={}, fingerprint="0 0")
 
-    monkeypatch.setattr("actionspan.review.work.encode_all", encode_all)
-    return events, start
+@contextmanager
+def serving(work, token: str, once: str) -> Iterator[int]:
+    """Serve a page; yield its port."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        port = taken.getsockname()[1]
+        app = make_app(work, token, port, once)
+        server = uvicorn.Server(uvicorn.Config(app, log_level="error"))
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [taken]})
+        thread.start()
+        while not server.started:
+            time.sleep(0.01)
+        yield port
+        server.should_exit = True
+        thread.join()
+
+
+def save(work: ReviewWork, name: str, version: int = 0, state=None, rows=None) -> None:
+    """Save that a video is done, and that nothing happens in it."""
+    rows = [[name, "", "", "", "none"]] if rows is None else rows
+    work.corrections.save(name, version, DONE if state is None else state, rows)

@@ -12,32 +12,42 @@ from actionspan.review.corrections import Conflict, Corrections
 STATE = {"segments": [{"id": 1, "start": 1, "end": 2}], "done": False}
 DONE = {**STATE, "done": True}
 ROWS = [["a", "1.000", "2.000", "=wave", "added"]]
+OTHER = [["b c", "1", "2", "", "added"]]
 
 
 @pytest.fixture
 def opened(tmp_path):
-    def opened():
-        return Corrections(tmp_path / "kept", ["a", "b c"], tmp_path / "corrections.csv")
+    def opened(*videos):
+        names = videos or ("a", "b c")
+        return Corrections(tmp_path / "kept", names, tmp_path / "corrections.csv")
 
     return opened
 
 
-def test_what_is_saved_is_there_after_a_kill(opened):
+def write(tmp_path, content) -> None:
+    """Write the file of the video `a`."""
+    (tmp_path / "kept").mkdir(exist_ok=True)
+    text = content if isinstance(content, str) else json.dumps(content)
+    (tmp_path / "kept/a.json").write_text(text)
+
+
+def table(tmp_path) -> str:
+    return (tmp_path / "corrections.csv").read_text()
+
+
+def test_what_is_saved_is_there_after_a_kill_and_no_window_overwrites_another(opened, tmp_path):
     corrections = opened()
     assert corrections.save("a", 0, STATE, ROWS) == 1
     assert corrections.save("b c", 0, DONE, []) == 1
-    again = opened()  # nothing was closed
-    assert again.all() == corrections.all()
-    assert again.all()["a"]["state"] == STATE
-
-
-def test_the_second_of_two_windows_is_told_what_the_first_wrote(opened):
-    corrections = opened()
-    corrections.save("a", 0, STATE, ROWS)
     with pytest.raises(Conflict) as raised:
         corrections.save("a", 0, None, [])
     assert raised.value.kept["state"] == STATE
-    assert opened().all()["a"]["state"] == STATE
+    corrections.save("a", 1, DONE, ROWS)
+    (tmp_path / "corrections.csv").write_text("old")  # the kill came before it was written
+    again = opened()  # nothing was closed
+    assert again.all() == corrections.all()
+    assert again.all()["a"]["state"] == DONE
+    assert "wave" in table(tmp_path)
 
 
 def test_of_many_windows_at_once_one_wins_each_version(opened):
@@ -61,7 +71,7 @@ def test_of_many_windows_at_once_one_wins_each_version(opened):
 def test_the_table_holds_the_videos_that_are_done(opened, tmp_path):
     corrections = opened()
     corrections.save("a", 0, STATE, ROWS)
-    assert (tmp_path / "corrections.csv").read_text() == "video,start,end,label,status\n"
+    assert table(tmp_path) == "video,start,end,label,status\n"
     corrections.save("b c", 0, DONE, [["b c", "", "", "", "none"]])
     corrections.save("a", 1, DONE, ROWS)
     reading = read_annotation_file(tmp_path / "corrections.csv", strict=True)
@@ -69,33 +79,10 @@ def test_the_table_holds_the_videos_that_are_done(opened, tmp_path):
     assert found == {"a": ["=wave"], "b c": []}
     assert corrections.done() == ["a", "b c"]
     corrections.save("a", 2, STATE, ROWS)  # not done after all
-    assert "wave" not in (tmp_path / "corrections.csv").read_text()
-
-
-def test_a_kill_before_the_table_is_written_is_made_good(opened, tmp_path):
-    opened().save("a", 0, DONE, ROWS)
-    (tmp_path / "corrections.csv").write_text("old")
-    opened()
-    assert "wave" in (tmp_path / "corrections.csv").read_text()
-
-
-@pytest.mark.parametrize(
-    "rows", [None, [["a"]], [["b c", "1", "2", "", "added"]], [["a", 1.0, 2.0, "", "added"]]]
-)
-def test_rows_that_are_not_the_videos_are_refused(opened, rows):
-    with pytest.raises(ValueError, match="row"):
-        opened().save("a", 0, STATE, rows)
-    assert opened().all() == {}
-
-
-def test_a_state_that_is_none_is_refused_before_anything_is_written(opened, tmp_path):
-    with pytest.raises(ValueError, match="state"):
-        opened().save("a", 0, ["done"], [])
-    assert not (tmp_path / "kept").exists()
+    assert "wave" not in table(tmp_path)
 
 
 INF, HALF = float("inf"), "\ud83d"
-NONE = [["a", "", "", "", "none"]]
 
 
 @pytest.mark.parametrize(
@@ -103,8 +90,13 @@ NONE = [["a", "", "", "", "none"]]
     [
         (0.0, STATE, ROWS, "version"),
         (False, STATE, ROWS, "version"),
+        (0, ["done"], [], "state"),
         (0, {"x": HALF}, ROWS, "half of a character"),
         (0, {"x": INF}, ROWS, "not finite"),
+        (0, STATE, None, "rows: not a list"),
+        (0, STATE, [["a"]], "a row: not 5 texts"),
+        (0, STATE, [["a", 1.0, 2.0, "", "added"]], "a row: not 5 texts"),
+        (0, STATE, OTHER, "a row: not about 'a'"),
         (0, STATE, [["a", "1", "2", HALF, "added"]], "half of a character"),
         (0, STATE, [["a", "1", "2", "a\0b", "added"]], "control character"),
         (0, STATE, [["a", "", "", "a\0b", "rejected"]], "control character"),
@@ -124,9 +116,12 @@ def test_what_could_not_be_read_again_is_refused_before_anything_is_written(
     assert corrections.save("b c", 0, STATE, []) == 1  # nor are others held up
 
 
-@pytest.mark.parametrize(
-    "content",
-    [
+def test_a_file_that_cannot_be_read_leaves_out_its_video_alone(opened, tmp_path):
+    before = opened()
+    before.save("a", 0, DONE, ROWS)
+    before.save("b c", 0, DONE, OTHER)
+    text = table(tmp_path)
+    for content in (
         '{"version": 1}',
         '{"version": 1.0, "state": null, "rows": []}',
         '{"version": 1, "state": {"x": Infinity}, "rows": []}',
@@ -134,29 +129,22 @@ def test_what_could_not_be_read_again_is_refused_before_anything_is_written(
         '{"version": 1, "state": {"x": ' + "[" * 900 + "]" * 900 + '}, "rows": []}',
         '{"version": 1, "state": {"done": true}, "rows": [["a", 1, 2, "", "added"]]}',
         "no JSON",
-    ],
-)
-def test_a_file_that_cannot_be_read_leaves_out_its_video_alone(opened, tmp_path, content):
-    before = opened()
-    before.save("a", 0, DONE, ROWS)
-    before.save("b c", 0, DONE, [["b c", "1", "2", "", "added"]])
-    table = (tmp_path / "corrections.csv").read_text()
-    (tmp_path / "kept/a.json").write_text(content)
-    corrections = opened()
-    assert corrections.done() == ["b c"]
-    assert "kept/a.json: " in corrections.remarks()["a"]
-    with pytest.raises(InputError, match=r"kept/a\.json"):
-        corrections.save("a", 0, STATE, ROWS)
-    assert (tmp_path / "kept/a.json").read_text() == content  # not written over
-    assert (tmp_path / "corrections.csv").read_text() == table
+    ):
+        write(tmp_path, content)
+        corrections = opened()
+        assert corrections.done() == ["b c"]
+        assert "kept/a.json: " in corrections.remarks()["a"]
+        with pytest.raises(InputError, match=r"kept/a\.json"):
+            corrections.save("a", 0, STATE, ROWS)
+        assert (tmp_path / "kept/a.json").read_text() == content  # not written over
+        assert table(tmp_path) == text
 
 
 def test_a_row_of_before_that_no_annotations_have_is_named_and_the_others_are_learned_from(
     opened, tmp_path
 ):
-    opened().save("b c", 0, DONE, [["b c", "1", "2", "", "added"]])
-    bad = {"version": 1, "state": DONE, "rows": [["a", "1", "2", "a\0b", "added"]]}
-    (tmp_path / "kept/a.json").write_text(json.dumps(bad))
+    opened().save("b c", 0, DONE, OTHER)
+    write(tmp_path, {"version": 1, "state": DONE, "rows": [["a", "1", "2", "a\0b", "added"]]})
     corrections = opened()
     assert corrections.done() == ["b c"]
     assert "control character" in corrections.remarks()["a"]
@@ -168,12 +156,12 @@ def test_a_row_of_before_that_no_annotations_have_is_named_and_the_others_are_le
 
 def test_rows_of_a_video_that_is_not_there_stay_in_the_table(opened, tmp_path):
     opened().save("a", 0, DONE, ROWS)
-    table = (tmp_path / "corrections.csv").read_text()
-    fewer = Corrections(tmp_path / "kept", ["b c"], tmp_path / "corrections.csv")
-    assert (tmp_path / "corrections.csv").read_text() == table
+    text = table(tmp_path)
+    fewer = opened("b c")
+    assert table(tmp_path) == text
     assert fewer.remarks() == {"corrections.csv": "keeps the rows of videos that are not there: a"}
     fewer.save("b c", 0, DONE, [["b c", "", "", "", "none"]])
-    assert (tmp_path / "corrections.csv").read_text() == f"{table}b c,,,,none\n"
+    assert table(tmp_path) == f"{text}b c,,,,none\n"
     assert set(fewer.all()) == {"b c"}
 
 
@@ -194,9 +182,8 @@ def test_corrections_belong_to_the_file_that_was_shown(opened):
 
 
 def test_a_file_of_before_without_that_of_the_video_is_read(opened, tmp_path):
-    (tmp_path / "kept").mkdir()
     old = {"version": 3, "state": DONE, "rows": ROWS}
-    (tmp_path / "kept/a.json").write_text(json.dumps(old))
+    write(tmp_path, old)
     corrections = opened()
     corrections.shown_of("a", "7 first")
     assert corrections.done() == ["a"]

@@ -26,17 +26,23 @@ def included():
 
 @pytest.fixture(scope="module")
 def footage(tmp_path_factory):
+    """Four videos, and what happens in each."""
     folder = tmp_path_factory.mktemp("footage")
     made = [encoded(folder, f"video{number}", number) for number in range(4)]
     return [one for one, _ in made], {one.video.video_id: rows for one, rows in made}
 
 
+@pytest.fixture
+def three(footage):
+    """What happens in the first three, which are corrected."""
+    return {name: rows for name, rows in footage[1].items() if name != "video3"}
+
+
 @pytest.fixture(scope="module")
 def round_of_three(footage, tmp_path_factory):
-    videos, truth = footage
     out = tmp_path_factory.mktemp("round")
-    known = {one.video.video_id: truth[one.video.video_id] for one in videos[:3]}
-    return learn(videos, known, out, processes=2), out
+    known = {name: rows for name, rows in footage[1].items() if name != "video3"}
+    return learn(footage[0][:3], known, out, processes=2), out
 
 
 def test_one_event_leaves_the_included_model_as_it_is(footage, tmp_path):
@@ -97,16 +103,13 @@ def test_events_that_overlap_are_whole_in_one_half(footage, tmp_path):
     assert found == times
 
 
-@pytest.mark.parametrize(
-    "times",
-    [[(1, 60), (30, 50)], [(59, 59.8), (59.9, 60)]],
-    ids=["they overlap", "no snippet is behind the first"],
-)
-def test_a_video_that_cannot_be_cut_between_events_is_not_tried(footage, tmp_path, times):
-    events = [Instance(start=start, end=end, label="wave") for start, end in times]
-    learned = learn(footage[0], {"video1": events}, tmp_path)
-    assert (learned.instances, set(learned.figures)) == (2, {"included", "motion"})
-    assert "takes two events apart in time" in learned.sentence()
+def test_a_video_that_cannot_be_cut_between_events_is_not_tried(footage, tmp_path):
+    """They overlap, or no snippet is behind the first."""
+    for times in ([(1, 60), (30, 50)], [(59, 59.8), (59.9, 60)]):
+        events = [Instance(start=start, end=end, label="wave") for start, end in times]
+        learned = learn(footage[0], {"video1": events}, tmp_path)
+        assert (learned.instances, set(learned.figures)) == (2, {"included", "motion"})
+        assert "takes two events apart in time" in learned.sentence()
 
 
 @pytest.mark.full
@@ -148,13 +151,20 @@ def test_a_model_that_finds_more_is_used_and_carries_on_from_the_included_one(
     learned, out = round_of_three
     assert learned.uses == "own"
     assert learned.figures["own"].auc > learned.figures["included"].auc
-    assert "Your model is used: " in learned.sentence()
+    content = json.loads((out / "learned.json").read_text())
+    assert (content["videos"], content["instances"], content["labels"]) == (3, 7, 2)
+    assert content["sentence"] == learned.sentence()
+    assert content["sentence"].startswith("3 corrected videos, 7 instances, 2 labels. ")
+    assert "Your model is used: " in content["sentence"]
     model = load_bundle(out)
     other = videos[3]  # nobody corrected it
     own, before = expected(replace(model, base=None), other), expected(included(), other)
     cells, density = expected(model, other)
     assert np.array_equal(cells, np.concatenate([own[0], before[0]]))
     assert model.base.own == pytest.approx(3 / 5)  # the included one weighs as much as two videos
+    # both expect as many instances in the corrected videos
+    there = sum(expected(included(), one)[1].sum() for one in videos[:3])
+    assert model.base.weight == pytest.approx(0.4 * (7 + 0.5) / (there + 0.5))
     scaled = np.concatenate([0.6 * own[1], model.base.weight * before[1]])
     assert np.array_equal(density, scaled)
     name = other.video.video_id
@@ -162,15 +172,6 @@ def test_a_model_that_finds_more_is_used_and_carries_on_from_the_included_one(
     assert (
         figures_of({name: (cells, density)}, only).auc > figures_of({name: before}, only).auc + 10
     )
-
-
-@pytest.mark.full
-def test_both_models_expect_as_many_instances_in_the_corrected_videos(footage, round_of_three):
-    videos, truth = footage
-    model = load_bundle(round_of_three[1])
-    there = sum(expected(included(), one)[1].sum() for one in videos[:3])
-    happens = sum(len(truth[one.video.video_id]) for one in videos[:3])
-    assert model.base.weight == pytest.approx(0.4 * (happens + 0.5) / (there + 0.5))
 
 
 @pytest.mark.full
@@ -186,32 +187,30 @@ def test_of_few_instances_events_have_ranks_and_no_chance(footage, round_of_thre
 
 
 @pytest.mark.full
-def test_videos_whose_labels_no_model_could_tell_are_not_counted(footage, tmp_path, monkeypatch):
+def test_videos_whose_labels_no_model_could_tell_are_not_counted(
+    footage, three, tmp_path, monkeypatch
+):
     """Held out, the only video that jumps leaves models without a classifier."""
-    videos, truth = footage
     monkeypatch.setattr(learning, "FEWEST_FOR_CHANCES", 5)
     known = {
         name: [replace(each, label="jump" if name == "video1" else "wave") for each in rows]
-        for name, rows in truth.items()
-        if name != "video3"
+        for name, rows in three.items()
     }
     counted = []
     monkeypatch.setattr(
         learning, "operating_points", lambda rows, own: counted.append((set(rows), set(own))) or {}
     )
-    assert learn(videos[:3], known, tmp_path, processes=2).uses == "own"
+    assert learn(footage[0][:3], known, tmp_path, processes=2).uses == "own"
     assert counted == [({"video0", "video2"}, {"video0", "video2"})]
 
 
 @pytest.mark.full
 def test_of_enough_instances_each_label_has_its_thresholds(
-    footage, round_of_three, tmp_path, monkeypatch
+    footage, three, round_of_three, tmp_path, monkeypatch
 ):
-    videos, truth = footage
     assert round_of_three[0].thresholds == {}, "ranks are no chances"
     monkeypatch.setattr(learning, "FEWEST_FOR_CHANCES", 5)
-    known = {one.video.video_id: truth[one.video.video_id] for one in videos[:3]}
-    learned = learn(videos, known, tmp_path, processes=2)
+    learned = learn(footage[0], three, tmp_path, processes=2)
     assert not learned.ranks
     assert set(learned.thresholds) <= {"wave", "jump"}
     bar = load_bundle(tmp_path).density.calibration.bar
@@ -227,35 +226,19 @@ def test_of_enough_instances_each_label_has_its_thresholds(
 
 
 @pytest.mark.full
-def test_one_label_is_no_label(footage, tmp_path):
-    videos, truth = footage
-    known = {
-        name: [replace(each, label="wave") for each in rows]
-        for name, rows in truth.items()
-        if name != "video3"
-    }
-    learning._train(videos[:3], known, tmp_path, 1)
+def test_one_label_is_no_label(footage, three, tmp_path):
+    known = {name: [replace(each, label="wave") for each in rows] for name, rows in three.items()}
+    learning._train(footage[0][:3], known, tmp_path, 1)
     assert load_bundle(tmp_path).classifier is None
 
 
-@pytest.mark.full
-def test_what_was_written_of_the_round(round_of_three):
-    learned, out = round_of_three
-    content = json.loads((out / "learned.json").read_text())
-    assert (content["videos"], content["instances"], content["labels"]) == (3, 7, 2)
-    assert content["sentence"] == learned.sentence()
-    assert content["sentence"].startswith("3 corrected videos, 7 instances, 2 labels. ")
-
-
-def test_a_model_that_finds_no_more_is_not_used(footage, tmp_path, monkeypatch):
-    videos, truth = footage
+def test_a_model_that_finds_no_more_is_not_used(footage, three, tmp_path, monkeypatch):
     monkeypatch.setattr(learning, "worker_pool", lambda count: Here())
     same = tmp_path / "same"
     same.mkdir()
     monkeypatch.setattr(learning, "_train", lambda *given: shutil.copytree(same, given[2]))
     shutil.copy(included_model(), same / "model.safetensors")
-    known = {name: rows for name, rows in truth.items() if name != "video3"}
-    learned = learn(videos, known, tmp_path / "out")
+    learned = learn(footage[0], three, tmp_path / "out")
     assert learned.figures["own"] == learned.figures["included"]
     assert learned.uses == "included"
     assert "Your model is not used yet: " in learned.sentence()
@@ -318,35 +301,34 @@ def test_what_is_said_of_a_round_are_the_counts_that_were_measured(change, said)
     assert "%" not in learned.sentence(), "an AUC is no share of what happens"
 
 
-@pytest.mark.parametrize("count", [2, 3, 7])
-def test_folds_hold_out_each_video_once_and_share_those_with_instances(footage, count):
+def test_folds_hold_out_each_video_once_and_share_those_with_instances(footage):
     videos, truth = footage
-    many = [
-        replace(videos[0], video=replace(videos[0].video, video_id=f"{n}", sha256=f"{n:064x}"))
-        for n in range(count + 2)
-    ]
-    known = {f"{n}": truth["video0"] if n < count else () for n in range(count + 2)}
-    folds = learning._folds(many, known)
-    assert len(folds) == min(count, 3)
-    held = [one.video.video_id for fold in folds for one in fold]
-    assert sorted(held) == sorted(known)
-    assert all(any(known[one.video.video_id] for one in fold) for fold in folds)
+    for count in (2, 3, 7):
+        many = [
+            replace(videos[0], video=replace(videos[0].video, video_id=f"{n}", sha256=f"{n:064x}"))
+            for n in range(count + 2)
+        ]
+        known = {f"{n}": truth["video0"] if n < count else () for n in range(count + 2)}
+        folds = learning._folds(many, known)
+        assert len(folds) == min(count, 3)
+        held = [one.video.video_id for fold in folds for one in fold]
+        assert sorted(held) == sorted(known)
+        assert all(any(known[one.video.video_id] for one in fold) for fold in folds)
 
 
 @pytest.mark.full
-@pytest.mark.parametrize(
-    ("change", "said"),
-    [
+def test_a_forged_base_is_one_line(round_of_three, tmp_path):
+    content = read_model(round_of_three[1] / "model.safetensors").value
+    for change, said in (
         ({"mixture": [0.5]}, "mixture"),
         ({"mixture": [0.5, -1.0]}, "mixture"),
         ({"format": "other"}, "not a complete model"),
         ({"base": {}}, "without a base"),
         ({"density": None}, "either an evaluator or a density"),
-    ],
-)
-def test_a_forged_base_is_one_line(round_of_three, tmp_path, change, said):
-    content = read_model(round_of_three[1] / "model.safetensors").value
-    write_model(tmp_path / "model.safetensors", {**content, "base": {**content["base"], **change}})
-    with pytest.raises(InputError, match=said) as raised:
-        load_bundle(tmp_path)
-    assert "\n" not in str(raised.value)
+    ):
+        write_model(
+            tmp_path / "model.safetensors", {**content, "base": {**content["base"], **change}}
+        )
+        with pytest.raises(InputError, match=said) as raised:
+            load_bundle(tmp_path)
+        assert "\n" not in str(raised.value)

@@ -1,28 +1,23 @@
 """The served page in Chromium, with work whose proposals are given."""
 
 import os
-import socket
-import threading
-import time
 from pathlib import Path
 
 import pytest
-import uvicorn
 
 from actionspan.dataset.completing import Truth
-from actionspan.review.server import make_app
-from report.conftest import PATIENCE, broken_rules, need_browser
-from review.conftest import A
+from report.conftest import broken_rules, closing_contexts, need_browser
+from review.conftest import A, B, C, serving
 
 need_browser()
 SECONDS = 60.0  # of each video
 
 
 @pytest.fixture
-def work(rounds):
+def work(start):
     """Two videos after a round that no longer proposes some of their events."""
-    events, start = rounds
-    work = start()
+    events = {"a": [A, B], "b": [A, B, C]}
+    work = start(events)
     work._look()
     events |= {"a": [A], "b": [A]}
     work._seen.clear()  # as if the files had changed
@@ -33,30 +28,15 @@ def work(rounds):
 
 @pytest.fixture
 def browse(work, chromium):
-    contexts = []
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        port = taken.getsockname()[1]
-        app = make_app(work, "x", port, "once")
-        server = uvicorn.Server(uvicorn.Config(app, log_level="error"))
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [taken]})
-        thread.start()
-        while not server.started:
-            time.sleep(0.01)
+    with serving(work, "x", "once") as port, closing_contexts(chromium) as new_context:
 
         def browse(width=1440, **more):
-            contexts.append(chromium.new_context(viewport={"width": width, "height": 900}, **more))
-            contexts[-1].set_default_timeout(PATIENCE * 1000)
-            tab = contexts[-1].new_page()
+            tab = new_context(width, **more).new_page()
             tab.goto(f"http://127.0.0.1:{port}/?token=x")
             tab.wait_for_selector("#list li:nth-child(2)", state="attached")
             return tab
 
         yield browse
-        for context in contexts:
-            context.close()
-        server.should_exit = True
-        thread.join()
 
 
 def drag(tab, start, end):

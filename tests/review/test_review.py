@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -15,7 +16,7 @@ import pytest
 from actionspan.dataset.formats.registry import read_annotation_file
 from actionspan.demo.data_set import render_demo
 from actionspan.demo.scenario import DemoSettings, demo_video_names
-from report.conftest import PATIENCE, broken_rules, need_browser
+from report.conftest import PATIENCE, broken_rules, closing_contexts, need_browser
 
 pytestmark = pytest.mark.full
 need_browser()
@@ -38,32 +39,33 @@ def reviewing(clips: Path, port: int = 0) -> Iterator[tuple[str, subprocess.Pope
             process.kill()
 
 
-@pytest.fixture
-def clips(tmp_path):
+@pytest.fixture(scope="module")
+def rendered(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("rendered") / "clips"
     settings = DemoSettings(videos=6, shortest_seconds=5.0, longest_seconds=6.0)
-    render_demo(tmp_path / "clips", settings, processes=2)
+    render_demo(folder, settings, processes=2)
     for name in demo_video_names(settings.videos)[3:]:
-        (tmp_path / "clips" / name).unlink()
-    return tmp_path / "clips"
+        (folder / name).unlink()
+    return folder
+
+
+@pytest.fixture
+def clips(rendered, tmp_path):
+    return Path(shutil.copytree(rendered, tmp_path / "clips"))
 
 
 @pytest.fixture
 def browse(chromium):
-    contexts = []
+    with closing_contexts(chromium) as new_context:
 
-    def browse(address, width=1440):
-        context = chromium.new_context(viewport={"width": width, "height": 900})
-        context.set_default_timeout(PATIENCE * 1000)
-        contexts.append(context)
-        tab = context.new_page()
-        tab.wrong = []
-        tab.on("pageerror", lambda error: tab.wrong.append(str(error)))
-        tab.goto(address)
-        return tab
+        def browse(address, width=1440):
+            tab = new_context(width).new_page()
+            tab.wrong = []
+            tab.on("pageerror", lambda error: tab.wrong.append(str(error)))
+            tab.goto(address)
+            return tab
 
-    yield browse
-    for context in contexts:
-        context.close()
+        yield browse
 
 
 def show_all(tab, count):

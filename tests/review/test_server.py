@@ -5,20 +5,20 @@ import http.client
 import json
 import logging
 import socket
-import threading
 import time
 from pathlib import Path
+from typing import Any, NamedTuple
 from urllib.parse import quote
 
 import pytest
-import uvicorn
 
 from actionspan.cli import main
 from actionspan.errors import JobError
 from actionspan.review.corrections import Corrections
-from actionspan.review.server import make_app
+from review.conftest import serving
 
 CHANGE = {"version": 0, "state": {"segments": [], "done": True}, "rows": []}
+FILM = "/corrections/film é"
 
 
 class Still:
@@ -41,166 +41,137 @@ class Still:
         self.asked += 1
 
 
-@pytest.fixture
-def work(tmp_path):
-    return Still(tmp_path)
+class Answer(NamedTuple):
+    status: int
+    headers: http.client.HTTPMessage
+    content: bytes
 
+    @property
+    def text(self) -> str:
+        return self.content.decode("latin1")
 
-class Answer:
-    def __init__(self, answer: http.client.HTTPResponse) -> None:
-        self.status_code, self.headers, self.content = answer.status, answer.headers, answer.read()
-        self.text = self.content.decode("latin1")
-
-    def json(self):
+    @property
+    def json(self) -> Any:
         return json.loads(self.content)
 
 
 class Client:
     """A browser that keeps a cookie and says where its requests come from."""
 
-    def __init__(self, port: int) -> None:
-        self.port, self.origin = port, f"http://127.0.0.1:{port}"
+    def __init__(self, work: Still, port: int) -> None:
+        self.work, self.port = work, port
         self.headers: dict[str, str] = {}
 
-    def ask(self, method, path, body=None, headers=None):
+    def __call__(self, method: str, path: str, content: Any = None, **headers: str) -> Answer:
+        body = content if isinstance(content, bytes | None) else json.dumps(content).encode()
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
-        known = {**self.headers, **(headers or {})}
-        connection.request(method, quote(path, safe="/?=%"), body, known)
-        return Answer(connection.getresponse())
-
-    def get(self, path, **more):
-        return self.ask("GET", path, **more)
-
-    def post(self, path):
-        return self.ask("POST", path)
-
-    def put(self, path, json=None, content=b""):
-        return self.ask("PUT", path, as_json(json) if json is not None else content)
-
-
-def as_json(content) -> bytes:
-    return json.dumps(content).encode()
+        connection.request(method, quote(path, safe="/?=%"), body, {**self.headers, **headers})
+        answer = connection.getresponse()
+        return Answer(answer.status, answer.headers, answer.read())
 
 
 @pytest.fixture
-def stranger(work):
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        port = taken.getsockname()[1]
-        app = make_app(work, "secret", port, "only once")
-        server = uvicorn.Server(uvicorn.Config(app, log_level="error"))
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [taken]})
-        thread.start()
-        while not server.started:
-            time.sleep(0.01)
-        yield Client(port)
-        server.should_exit = True
-        thread.join()
+def stranger(tmp_path):
+    work = Still(tmp_path)
+    with serving(work, "secret", "only once") as port:
+        yield Client(work, port)
 
 
 @pytest.fixture
 def client(stranger):
-    answer = stranger.get("/?token=secret")
-    assert (answer.status_code, answer.headers["location"]) == (303, "/")
+    answer = stranger("GET", "/?token=secret")
+    assert (answer.status, answer.headers["location"]) == (303, "/")
     cookie = answer.headers["set-cookie"]
     assert "httponly" in cookie.lower()
     assert "samesite=strict" in cookie.lower()
-    stranger.headers = {"Cookie": cookie.split(";")[0], "Origin": stranger.origin}
+    origin = f"http://127.0.0.1:{stranger.port}"
+    stranger.headers = {"Cookie": cookie.split(";")[0], "Origin": origin}
     return stranger
 
 
-@pytest.mark.parametrize(
-    "path", ["/", "/?token=wrong", "/status", "/corrections", "/videos/film é"]
-)
-def test_without_the_token_nothing_is_answered(stranger, path):
-    assert stranger.get(path).status_code == 403
+def test_without_the_token_nothing_is_answered_and_no_page_may_frame_it(stranger):
+    for path, status in {
+        **dict.fromkeys(("/", "/?token=wrong", "/status", "/corrections", "/videos/film é"), 403),
+        "/none": 403,
+        "/?token=secret": 303,
+    }.items():
+        answer = stranger("GET", path)
+        assert answer.status == status
+        assert answer.headers["x-frame-options"] == "DENY"
+        assert answer.headers["referrer-policy"] == "no-referrer"
+        assert answer.headers["content-security-policy"] == "frame-ancestors 'none'"
 
 
-@pytest.mark.parametrize("origin", ["http://evil.example", "http://127.0.0.1:9", "null", ""])
-def test_another_origin_changes_nothing(client, work, origin):
-    client.headers["Origin"] = origin
-    assert client.put("/corrections/film é", json=CHANGE).status_code == 403
-    assert client.post("/learn").status_code == 403
-    assert work.corrections.all() == {}
-    assert work.asked == 0
-
-
-def test_a_strangers_name_for_this_machine_is_refused(client):
-    answer = client.get("/status", headers={"Host": "evil.example:8000"})
-    assert answer.status_code == 400
+def test_another_origin_changes_nothing_and_another_name_is_refused(client):
+    for origin in ("http://evil.example", "http://127.0.0.1:9", "null", ""):
+        assert client("PUT", FILM, CHANGE, Origin=origin).status == 403
+        assert client("POST", "/learn", Origin=origin).status == 403
+    assert client.work.corrections.all() == {}
+    assert client.work.asked == 0
+    assert client("GET", "/status", Host="evil.example:8000").status == 400
 
 
 def test_the_page_its_videos_in_pieces_and_the_status(client):
-    assert client.get("/").text == "<p>page"
-    part = client.get("/videos/film é", headers={"Range": "bytes=10-19"})
-    assert (part.status_code, part.content) == (206, bytes(range(10, 20)))
-    assert client.get("/videos/other").status_code == 404
-    assert client.get("/videos/..%2Fcorrections.csv").status_code == 404
-    assert client.post("/learn").json() == {"asked": 1}
+    assert client("GET", "/").text == "<p>page"
+    part = client("GET", "/videos/film é", Range="bytes=10-19")
+    assert (part.status, part.content) == (206, bytes(range(10, 20)))
+    assert client("GET", "/videos/other").status == 404
+    assert client("GET", "/videos/..%2Fcorrections.csv").status == 404
+    assert client("POST", "/learn").json == {"asked": 1}
 
 
-def test_corrections_are_kept_and_a_second_window_is_told(client, work):
-    assert client.put("/corrections/film é", json=CHANGE).json() == {"version": 1}
-    again = client.put("/corrections/film é", json=CHANGE)
-    assert (again.status_code, again.json()["state"]) == (409, CHANGE["state"])
-    assert client.get("/corrections").json()["film é"]["version"] == 1
-    assert client.put("/corrections/other", json=CHANGE).status_code == 404
+def test_corrections_are_kept_and_a_second_window_is_told(client):
+    assert client("PUT", FILM, CHANGE).json == {"version": 1}
+    again = client("PUT", FILM, CHANGE)
+    assert (again.status, again.json["state"]) == (409, CHANGE["state"])
+    assert client("GET", "/corrections").json["film é"]["version"] == 1
+    assert client("PUT", "/corrections/other", CHANGE).status == 404
 
 
-@pytest.mark.parametrize("body", [b"no JSON", b"[]", b'{"version": 0, "state": {}, "rows": 3}'])
-def test_a_change_that_is_none_is_refused(client, work, body):
-    assert client.put("/corrections/film é", content=body).status_code in (400, 404)
-    assert work.corrections.all() == {}
+def test_a_change_that_is_none_is_refused_and_spoils_nothing(client):
+    deep = b'{"version": 0, "state": {"x": ' + b"[" * 5000 + b"]" * 5000 + b'}, "rows": []}'
+    for body, status, line in (
+        (b"no JSON", 400, "Expecting value"),
+        (b"[]", 400, "a change has version, state and rows"),
+        (b'{"version": 0, "state": {}}', 400, "a change has version, state and rows"),
+        (b'{"version": 0, "state": {}, "rows": 3}', 400, "rows: not a list"),
+        (b'{"version": 0.0, "state": null, "rows": []}', 400, "version: not a whole number"),
+        (b'{"version": 0, "state": {"x": 1e999}, "rows": []}', 400, "not finite"),
+        (b'{"version": 0, "state": {"x": NaN}, "rows": []}', 400, "not finite"),
+        (b'{"version": 0, "state": {"x": "\\ud83d"}, "rows": []}', 400, "half of a character"),
+        (deep, 400, "nested too deep"),
+        (b" " * (5 << 20), 413, "too large"),
+    ):
+        answer = client("PUT", FILM, body)
+        assert answer.status == status
+        assert line in answer.text
+    assert client("GET", "/corrections").json == {}
+    assert client("PUT", FILM, CHANGE).status == 200
 
 
-def test_a_change_larger_than_any_is_refused(client):
-    assert client.put("/corrections/film é", content=b" " * (5 << 20)).status_code == 413
+def test_a_full_disk_is_a_line_in_the_page_and_one_in_the_log(client, monkeypatch, capfd):
+    folder = client.work.folder
 
-
-@pytest.mark.parametrize(
-    "body",
-    [
-        b'{"version": 0, "state": {"x": 1e999}, "rows": []}',
-        b'{"version": 0, "state": {"x": NaN}, "rows": []}',
-        b'{"version": 0, "state": {"x": "\\ud83d"}, "rows": []}',
-        b'{"version": 0.0, "state": null, "rows": []}',
-        b'{"version": 0, "state": {}}',
-        b'{"version": 0, "state": {"x": ' + b"[" * 5000 + b"]" * 5000 + b'}, "rows": []}',
-    ],
-)
-def test_what_would_spoil_the_folder_is_refused(client, body):
-    assert client.put("/corrections/film é", content=body).status_code == 400
-    assert client.get("/corrections").json() == {}
-    assert client.put("/corrections/film é", json=CHANGE).status_code == 200
-
-
-def test_a_full_disk_is_a_line_in_the_page_and_one_in_the_log(client, monkeypatch, capfd, work):
     def full(*_, **__):
-        raise JobError(f"{work.folder}: the disk is full; make room and run it again")
+        raise JobError(f"{folder}: the disk is full; make room and run it again")
 
     with monkeypatch.context() as disk:
         disk.setattr("actionspan.review.corrections.write_json", full)
         for _ in range(3):
-            answer = client.put("/corrections/film é", json=CHANGE)
-            assert (answer.status_code, answer.text) == (
-                507,
-                f"{work.folder}: the disk is full; make room\n",
-            )
-    line = f"not saved: {work.folder}: the disk is full; make room\n"
-    assert capfd.readouterr().err == line
-    assert client.put("/corrections/film é", json=CHANGE).status_code == 200
+            answer = client("PUT", FILM, CHANGE)
+            assert (answer.status, answer.text) == (507, f"{folder}: the disk is full; make room\n")
+    assert capfd.readouterr().err == f"not saved: {folder}: the disk is full; make room\n"
+    assert client("PUT", FILM, CHANGE).status == 200
 
 
-def test_a_folder_that_cannot_be_written_is_a_line_with_the_files_own_name(
-    client, monkeypatch, work
-):
+def test_a_folder_that_cannot_be_written_is_a_line_with_the_files_own_name(client, monkeypatch):
     def read_only(self, *_, **__):
         raise PermissionError(errno.EROFS, "Read-only file system", str(self))
 
     with monkeypatch.context() as disk:
         disk.setattr(Path, "write_text", read_only)
-        answer = client.put("/corrections/film é", json=CHANGE)
-    assert answer.status_code == 507
+        answer = client("PUT", FILM, CHANGE)
+    assert answer.status == 507
     assert "partial" not in answer.text
     assert answer.text.endswith(".json: Read-only file system\n")
 
@@ -213,43 +184,34 @@ def test_a_tab_that_is_closed_while_it_saves_is_no_traceback(client, caplog):
         tab.sendall(f"{head}Content-Length: 100\r\n\r\n{{".encode())
         time.sleep(0.3)
     time.sleep(0.3)
-    assert client.get("/status").status_code == 200
+    assert client("GET", "/status").status == 200
     assert caplog.records == []
 
 
-def test_a_page_that_is_gone_is_a_line(client, work, capfd):
-    work.page.unlink()
-    answer = client.get("/")
-    assert answer.status_code == 503
+def test_a_page_that_is_gone_is_a_line_and_a_name_that_is_no_text_is_sent(
+    client, monkeypatch, capfd
+):
+    client.work.page.unlink()
+    answer = client("GET", "/")
+    assert answer.status == 503
     assert "put it back" in answer.text
     assert capfd.readouterr().err == ""
-
-
-def test_a_name_that_is_no_text_does_not_end_the_status(client, work, monkeypatch):
-    monkeypatch.setattr(work, "status", lambda: {"doing": "film \udce9"})
-    assert client.get("/status").json() == {"doing": "film \udce9"}
+    monkeypatch.setattr(client.work, "status", lambda: {"doing": "film \udce9"})
+    assert client("GET", "/status").json == {"doing": "film \udce9"}
 
 
 def test_the_word_of_the_opened_address_is_good_once(stranger):
-    opened = stranger.get("/?token=only%20once")
-    assert opened.status_code == 303
+    opened = stranger("GET", "/?token=only%20once")
+    assert opened.status == 303
     cookie = opened.headers["set-cookie"].split(";")[0]
     assert "once" not in cookie
-    assert stranger.get("/status", headers={"Cookie": cookie}).status_code == 200
-    assert stranger.get("/?token=only%20once").status_code == 403
-    assert stranger.get("/?token=secret").status_code == 303
+    assert stranger("GET", "/status", Cookie=cookie).status == 200
+    assert stranger("GET", "/?token=only%20once").status == 403
+    assert stranger("GET", "/?token=secret").status == 303
 
 
-@pytest.mark.parametrize("path", ["/", "/?token=secret", "/status", "/none"])
-def test_no_other_page_may_frame_it_or_learn_its_address(stranger, path):
-    headers = stranger.get(path).headers
-    assert headers["x-frame-options"] == "DENY"
-    assert headers["referrer-policy"] == "no-referrer"
-    assert headers["content-security-policy"] == "frame-ancestors 'none'"
-
-
-@pytest.mark.parametrize("port", [-1, 70000])
-def test_a_port_that_is_none_is_named(tmp_path, port, capsys):
+def test_a_port_that_is_none_is_named(tmp_path, capsys):
     (tmp_path / "a.mp4").touch()
-    assert main(["review", str(tmp_path), "--port", str(port)]) == 2
-    assert f"--port {port}: not from 1 to 65535" in capsys.readouterr().err
+    for port in (-1, 70000):
+        assert main(["review", str(tmp_path), "--port", str(port)]) == 2
+        assert f"--port {port}: not from 1 to 65535" in capsys.readouterr().err

@@ -2,7 +2,6 @@
 
 import argparse
 import os
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -10,16 +9,15 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from actionspan.dataset.settings import add_reading, how_read
 from actionspan.errors import InputError, counted
-from actionspan.jobs.shards import ShardWork, add_jobs, videos_at_once
+from actionspan.jobs.shards import add_jobs
 from actionspan.settings import at_least_one
 
 if TYPE_CHECKING:
     from actionspan.find.examples import Similar
+    from actionspan.propose.labels import WordModel
     from actionspan.propose.proposed import Proposed
     from actionspan.propose.results import ResultFolder
-    from actionspan.propose.word_model import WordModel
     from actionspan.review.footage import Encoded
-
 
 _MADE_BY = "find"  # results of another search are replaced
 
@@ -65,16 +63,21 @@ def run(arguments: argparse.Namespace) -> int:
     from actionspan.find.listing import listed
     from actionspan.propose.command import named_videos
     from actionspan.propose.results import ResultFolder
+    from actionspan.review.footage import encode_readable, encoding
 
+    # 1. the videos and the query
     videos, passed = named_videos(map(Path, arguments.videos))
-    for path, reason in passed.items():
-        _say(f"{path}: {reason}")
     query = _examples(videos, arguments) if words is None else _words(words, videos, arguments)
-    # before the videos are encoded, which may take long
+    # 2. the features; the folder is checked first, as encoding may take long
     folder = ResultFolder(arguments.out, f"{_MADE_BY} {query.made_by}", replaces=_MADE_BY)
-    encoded = _encoded(videos, arguments, query.model)
+    kept = arguments.features or arguments.out / "features"
+    if query.model is not None:
+        kept = kept / query.model.digest[:16]  # beside those of other encoders
+    settings = query.model.settings if query.model else None
+    encoded = encode_readable(videos.values(), kept, encoding(arguments, len(videos)), settings)
     if not encoded:
         raise InputError(f"nothing to search: {counted(len(videos), 'video')} cannot be read")
+    # 3. the segments
     by_label = query.find(encoded)
     names = [one.video.video_id for one in encoded]
     shown = listed(
@@ -147,7 +150,7 @@ def _examples(videos: Mapping[str, Path], arguments: argparse.Namespace) -> _Que
 def _words(words: str, videos: Mapping[str, Path], arguments: argparse.Namespace) -> _Query:
     from actionspan import __version__
     from actionspan.find.words import BACKGROUND, even_rows, find_words
-    from actionspan.propose.word_model import WordModel, worded
+    from actionspan.propose.labels import WordModel, worded
     from actionspan.storage.writing import digest
 
     model, every = WordModel(arguments.encoder), worded([words, *arguments.also])
@@ -168,30 +171,6 @@ def _words(words: str, videos: Mapping[str, Path], arguments: argparse.Namespace
     return _Query(find, repr(words), digest(__version__, *made_of), model)
 
 
-def _encoded(
-    videos: Mapping[str, Path],
-    arguments: argparse.Namespace,
-    model: "WordModel | None" = None,
-) -> "list[Encoded]":
-    """Return the videos that can be read with their features; say which cannot."""
-    from actionspan.jobs.progress import progress
-    from actionspan.review.footage import encode_all
-
-    encoded = []
-    folder = arguments.features or arguments.out / "features"
-    if model is not None:
-        folder = folder / model.digest[:16]  # beside those of other encoders
-    jobs = videos_at_once(arguments.jobs, len(videos), arguments.threads)
-    how = ShardWork(processes=jobs, threads=arguments.threads)
-    every = encode_all(videos.values(), folder, how, model.settings if model else None)
-    for one in progress(every, "features", len(videos)):
-        if one.video.error:
-            _say(f"{one.video.path}: {one.video.error}")
-        else:
-            encoded.append(one)
-    return encoded
-
-
 def _write(
     folder: "ResultFolder",
     videos: Mapping[str, Path],
@@ -200,7 +179,14 @@ def _write(
 ) -> None:
     """Write the tables and the page, with copies of what browsers do not play."""
     from actionspan.propose.page import write_result_page
-    from actionspan.propose.results import Shown, lacks_copy, make_copy, result_of, source_of
+    from actionspan.propose.results import (
+        Shown,
+        lacks_copy,
+        make_copy,
+        result_of,
+        source_of,
+        write_tables,
+    )
 
     for name, proposed in found.items():
         path = videos[name]
@@ -209,10 +195,6 @@ def _write(
         copies = not (arguments.no_copies or arguments.no_page)
         if copies and result.events and lacks_copy(folder.folder, result, path):
             make_copy(folder.folder, path)
-    folder.write_tables(Shown())
+    write_tables(folder.folder, folder.results, Shown())
     if not arguments.no_page:
         write_result_page(folder, Shown(), videos, {}, None)
-
-
-def _say(line: str) -> None:
-    print(line, file=sys.stderr)

@@ -16,7 +16,7 @@ from actionspan.features.steps import rescale
 from actionspan.features.transform import Transform
 from actionspan.find.examples import LATTICE, Similar, describe
 from actionspan.proposals.intensity import lattice
-from actionspan.propose.word_model import WordModel
+from actionspan.propose.labels import WordModel
 from actionspan.review.footage import Encoded
 
 BACKGROUND = ("a photo", "a video", "a scene in which nothing happens")

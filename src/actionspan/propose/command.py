@@ -5,6 +5,7 @@ import hashlib
 import json
 import signal
 import sys
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from glob import has_magic, iglob
 from pathlib import Path
@@ -75,23 +76,21 @@ def run(arguments: argparse.Namespace) -> int:
     """Propose for each video; broken videos are reported and left out."""
     from actionspan.proposals.bundle_files import bundle_path, included_model
 
+    # 1. the model and the videos
     if arguments.top is not None:
         at_least_one("--top", arguments.top)
     at_least_one("--threads", arguments.threads)
     signal.signal(signal.SIGTERM, _end)
-    untrained = arguments.model == _UNTRAINED
     model: Path | None = included_model()  # whatever is called demo here
     if arguments.model is not None:
-        model = None if untrained else bundle_path(Path(arguments.model))
-    videos, passed = named_videos(arguments.videos)
-    for path, reason in passed.items():
-        _say(f"{path}: {reason}")
+        model = None if arguments.model == _UNTRAINED else bundle_path(Path(arguments.model))
+    videos, broken = named_videos(arguments.videos)
     if not videos:
-        raise InputError(_nothing(len(passed)))
+        raise InputError(_nothing(broken))
     if arguments.model is None and not arguments.quiet:
-        _say(_DEMO_NOTE)
-    from actionspan.propose.results import ResultFolder, Shown
-    from actionspan.propose.working import each_video
+        _print_error(_DEMO_NOTE)
+    from actionspan.propose.results import ResultFolder, Shown, write_tables
+    from actionspan.propose.working import Loading, each_video
     from actionspan.storage.writing import digest
 
     jobs = videos_at_once(arguments.jobs, len(videos), arguments.threads)
@@ -100,41 +99,44 @@ def run(arguments: argparse.Namespace) -> int:
         from actionspan.dataset.completing import Truth
 
         truth = Truth(arguments.annotations, videos, **how_read(arguments))
+    # 2. the folder
     shown = Shown(top=arguments.top, minimum=dict(arguments.min_score))
     labels, named = _labels(arguments)
     made_by = digest(__version__, _sha256(model) if model else _UNTRAINED, *named)
     folder = ResultFolder(arguments.out, made_by, overwrite=arguments.overwrite)
-    done, before, broken, empty = 0, 0, len(passed), 0
+    # 3. the results; what is finished is written whatever ends the call
+    loading = Loading(model, arguments.threads, arguments.device, arguments.encoder, labels)
+    copies = not (arguments.no_copies or arguments.no_page)
+    how = {"copies": copies, "quiet": arguments.quiet, "jobs": jobs}
+    count: Counter[str] = Counter()
     try:
-        loading = (model, arguments.threads, arguments.device, arguments.encoder, labels)
-        copies = not (arguments.no_copies or arguments.no_page)
-        how = {"copies": copies, "quiet": arguments.quiet, "jobs": jobs}
-        every = each_video(folder, videos, truth, shown, loading, **how)
-        for made in every:
+        for made in each_video(folder, videos, truth, shown, loading, **how):
             if made.reason:
                 broken += 1
-                _say(made.reason)
+                _print_error(made.reason)
                 continue
-            done, before = done + 1, before + made.before
-            empty += not made.summary["events"]
-            _tell(made.summary, arguments)
+            count["done"] += 1
+            count["before"] += made.before
+            count["without events"] += not made.summary["events"]
+            _print_summary(made.summary, arguments)
     finally:
-        in_folder = folder.write_tables(shown) if done else 0
-        if done and not arguments.no_page:
-            from actionspan.propose.page import write_result_page
+        if count["done"]:
+            count["in folder"] = write_tables(folder.folder, folder.results, shown)
+            if not arguments.no_page:
+                from actionspan.propose.page import write_result_page
 
-            known = truth.instances if truth else {}
-            write_result_page(folder, shown, videos, known, model)
-        if not done:
+                write_result_page(folder, shown, videos, truth.instances if truth else {}, model)
+        else:
             folder.remove_if_empty()
-    if not done:
+    # 4. the last line
+    if not count["done"]:
         raise InputError(_nothing(broken))
     if not arguments.quiet:
-        said = [f"proposals of {counted(done, 'video')}"]
-        said += [f"{before} done before"] * (before > 0)
+        said = [f"proposals of {counted(count['done'], 'video')}"]
+        said += [f"{count['before']} done before"] * (count["before"] > 0)
         said += [f"{broken} could not be read"] * (broken > 0)
-        said += [f"{in_folder} in the folder"] * (in_folder > done)
-        said += [f"no event in {empty}"] * (empty > 0)
+        said += [f"{count['in folder']} in the folder"] * (count["in folder"] > count["done"])
+        said += [f"no event in {count['without events']}"] * (count["without events"] > 0)
         line = f"{arguments.out}: {', '.join(said)}"
         line += f"; open {folder.page}" * (not arguments.no_page)
         print(line, file=sys.stderr if arguments.json else sys.stdout)
@@ -142,11 +144,10 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _labels(arguments: argparse.Namespace) -> "tuple[Labels | None, list[str]]":
-    """Return the labels that events get by words, and what says which they are."""
+    """Return the labels that events get by words, and strings that identify them."""
     if arguments.labels is None and arguments.labels_by is None:
         return None, []
-    from actionspan.propose.labels import labels_of
-    from actionspan.propose.word_model import WordModel
+    from actionspan.propose.labels import WordModel, labels_of
 
     labels = labels_of(arguments.labels, arguments.labels_by)
     return labels, [*labels.names, WordModel(labels.model).made_by]
@@ -170,16 +171,11 @@ def _end(*_: object) -> NoReturn:
     sys.exit(128 + signal.SIGTERM)
 
 
-def _tell(summary: Mapping[str, Any], arguments: argparse.Namespace) -> None:
-    """Say what is known of a video that is done."""
+def _print_summary(summary: Mapping[str, Any], arguments: argparse.Namespace) -> None:
     if round(summary["still"], 2) and not arguments.quiet:
-        _say(f"{summary['video']}: still for {summary['still']:.0%} of its time")
+        _print_error(f"{summary['video']}: still for {summary['still']:.0%} of its time")
     if arguments.json:
         print(json.dumps(summary), flush=True)
-
-
-def _say(line: str) -> None:
-    print(line, file=sys.stderr)
 
 
 def _nothing(broken: int) -> str:
@@ -187,12 +183,17 @@ def _nothing(broken: int) -> str:
     return f"no proposals: {which} could {'not ' * (broken == 1)}be read"
 
 
-def named_videos(words: Iterable[Path]) -> tuple[dict[str, Path], dict[str, str]]:
-    """Return the videos that `words` name, by id and in order, and by path why others are left out.
+def _print_error(line: str) -> None:
+    print(line, file=sys.stderr)
+
+
+def named_videos(words: Iterable[Path]) -> tuple[dict[str, Path], int]:
+    """Return the videos that `words` name, by id and in order, and the number of those left out.
 
     A folder stands for its video files, told by their suffix; sub-folders are not searched. A
     pattern that the shell did not expand, such as `"*.mp4"`, is expanded here. Of videos with the
-    same id, the name without its suffix, the first counts.
+    same id, the name without its suffix, the first counts. Standard error has a line for each
+    video that is left out.
 
     Raises:
         InputError: A folder holds no video or cannot be read, or no file matches a pattern.
@@ -205,7 +206,9 @@ def named_videos(words: Iterable[Path]) -> tuple[dict[str, Path], dict[str, str]
                 passed[str(path)] = "no such file"
             elif videos.setdefault(path.stem, path) != path:
                 passed[str(path)] = f"{videos[path.stem]} has the same name; rename one"
-    return videos, passed
+    for name, reason in passed.items():
+        _print_error(f"{name}: {reason}")
+    return videos, len(passed)
 
 
 def _expanded(word: Path, passed: dict[str, str]) -> Iterator[Path]:

@@ -1,26 +1,76 @@
 """Labels of any model's events, by words that nobody has trained a classifier for.
 
+A model of words and pictures, or of words and clips, encodes the video and the words.
+
 A segment is what the mean of its snippets' unit vectors shows. Its likeness to a label is the
 cosine to the mean of the label's wordings, and chances are the softmax of these by the model's own
 scale (Radford et al., 2021).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from scipy.special import softmax
 
 from actionspan.arrays import Float32, Float64
 from actionspan.errors import InputError
+from actionspan.features.hub_encoders import encoder_name, pinned
 from actionspan.features.one_pass import VideoEncoder
-from actionspan.features.settings import Device
+from actionspan.features.settings import Device, EncoderSettings, VideoSettings
+from actionspan.networks.hub import find_source
+from actionspan.networks.hub_clips import sees_clips
+from actionspan.networks.hub_words import Texts, text_vectors, words_digest
 from actionspan.propose.proposed import OpenedVideo, Proposed
-from actionspan.propose.word_model import WordModel, worded
+from actionspan.storage.writing import digest
+from actionspan.video.settings import FrameSettings
 
 _Told = Callable[[float, float], None]
+_WORDINGS = ("{}", "a photo of {}", "a video of {}", "a scene in which {}")
+# X-CLIP learned 8 frames of two seconds
+_CLIP_FRAMES = FrameSettings(mover_side=0, clip_rate=4.0, clip_side=256)
+_CLIP_STRIDE = 2
+
+
+class WordModel:
+    """A model of words and pictures, or of words and clips, by its name or folder.
+
+    Raises:
+        InputError: It cannot be had.
+    """
+
+    def __init__(self, name: str, device: Device | None = None) -> None:
+        name = encoder_name(name)
+        self.source = find_source(name)
+        self.stream = "clip" if sees_clips(self.source) else "rgb"
+        frames = FrameSettings(mover_side=0)
+        chosen: dict[str, Any] = {"rgb_encoder": name}
+        if self.stream == "clip":
+            frames, chosen = _CLIP_FRAMES, {"clip_encoder": name, "clip_stride": _CLIP_STRIDE}
+        chosen |= {"flow_encoder": "none", "mover": False, "device": device or "auto"}
+        encoders = pinned(EncoderSettings(**chosen))
+        self.settings = VideoSettings(frames=frames, encoders=encoders)
+        self.digest = str(encoders.clip_digest or encoders.rgb_digest)
+        self.made_by = digest(self.digest, words_digest(self.source))
+
+    def texts(self, wordings: Sequence[str]) -> Texts:
+        """Return the vectors of wordings as they are.
+
+        Raises:
+            InputError: The model knows no words.
+        """
+        return text_vectors(self.source, wordings)
+
+    def of(self, streams: Mapping[str, Float32]) -> Float32:
+        """Return the vectors (T, D) of a video's snippets that lie where those of words do."""
+        return streams[self.stream]
+
+
+def worded(texts: Sequence[str]) -> list[str]:
+    """Return texts in several wordings."""
+    return [wording.format(text) for text in texts for wording in _WORDINGS]
 
 
 class Labels(NamedTuple):

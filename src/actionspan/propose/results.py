@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from actionspan.propose.proposed import Proposed
 
 _FOLDER = "videos"
+_BESIDE = (".vtt", ".svg", ".jpg")  # chapters, picture and contact sheet
 _THUMBNAILS = 16
 _MILLISECONDS = 3  # decimals of a second
 _TABLES = ("proposals.json", "proposals.csv", "events.json", "events.csv")
@@ -39,39 +40,33 @@ _CURVES = ("start", "actionness", "end")
 
 @dataclass(frozen=True, kw_only=True)
 class Shown:
-    """What of the proposals is listed."""
+    """The rows to list."""
 
-    top: int | None = None  # at most so many events of a video
-    minimum: Mapping[str, float] = field(default_factory=dict)  # by label of events; "": of all
+    top: int | None = None  # the most events of a video
+    minimum: Mapping[str, float] = field(default_factory=dict)  # score by label; "": of all others
 
     def events(self, rows: Sequence[Row]) -> list[Row]:
         """Return the listed events, best first."""
-        every = self.minimum.get("", -np.inf)
-        bars = [self.minimum.get(row.get("label", ""), every) for row in rows]
-        listed = [row for row, bar in zip(rows, bars, strict=True) if _passes(row, bar)]
-        return listed[: self.top]
+        return [row for row in rows if self._passes(row, row.get("label", ""))][: self.top]
 
     def proposals(self, rows: Sequence[Row]) -> list[Row]:
-        """Return the listed proposals, best first: a label's bar is of its events alone."""
-        return [row for row in rows if _passes(row, self.minimum.get("", -np.inf))]
+        """Return the listed proposals, best first: the minimum of a label is for events alone."""
+        return [row for row in rows if self._passes(row, "")]
+
+    def _passes(self, row: Row, label: str) -> bool:
+        every = self.minimum.get("", -np.inf)
+        return "rank" in row or row["score"] >= self.minimum.get(label, every)
 
     def summary(self, result: "Result") -> dict[str, Any]:
         """Return the line of `--json` of a video."""
-        return {
-            "video": result.path,
-            "duration_seconds": result.duration_seconds,
-            "still": result.still,
-            "events": self.events(result.events),
-        }
-
-
-def _passes(row: Row, bar: float) -> bool:
-    return "rank" in row or row["score"] >= bar
+        names = ("duration_seconds", "still")
+        known = {"video": result.path, **{name: getattr(result, name) for name in names}}
+        return {**known, "events": self.events(result.events)}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Result:
-    """What is kept of a video: rows with times in milliseconds, and curves for its picture."""
+    """The stored result of a video: rows with times in milliseconds, and curves for its picture."""
 
     video_id: str
     path: str
@@ -90,6 +85,10 @@ class Result:
     shown: str = ""  # digest of what the picture and the chapters show; empty before they are made
     files: Mapping[str, str] = field(default_factory=dict)  # fingerprints of those, by suffix
 
+    def at(self, path: Path) -> "Result":
+        """Return it with the path of the video, which may have moved since."""
+        return replace(self, path=str(path.absolute()))
+
 
 def result_of(
     proposed: "Proposed",
@@ -98,22 +97,7 @@ def result_of(
     source: Mapping[str, int],
     before: Result | None = None,
 ) -> Result:
-    """Return what is stored of a video's proposals; `before` is what is known of the same file."""
-    rate: float | None
-    if before is None:
-        from actionspan.dataset.video_facts import read_timeline, uneven
-        from actionspan.video.playable import why_not_playable
-        from actionspan.video.thumbnails import thumbnails
-
-        pictures = thumbnails(path, _THUMBNAILS)
-        seen = [
-            (round(seconds, _MILLISECONDS), b64encode(jpeg).decode()) for seconds, jpeg in pictures
-        ]
-        timeline, unplayable = read_timeline(path), why_not_playable(path)
-        rate, shown = timeline.rate, uneven(timeline.seconds, timeline.rate).tolist()
-    else:
-        seen, rate, shown = list(before.thumbnails), before.frames_per_second, before.frame_seconds
-        unplayable = before.unplayable
+    """Return the result to store; `before` is an earlier result of the same file."""
     curves = {}
     if proposed.motion is not None:
         curves["motion"] = np.round(proposed.motion.astype(float), 4).tolist()
@@ -130,12 +114,28 @@ def result_of(
         curves=curves,
         model=model,
         source=source,
-        thumbnails=seen,
-        frames_per_second=rate,
-        frame_seconds=shown,
-        unplayable=unplayable,
         still=round(proposed.still, _MILLISECONDS),
+        **(_facts(path) if before is None else {name: getattr(before, name) for name in _FACTS}),
     )
+
+
+_FACTS = ("thumbnails", "frames_per_second", "frame_seconds", "unplayable")
+
+
+def _facts(path: Path) -> dict[str, Any]:
+    """Return the facts of a video file by their names in `Result`."""
+    from actionspan.dataset.video_facts import read_timeline, uneven
+    from actionspan.video.playable import why_not_playable
+    from actionspan.video.thumbnails import thumbnails
+
+    pictures = [
+        (round(seconds, _MILLISECONDS), b64encode(jpeg).decode())
+        for seconds, jpeg in thumbnails(path, _THUMBNAILS)
+    ]
+    timeline = read_timeline(path)
+    times = uneven(timeline.seconds, timeline.rate).tolist()
+    values = (pictures, timeline.rate, times, why_not_playable(path))
+    return dict(zip(_FACTS, values, strict=True))
 
 
 def _rounded(rows: Sequence[Row]) -> list[Row]:
@@ -205,28 +205,28 @@ class ResultFolder:
             reason = (error.strerror or "cannot be written").lower()
             raise InputError(f"--out {folder}: not a folder to write to: {reason}") from None
         others = [result for result in self.results() if result.model != model]
-        kept = [
-            other for other in others if replaces is None or not other.model.startswith(replaces)
-        ]
+        kept = [one for one in others if not (replaces and one.model.startswith(replaces))]
         if kept and not overwrite:
-            number = counted(len(kept), "video")
-            raise InputError(
-                f"--out {folder}: holds proposals of another model ({number}): choose another "
-                "folder, or --overwrite to replace them"
-            )
+            line = f"holds proposals of another model ({counted(len(kept), 'video')})"
+            cure = "choose another folder, or --overwrite to replace them"
+            raise InputError(f"--out {folder}: {line}: {cure}")
         for other in others:
-            self._path(other.video_id).unlink(missing_ok=True)
+            self.result_path(other.video_id).unlink(missing_ok=True)
             for path in self.beside(other.video_id):  # a user's own file may have such a name
                 if path.suffix in other.files and fingerprint(path) == other.files[path.suffix]:
                     path.unlink()
 
     def beside(self, video_id: str) -> list[Path]:
         """Return the paths of a video's chapters, picture and contact sheet."""
-        return [self.folder / f"{video_id}{suffix}" for suffix in (".vtt", ".svg", ".jpg")]
+        return [self.folder / f"{video_id}{suffix}" for suffix in _BESIDE]
+
+    def result_path(self, video_id: str) -> Path:
+        """Return the path of a video's result."""
+        return self.folder / _FOLDER / f"{video_id}.json"
 
     def finished(self, path: Path, *, made: bool = False) -> Result | None:
         """Return the result of a finished video, else None; `made` just now it is not redone."""
-        result = None if self.overwrite and not made else self._read(self._path(path.stem))
+        result = None if self.overwrite and not made else self._read(self.result_path(path.stem))
         with suppress(InputError):
             if result is not None and result.source == source_of(path):
                 return result
@@ -241,7 +241,7 @@ class ResultFolder:
         """Write the result of a video, which counts when its chapters and pictures are there."""
         content = vars(result)
         sealed = {**content, _SEAL: digest(json.loads(json.dumps(content)))}
-        write_json(self._path(result.video_id), sealed, indent=None)
+        write_json(self.result_path(result.video_id), sealed, indent=None)
 
     def show(self, result: Result, truth: "Sequence[Instance]", shown: Shown) -> None:
         """Write a video's chapters and its pictures."""
@@ -250,30 +250,24 @@ class ResultFolder:
         from actionspan.report.contact_sheet import write_sheet
 
         chapters, picture, sheet = self.beside(result.video_id)
+        # 1. chapters
         events = shown.events(result.events)
-        count = ChapterSettings().chapters if shown.top is None else shown.top
-        write_chapters(chapters, events, ChapterSettings(chapters=count))
+        how = ChapterSettings() if shown.top is None else ChapterSettings(chapters=shown.top)
+        write_chapters(chapters, events, how)
+        # 2. the timeline
         motion, probabilities = result.curves.get("motion"), None
         if motion is None:
             probabilities = np.array([result.curves[name] for name in _CURVES]).T
         proposals = shown.proposals(result.proposals)
-        draw_timeline(
-            picture,
-            result.video_id,
-            result.duration_seconds,
-            probabilities,
-            truth,
-            [row["segment"] for row in proposals],
-            [row["score"] for row in proposals],
-            None if motion is None else np.array(motion),
-        )
+        segments = [row["segment"] for row in proposals]
+        scores = [row["score"] for row in proposals]
+        curve = None if motion is None else np.array(motion)
+        given = (result.video_id, result.duration_seconds, probabilities, truth)
+        draw_timeline(picture, *given, segments, scores, curve)
+        # 3. the contact sheet
         write_sheet(sheet, Path(result.path), events)
         prints = {file.suffix: fingerprint(file) or "" for file in (chapters, picture, sheet)}
         self.put(replace(result, shown=digest(shown, list(truth)), files=prints))
-
-    def write_tables(self, shown: Shown) -> int:
-        """Write proposals and events of all videos that are done here; return how many."""
-        return write_tables(self.folder, self.results, shown)
 
     def results(self) -> Iterator[Result]:
         """Yield the results of all videos in the folder, by name."""
@@ -288,9 +282,6 @@ class ResultFolder:
             if not any(folder.iterdir()):
                 folder.rmdir()
 
-    def _path(self, video_id: str) -> Path:
-        return self.folder / _FOLDER / f"{video_id}.json"
-
     def _read(self, path: Path) -> Result | None:
         """Return a stored result; None if it is missing or damaged."""
         try:
@@ -301,7 +292,7 @@ class ResultFolder:
 
 
 def write_tables(folder: Path, results: Callable[[], Iterable[Result]], shown: Shown) -> int:
-    """Write proposals and events of videos into a folder, read one by one; return of how many."""
+    """Write the tables of proposals and events, video by video; return the number of videos."""
 
     def frames(_: str, segment: Sequence[float]) -> Sequence[int]:
         rate = result.frames_per_second

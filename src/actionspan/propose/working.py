@@ -1,11 +1,10 @@
 """The videos of a call, each in a separate process, and several at once."""
 
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, contextmanager, suppress
-from dataclasses import replace
-from functools import partial
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -30,29 +29,49 @@ if TYPE_CHECKING:
     from actionspan.features.settings import Device
     from actionspan.propose.labels import Labels
 
-# a model, or none, its cores, its device and an encoder that it does not hold
-Loading = tuple[Path | None, int, "Device | None", Sequence[str], "Labels | None"]
-
 
 class Made(NamedTuple):
-    """What became of a video."""
+    """The outcome of a video."""
 
-    reason: str = ""  # why there is nothing of it, with its file
-    before: bool = False  # it was done before
+    reason: str = ""  # why it failed, with its file
+    before: bool = False  # it was finished before the call
     summary: Mapping[str, Any] = {}
 
 
-class _Task(NamedTuple):
-    """Propose for a video, or, with a result, draw it, or write a copy that browsers play."""
+class Loading(NamedTuple):
+    """The model to load, and how."""
+
+    model: Path | None = None  # None: motion grouping
+    threads: int = 1
+    device: "Device | None" = None
+    encoders: Sequence[str] = ()  # that the model does not hold
+    labels: "Labels | None" = None
+
+
+class _Propose(NamedTuple):
+    """Propose for a video, and store the result."""
 
     path: Path
-    result: Result | None = None
-    truth: "Sequence[Instance]" = ()
-    copy: bool = False
-    model_first: bool = False  # the video is opened when the model is there
+    model_first: bool = False  # open the video when the model is loaded
 
 
-_LOADED = "loaded"  # what a process says of the model
+class _Draw(NamedTuple):
+    """Draw a result."""
+
+    path: Path
+    result: Result
+    truth: "Sequence[Instance]"
+
+
+class _Copy(NamedTuple):
+    """Write a copy that browsers play."""
+
+    path: Path
+    duration_seconds: float
+
+
+_Task = _Propose | _Draw | _Copy
+_LOADED = "loaded"  # the message of a process that has loaded the model
 
 
 def each_video(
@@ -66,7 +85,7 @@ def each_video(
     quiet: bool,
     jobs: int = 1,
 ) -> Iterator[Made]:
-    """Do what is left to do for each video, and yield the outcomes in order.
+    """Process the videos that are not finished, and yield the outcomes of all in order.
 
     Networks see `jobs` videos at once; all else is done for one after the other.
 
@@ -78,123 +97,116 @@ def each_video(
         JobError: The model cannot be loaded, the disk is full, or somebody ended the process.
     """
     unfinished = [path for path in videos.values() if folder.finished(path) is None]
-    needed = bool(unfinished)
-    unplayed: list[_Task] = []
-    told: list[Callable[[float, float], None]] = []
-    given: list[_Task] = []
-    loaded = not needed
-
-    def tell(said: Any) -> None:
-        nonlocal loaded
-        if said == _LOADED:
-            loaded = True
-        else:
-            told[-1](*said)
-
-    work, load = partial(_work, folder, shown), partial(_load, *loading)
-    ahead = _Ahead(work, unfinished, load, jobs, quiet=quiet)
-    outcomes = work_apart(
-        work,
-        iter(given.pop, None),
-        prepare=load if needed else None,
-        stall_seconds=FaultSettings().stall_seconds,
-        tell=tell,
-    )
-
-    def failed(task: _Task, title: str = "") -> str:
-        with video_progress(title, quiet=quiet or not title) as on_progress:
-            told.append(on_progress)
-            given.append(task)
-            outcome = next(outcomes)[1]
-            if outcome.passing and not loaded:  # the process died: of the video or the model?
-                given.append(task._replace(model_first=True))
-                outcome = next(outcomes)[1]
-                if outcome.passing and not loaded:
-                    raise JobError(f"the model cannot be loaded: {outcome.reason}")
-        return _with_file(task.path, outcome.reason)
-
-    with _swept(folder, unfinished), closing(outcomes), closing(ahead):
+    unplayed: list[_Copy] = []
+    worker = _Worker(folder, shown, loading)
+    single = _Single(worker, load=bool(unfinished), quiet=quiet)
+    ahead = _ahead(worker, unfinished, jobs)
+    with _swept(folder, unfinished), closing(single.outcomes), closing(ahead):
         for number, (video_id, path) in enumerate(videos.items(), start=1):
+            # 1. its proposals
             result, reason, before = folder.finished(path), "", path not in unfinished
             if not before:
                 title = f"{path.name} ({number} of {len(videos)})"
-                reason = ahead.failed(path, title, failed)
+                outcome = next(ahead)
+                if outcome.passing:  # perhaps not the video's fault
+                    reason = single.failed(_Propose(path), title)
+                else:
+                    reason = _with_file(path, outcome.reason)
+                    if not quiet and not reason:
+                        print(f"{title}: done", file=sys.stderr, flush=True)
                 result = folder.finished(path, made=True)
+            # 2. its chapters and pictures
             if result is not None and not reason:
                 known = truth.within(video_id, result.duration_seconds) if truth else ()
                 if not folder.is_shown(result, known, shown):
-                    reason = failed(_Task(path, result, known))
+                    reason = single.failed(_Draw(path, result, known))
             if reason or result is None:
                 yield Made(reason=reason or f"{path}: it was replaced while it was read")
                 continue
             if copies and lacks_copy(folder.folder, result, path):
-                unplayed.append(_Task(path, result, copy=True))
-            yield Made(before=before, summary=shown.summary(_found(result, path)))
+                unplayed.append(_Copy(path, result.duration_seconds))
+            yield Made(before=before, summary=shown.summary(result.at(path)))
+        # 3. copies
         for task in unplayed:
-            if why := failed(task, f"{task.path.name}: a copy that browsers play"):
+            if why := single.failed(task, f"{task.path.name}: a copy that browsers play"):
                 print(f"{why}; the page cannot play it", file=sys.stderr)
-
-
-_FILES = (".vtt", ".svg", ".jpg")
 
 
 @contextmanager
 def _swept(folder: ResultFolder, videos: Sequence[Path]) -> Iterator[None]:
-    """Remove what processes that are ended in the middle leave of the files of videos."""
+    """Remove unfinished files of videos when the call is stopped."""
     try:
         yield
     except BaseException:
         for path in videos:
-            for name in (
-                *(f"{path.stem}{suffix}" for suffix in _FILES),
-                f"videos/{path.stem}.json",
-            ):
+            for file in (*folder.beside(path.stem), folder.result_path(path.stem)):
                 with suppress(OSError):  # no folder yet
-                    sweep(folder.folder / name)
+                    sweep(file)
         raise
 
 
-class _Ahead:
-    """Processes that propose for several videos at once, before their turn; none for one alone."""
+def _ahead(worker: "_Worker", videos: Sequence[Path], jobs: int) -> Generator[Outcome, None, None]:
+    """Yield the outcome of each video from several processes, which work ahead.
 
-    def __init__(
-        self,
-        work: Callable[[_Task], None],
-        videos: Sequence[Path],
-        load: Callable[[], None],
-        jobs: int,
-        *,
-        quiet: bool,
-    ) -> None:
-        processes = min(jobs, len(videos))
-        self._videos, self._quiet = videos if processes > 1 else [], quiet
-        self._known: dict[Path, Outcome] = {}
-        self._outcomes = work_apart(
-            work,
-            map(_Task, self._videos),
-            prepare=load,
-            processes=processes,
+    For a single process the outcomes are passing: `_Single` does the work.
+    """
+    processes, known = min(jobs, len(videos)), dict[int, Outcome]()
+    outcomes = work_apart(
+        worker.work,
+        map(_Propose, videos),
+        prepare=worker.load,
+        processes=processes,
+        stall_seconds=FaultSettings().stall_seconds,
+    )
+    with closing(outcomes):
+        for place in range(len(videos)):
+            while processes > 1 and place not in known:
+                known.update([next(outcomes)])
+            yield known.pop(place, Outcome(passing=True))
+
+
+class _Single:
+    """A process that works on one task after the other, and shows its progress."""
+
+    def __init__(self, worker: "_Worker", *, load: bool, quiet: bool) -> None:
+        self._quiet, self._loaded = quiet, not load
+        self.outcomes = work_apart(
+            worker.work,
+            self._tasks(),
+            prepare=worker.load if load else None,
             stall_seconds=FaultSettings().stall_seconds,
+            tell=self._hear,
         )
 
-    def failed(self, path: Path, title: str, alone: Callable[[_Task, str], str]) -> str:
-        """Wait for a video; return why there is nothing of it, or an empty text.
+    def failed(self, task: _Task, title: str = "") -> str:
+        """Do a task and return why it failed, or an empty text.
 
-        What may be no video's fault is tried again `alone`, as is all where none works ahead.
+        Raises:
+            JobError: The model cannot be loaded.
         """
-        while path in self._videos and path not in self._known:
-            index, outcome = next(self._outcomes)
-            self._known[self._videos[index]] = outcome
-        outcome = self._known.pop(path, Outcome(passing=True))
-        if outcome.passing:
-            return alone(_Task(path), title)
-        if not self._quiet and not outcome.reason:
-            print(f"{title}: done", file=sys.stderr, flush=True)
-        return _with_file(path, outcome.reason)
+        with video_progress(title, quiet=self._quiet or not title) as self._show:
+            outcome = self._outcome_of(task)
+            if outcome.passing and not self._loaded:  # did it die of the video or of the model?
+                if isinstance(task, _Propose):
+                    task = task._replace(model_first=True)
+                outcome = self._outcome_of(task)
+                if outcome.passing and not self._loaded:
+                    raise JobError(f"the model cannot be loaded: {outcome.reason}")
+        return _with_file(task.path, outcome.reason)
 
-    def close(self) -> None:
-        """End the processes."""
-        self._outcomes.close()
+    def _outcome_of(self, task: _Task) -> Outcome:
+        self._task = task
+        return next(self.outcomes)[1]
+
+    def _tasks(self) -> Iterator[_Task]:
+        while True:
+            yield self._task
+
+    def _hear(self, said: Any) -> None:
+        if said == _LOADED:
+            self._loaded = True
+        else:
+            self._show(*said)
 
 
 def _with_file(path: Path, why: str) -> str:
@@ -202,71 +214,64 @@ def _with_file(path: Path, why: str) -> str:
     return reason if not reason or str(path) in reason else f"{path}: {reason}"
 
 
-_proposer: Future[Any]  # in a process of its own
+@dataclass
+class _Worker:
+    """The work of a process; each process has its own copy with its own model."""
+
+    folder: ResultFolder
+    shown: Shown
+    loading: Loading
+    _proposer: Future[Any] = field(init=False)
+
+    def load(self) -> None:
+        """Start to load the model; meanwhile the first video is opened."""
+        self._proposer = ThreadPoolExecutor(1).submit(load_proposer, self.loading)
+
+    def work(self, task: _Task) -> None:
+        """Do a task and store its result in the folder."""
+        match task:
+            case _Propose(path, model_first):
+                self._propose(path, model_first=model_first)
+            case _Draw(path, result, truth):
+                self.folder.show(result.at(path), truth, self.shown)
+            case _Copy(path, length):
+                make_copy(self.folder.folder, path, lambda far: still_working((far, length)))
+
+    def _propose(self, path: Path, *, model_first: bool) -> None:
+        from actionspan.propose.proposed import open_video
+
+        source = source_of(path)
+        try:
+            video = path if model_first else open_video(path)
+        finally:  # whatever the video is: a model that cannot be loaded ends the job
+            if error := self._proposer.exception():
+                raise unready(error) from error
+            still_working(_LOADED)
+        proposed = self._proposer.result().propose(video, lambda *far: still_working(far))
+        self.folder.put(result_of(proposed, path, self.folder.model, source))
 
 
-def _load(*loading: Any) -> None:
-    """Begin to load the model, as `Loading` says: meanwhile the first video is opened."""
-    global _proposer
-    _proposer = ThreadPoolExecutor(1).submit(_loaded, *loading)
+def load_proposer(loading: Loading) -> Any:
+    """Return a proposer, one of `Proposer`, `MotionProposer` and `Labelling`."""
+    proposer: Any
+    if loading.model is None:
+        from actionspan.propose.proposed import MotionProposer
 
+        proposer = MotionProposer()
+    else:
+        import torch
 
-def _loaded(
-    model: Path | None,
-    threads: int,
-    device: "Device | None",
-    encoders: Sequence[str],
-    labels: "Labels | None",
-) -> Any:
-    proposer = _proposing(model, threads, device, encoders)
-    if labels is None:
+        from actionspan.jobs.memory import keep_freed_memory
+        from actionspan.propose.proposer import Proposer
+
+        keep_freed_memory()
+        torch.set_num_threads(loading.threads)
+        proposer = Proposer(loading.model, device=loading.device, encoders=loading.encoders)
+    if loading.labels is None:
         return proposer
     import torch
 
     from actionspan.propose.labels import Labelling
 
-    torch.set_num_threads(threads)
-    return Labelling(proposer, labels, device)
-
-
-def _proposing(
-    model: Path | None, threads: int, device: "Device | None", encoders: Sequence[str]
-) -> Any:
-    if model is None:
-        from actionspan.propose.proposed import MotionProposer
-
-        return MotionProposer()
-    import torch
-
-    from actionspan.jobs.memory import keep_freed_memory
-    from actionspan.propose.proposer import Proposer
-
-    keep_freed_memory()
-    torch.set_num_threads(threads)
-    return Proposer(model, device=device, encoders=encoders)
-
-
-def _work(folder: ResultFolder, shown: Shown, task: _Task) -> None:
-    """Do a task and store its result in the folder."""
-    if task.copy and task.result is not None:
-        length = task.result.duration_seconds
-        make_copy(folder.folder, task.path, lambda far: still_working((far, length)))
-        return
-    if task.result is not None:
-        folder.show(_found(task.result, task.path), task.truth, shown)
-        return
-    from actionspan.propose.proposed import open_video
-
-    source = source_of(task.path)
-    try:
-        video = task.path if task.model_first else open_video(task.path)
-    finally:  # whatever the video is: a model that cannot be loaded ends the job
-        if error := _proposer.exception():
-            raise unready(error) from error
-        still_working(_LOADED)
-    proposed = _proposer.result().propose(video, lambda *far: still_working(far))
-    folder.put(result_of(proposed, task.path, folder.model, source))
-
-
-def _found(result: Result, path: Path) -> Result:
-    return replace(result, path=str(path.absolute()))  # it may lie elsewhere by now
+    torch.set_num_threads(loading.threads)
+    return Labelling(proposer, loading.labels, loading.device)

@@ -4,12 +4,11 @@ import argparse
 import secrets
 import signal
 import socket
-import sys
 import webbrowser
 from pathlib import Path
 
 from actionspan.errors import InputError
-from actionspan.jobs.shards import ShardWork, add_jobs, videos_at_once
+from actionspan.jobs.shards import add_jobs
 from actionspan.settings import at_least_one
 
 _HIGHEST = 65535  # port
@@ -36,9 +35,7 @@ def run(arguments: argparse.Namespace) -> int:
     at_least_one("--threads", arguments.threads)
     if not 0 <= arguments.port <= _HIGHEST:
         raise InputError(f"--port {arguments.port}: not from 1 to {_HIGHEST}, or 0 for any")
-    videos, passed = named_videos(arguments.videos)
-    for path, reason in passed.items():
-        print(f"{path}: {reason}", file=sys.stderr)
+    videos, _ = named_videos(arguments.videos)
     if not videos:
         raise InputError("no video to review")
     out = arguments.out or beside(arguments.videos[0], next(iter(videos.values())))
@@ -51,18 +48,20 @@ def run(arguments: argparse.Namespace) -> int:
         raise InputError(f"--port {arguments.port}: is in use, or may not be used") from None
     import uvicorn
 
+    from actionspan.review.footage import encoding
     from actionspan.review.server import make_app
     from actionspan.review.work import ReviewWork
 
     token, once = secrets.token_urlsafe(16), secrets.token_urlsafe(16)
     port, copies = taken.getsockname()[1], not arguments.no_copies
     here = f"http://127.0.0.1:{port}/"
-    jobs = videos_at_once(arguments.jobs, len(videos), arguments.threads)
-    encoding = ShardWork(processes=jobs, threads=arguments.threads)
-    with ReviewWork(out, videos, encoding, copies=copies, address=here) as work:
+    how = encoding(arguments, len(videos))
+    with ReviewWork(out, videos, how, copies=copies, address=here) as work:
         app = make_app(work, token, port, once)
-        how = uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=1, lifespan="off")
-        server = uvicorn.Server(how)
+        config = uvicorn.Config(
+            app, log_level="warning", timeout_graceful_shutdown=1, lifespan="off"
+        )
+        server = uvicorn.Server(config)
         # else its own way to end would end the process before what is below
         signal.signal(signal.SIGTERM, signal.getsignal(signal.SIGINT))
         try:

@@ -1,7 +1,9 @@
 """The features of the videos of a folder, each made once and kept in a file of its own."""
 
+import argparse
+import sys
 from collections import deque
-from collections.abc import Generator, Iterable, Iterator, Mapping
+from collections.abc import Collection, Generator, Iterable, Iterator, Mapping
 from contextlib import closing, suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -19,7 +21,8 @@ from actionspan.features.collect import MOTION, STREAMS
 from actionspan.features.one_pass import encode_each
 from actionspan.features.settings import RescaleSettings, VideoSettings
 from actionspan.features.steps import rescale
-from actionspan.jobs.shards import ShardWork
+from actionspan.jobs.progress import progress
+from actionspan.jobs.shards import ShardWork, videos_at_once
 from actionspan.propose.results import source_of
 from actionspan.storage.text import file_name
 from actionspan.storage.writing import create_h5, digest, open_h5, read_json, write_json
@@ -97,6 +100,25 @@ def encode_all(
                 yield from settled()
         while working:
             yield from settled()
+
+
+def encode_readable(
+    paths: Collection[Path], folder: Path, how: ShardWork, settings: VideoSettings | None = None
+) -> list[Encoded]:
+    """Return the videos that can be encoded, and print a line for each of the others."""
+    encoded = []
+    for one in progress(encode_all(paths, folder, how, settings), "features", len(paths)):
+        if one.video.error:
+            print(f"{one.video.path}: {one.video.error}", file=sys.stderr)
+        else:
+            encoded.append(one)
+    return encoded
+
+
+def encoding(flags: argparse.Namespace, videos: int) -> ShardWork:
+    """Return how to encode so many videos by the flags `--jobs` and `--threads`."""
+    processes = videos_at_once(flags.jobs, videos, flags.threads)
+    return ShardWork(processes=processes, threads=flags.threads)
 
 
 class _Jobs:

@@ -1,12 +1,11 @@
 """Learn from corrected videos, and keep the better model: yours or the included one."""
 
 import argparse
-import sys
 from pathlib import Path
 
 from actionspan.dataset.settings import add_reading, how_read
 from actionspan.errors import InputError, counted
-from actionspan.jobs.shards import ShardWork, add_jobs, videos_at_once
+from actionspan.jobs.shards import add_jobs
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -26,39 +25,28 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Encode the corrected videos, learn from them, and say what came of it."""
+    """Encode the corrected videos, learn from them, and print the result."""
     from actionspan.dataset.completing import Truth
-    from actionspan.jobs.progress import progress
     from actionspan.propose.command import named_videos
-    from actionspan.review.footage import encode_all
+    from actionspan.review.footage import encode_readable, encoding
     from actionspan.review.learning import learn
 
-    videos, passed = named_videos(arguments.videos)
-    for path, reason in passed.items():
-        print(f"{path}: {reason}", file=sys.stderr)
+    # 1. the corrected videos
+    videos, _ = named_videos(arguments.videos)
     known = Truth(arguments.annotations, videos, **how_read(arguments))
-    corrected = [name for name in videos if name in known.instances]
-    encoded = []
-    paths = [videos[name] for name in corrected]
-    jobs = videos_at_once(arguments.jobs, len(paths), arguments.threads)
-    how = ShardWork(processes=jobs, threads=arguments.threads)
-    every = encode_all(paths, arguments.features or arguments.out / "features", how)
-    for one in progress(every, "features", len(paths)):
-        if one.video.error:
-            print(f"{one.video.path}: {one.video.error}", file=sys.stderr)
-        else:
-            encoded.append(one)
-    truth = {
-        one.video.video_id: known.within(one.video.video_id, one.video.duration_seconds)
-        for one in encoded
-    }
+    corrected = [path for name, path in videos.items() if name in known.instances]
+    # 2. their features, and what happens in them
+    folder = arguments.features or arguments.out / "features"
+    encoded = encode_readable(corrected, folder, encoding(arguments, len(corrected)))
+    facts = [(one.video.video_id, one.video.duration_seconds) for one in encoded]
+    truth = {name: known.within(name, seconds) for name, seconds in facts}
     if not corrected:
         raise InputError(f"{arguments.annotations}: names no video of these")
     if not any(truth.values()):
         some = counted(len(corrected), "video")
         line = f"nothing happens in the {some} that it names and that can be read"
         raise InputError(f"{arguments.annotations}: {line}; correct one in which something does")
-    learned = learn(encoded, truth, arguments.out)
-    print(learned.sentence())
+    # 3. the model
+    print(learn(encoded, truth, arguments.out).sentence())
     print(f"next: actionspan propose VIDEO --model {arguments.out} --out found")
     return 1 if len(encoded) < len(corrected) else 0

@@ -48,14 +48,14 @@ from actionspan.temporal.training import train
 
 SEED = 1
 FOLDS = 3
-_BASE_VIDEOS = 2  # how many corrected videos the included model weighs as much as
+_BASE_VIDEOS = 2  # weight of the included model, in videos
 FEWEST_FOR_CHANCES = 50  # instances; of fewer, chances were off by up to 0.8 (docs/benchmarks.md)
 Truth = Mapping[str, Sequence[Instance]]
 Cells = tuple[Float64, Float64]  # (N, 2) segments in seconds and the density (N,) at each
 
 
 class Figures(NamedTuple):
-    """What a model finds in the corrected videos, without having seen them."""
+    """Scores of a model on corrected videos that it has not seen."""
 
     auc: float  # in percent
     first_right: int  # videos whose first event is right
@@ -66,7 +66,7 @@ class Figures(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Learned:
-    """What a round came to."""
+    """The result of a round of learning."""
 
     uses: Literal["own", "included"]
     videos: int
@@ -78,7 +78,7 @@ class Learned:
     thresholds: Mapping[str, Sequence[Point]]  # by label, what each chance makes of the events
 
     def sentence(self) -> str:
-        """Return what a person should know of it."""
+        """Return the result in a sentence for people."""
         parts = [(self.videos, "corrected video"), (self.instances, "instance")]
         parts += [(self.labels, "label")] * (self.labels > 0)
         learned = ", ".join(counted(*part) for part in parts)
@@ -115,6 +115,7 @@ def learn(
     Raises:
         InputError: A file cannot be read.
     """
+    # 1. what the model is tried on: the corrected videos, or the halves of the only useful one
     corrected = [one for one in videos if one.video.video_id in truth]
     useful = [one for one in corrected if truth[one.video.video_id]]
     included = included_model()
@@ -122,6 +123,7 @@ def learn(
     tried, known, trials = corrected, truth, out / ".learning"  # no folder of a person's
     if len(useful) == 1:  # what is learned from a half of it is tried on the other
         tried, known = _halves(useful[0], truth[useful[0].video.video_id], trials)
+    # 2. the included model and grouped motion
     before = {one.video.video_id: expected(base, one) for one in tried}
     figures = {
         "included": figures_of(before, known),
@@ -134,6 +136,7 @@ def learn(
         "labels": len({each.label for own in truth.values() for each in own if each.label}),
     }
     few = counts["instances"] < FEWEST_FOR_CHANCES
+    # 3. the own model, which is used if it is better than both
     found, models = before, {name: base for name in before}
     uses: Literal["own", "included"] = "included"
     if sum(map(bool, known.values())) > 1:
@@ -141,6 +144,7 @@ def learn(
         figures = {"own": figures_of(own, known), **figures}
         if figures["own"].auc > max(figures["included"].auc, figures["motion"].auc):
             uses, found, models = "own", own, unseen
+    # 4. the model to use, with its chances and thresholds
     calibrated = _calibration(found, known)
     source = trials / "whole/model.safetensors" if uses == "own" else included
     calibrate_bundle(source, out / "model.safetensors", calibrated, ranks=few)

@@ -1,4 +1,4 @@
-"""What goes on behind the served page: videos are encoded, proposed for and learned from."""
+"""The work behind the served page: videos are encoded, proposed for and learned from."""
 
 import multiprocessing
 import os
@@ -7,18 +7,20 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 from actionspan import __version__
+from actionspan.arrays import temporal_iou
 from actionspan.errors import InputError, JobError, counted
 from actionspan.jobs.progress import progress
 from actionspan.jobs.shards import ShardWork
 from actionspan.proposals.bundle_files import included_model
 from actionspan.proposals.model_bundle import Bundle, load_bundle
+from actionspan.proposals.segments import Row
 from actionspan.propose.page import learned, page_video
 from actionspan.propose.proposer import proposed_of
 from actionspan.propose.results import (
@@ -34,24 +36,24 @@ from actionspan.report.content import Page, PageVideo
 from actionspan.report.page import write_page
 from actionspan.review.corrections import Corrections
 from actionspan.review.footage import Encoded, encode_all, source_if_there
-from actionspan.review.lists import Lists
 from actionspan.storage.process import hold_file
 from actionspan.storage.writing import read_json, write_json
 
+_SAME = 0.5  # least tIoU of an event with one of an earlier list
 _PATIENCE = 5.0  # seconds for the work to end
 _SAME_NS = 2 * 10**9  # between times of a video and its copy, which file systems may round
 _RETRY = 60.0  # seconds until work that an error ended begins again
 
 
 class ReviewWork:
-    """One thread that looks at the videos, then learns whenever there is enough to learn from.
+    """A thread that looks at the videos, then learns whenever there is enough to learn from.
 
     Args:
-        folder: For all that is made; what is there already is used.
+        folder: For all files; those that are there already are used.
         videos: Files by id.
-        encoding: How many videos are encoded at once, and on how many cores each.
-        copies: Whether videos that browsers do not play get copies that they do.
-        address: Of the page, for whoever opens the same folder a second time.
+        encoding: Number of videos encoded at once, and of the cores of each.
+        copies: Make copies of videos that browsers do not play.
+        address: Of the page, for a message when the same folder is opened a second time.
 
     Raises:
         InputError: Another process has the folder open, or something in it is damaged.
@@ -83,10 +85,8 @@ class ReviewWork:
         )
         self._noted = learned(self._model)
         self._seen: dict[str, Mapping[str, int]] = {}  # size and time of the videos looked at
-        self._encoded: dict[str, Encoded] = {}
-        self._results: dict[str, Result] = {}
-        self._lists = Lists(folder / "listed.json")
-        self._broken: dict[str, str] = {}
+        self._encoded, self._results = dict[str, Encoded](), dict[str, Result]()
+        self._lists, self._broken = Lists(folder / "listed.json"), dict[str, str]()
         self._learned_from = read_json(self._note) if self._note.exists() else {}
         self._tried = set(self._learned_from)  # whether or not it came to anything
         self._doing, self._failure, self._version = "starting", "", 0
@@ -111,8 +111,7 @@ class ReviewWork:
             self._wake.notify()
         if self._child is not None:
             self._child.terminate()
-        # a process that is just being started, or would be in place of a killed one, must not find
-        # this one gone
+        # a process that is just being started must not find this one gone
         end = time.monotonic() + _PATIENCE
         while self._thread.is_alive() and time.monotonic() < end:
             for child in multiprocessing.active_children():
@@ -152,13 +151,10 @@ class ReviewWork:
             self._wake.notify()
 
     def _not_learned(self) -> list[str]:
-        """Return the corrected videos that the model has not learned from as they are now."""
-        kept = self.corrections.all()
-        return [
-            name
-            for name in self.corrections.done()
-            if self._learned_from.get(name) != kept[name]["version"]
-        ]
+        """Return the corrected videos of which the model has not learned the last version."""
+        kept, known = self.corrections.all(), self._learned_from
+        done = self.corrections.done()
+        return [name for name in done if known.get(name) != kept[name]["version"]]
 
     def _enough(self) -> bool:
         """Return whether there are a quarter more corrected videos than were learned from."""
@@ -190,10 +186,7 @@ class ReviewWork:
             self._learn()
 
     def _look(self) -> None:
-        """Encode videos that are new or not as they were, and propose for them.
-
-        Then those that browsers do not play are copied.
-        """
+        """Encode new and changed videos, propose for them, and make copies that browsers play."""
         now = {name: source_if_there(path) for name, path in self.videos.items()}
         names = [name for name, source in now.items() if self._seen.get(name) != source]
         if not names:
@@ -217,15 +210,18 @@ class ReviewWork:
         self._failure = ""
         self._write_page()
         for name in self._encoded:
-            result = self._results[name]
             wanted = self._copies and not self._closed
-            if wanted and lacks_copy(self.folder, result, self.videos[name]):
-                self._doing = f"making a copy of {name} that browsers play"
-                try:
-                    make_copy(self.folder, self.videos[name])
-                except InputError as error:
-                    self._broken[name] = str(error)
-                self._write_page()
+            if not wanted or not self._lacks_copy(self._results[name]):
+                continue
+            self._doing = f"making a copy of {name} that browsers play"
+            try:
+                make_copy(self.folder, self.videos[name])
+            except InputError as error:
+                self._broken[name] = str(error)
+            self._write_page()
+
+    def _lacks_copy(self, result: Result) -> bool:
+        return lacks_copy(self.folder, result, self.videos[result.video_id])
 
     def _take(self, bundle: Bundle, one: Encoded) -> None:
         """Propose for a video; one that cannot be read ends no other."""
@@ -294,9 +290,8 @@ class ReviewWork:
 
         Of many videos that takes long: the next is due when ten times as long has gone by.
         """
-        started = time.monotonic()
+        started, shown = time.monotonic(), Shown()
         self.corrections.check_place()
-        shown = Shown()
         results = [self._results[name] for name in self.videos if name in self._results]
         page = Page(
             title=self.folder.resolve().name.removesuffix("-review"),
@@ -312,12 +307,59 @@ class ReviewWork:
         self._page_due = time.monotonic() + 10 * (time.monotonic() - started)
 
     def _page_video(self, result: Result, shown: Shown) -> PageVideo:
-        file = f"videos/{result.video_id}"
         note = ""
-        if lacks_copy(self.folder, result, self.videos[result.video_id]):
+        if self._lacks_copy(result):
             note = f"Your browser may not play this file ({result.unplayable})"
             note += "; a copy that it can is on the way." if self._copies else "."
         listed = self._lists.follow(result.video_id, shown.events(result.events))
         done = result.video_id in self.corrections.done()  # a person knows all that happens in it
-        video = page_video(result, file, note, shown)
+        video = page_video(result, f"videos/{result.video_id}", note, shown)
         return replace(video, before=listed.before, gone=() if done else listed.gone)
+
+
+class _Listed(NamedTuple):
+    """The events of a video that the page lists."""
+
+    events: Sequence[Row] = ()
+    gone: Sequence[Row] = ()  # listed earlier; no current event is like them
+    before: int | None = None  # number of events in the list before; None: it is the first
+
+
+class Lists:
+    """The events that the page has listed, so that a round of learning hides none.
+
+    They are kept in a file, which a new start continues.
+
+    Raises:
+        InputError: The file is damaged.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path, self._kept = path, dict[str, _Listed]()
+        try:
+            content: Mapping[str, Any] = read_json(path) if path.exists() else {}
+            self._kept = {name: _Listed(**one) for name, one in content.items()}
+            for one in self._kept.values():
+                temporal_iou(_times(one.events), _times(one.gone))
+        except (AttributeError, KeyError, TypeError, ValueError):
+            raise InputError(f"{path}: not what `review` keeps of lists; move it away") from None
+
+    def follow(self, video_id: str, events: Sequence[Row]) -> _Listed:
+        """Note the current events; return them with those that are no longer listed."""
+        last = self._kept.get(video_id, _Listed(events))
+        known = [*last.events, *last.gone]
+        best = temporal_iou(_times(known), _times(events)).max(axis=1, initial=0)
+        gone = [row for row, tiou in zip(known, best, strict=True) if tiou < _SAME]
+        changed = _times(last.events) != _times(events)
+        before = len(last.events) if changed else last.before
+        self._kept[video_id] = _Listed(events, gone, before)
+        return self._kept[video_id]
+
+    def write(self) -> None:
+        """Write the file."""
+        content = {name: one._asdict() for name, one in self._kept.items()}
+        write_json(self._path, content, indent=None)
+
+
+def _times(rows: Sequence[Row]) -> list[Sequence[float]]:
+    return [row["segment"] for row in rows]
