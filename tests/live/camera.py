@@ -1,7 +1,7 @@
 """A camera on the network: a local HTTP server that sends the frames of a video file as JPEGs.
 
-It speaks multipart/x-mixed-replace, as cheap cameras do, and can stall, slow down, hang up, go away
-and come back.
+It speaks multipart/x-mixed-replace, as cheap cameras do, and can stall, hang up, go away and come
+back.
 """
 
 import base64
@@ -11,20 +11,17 @@ import time
 from collections.abc import Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from types import TracebackType
+from typing import Any
 
 import cv2
 import numpy as np
 
 from actionspan.video.decode import read_frames
 
-BOUNDARY = "frame"
-
 
 def jpegs(pictures: Sequence[np.ndarray]) -> list[bytes]:
     """Return RGB pictures as JPEGs."""
-    coded = [cv2.imencode(".jpg", picture[..., ::-1])[1] for picture in pictures]
-    return [picture.tobytes() for picture in coded]
+    return [cv2.imencode(".jpg", picture[..., ::-1])[1].tobytes() for picture in pictures]
 
 
 class HttpCamera:
@@ -39,20 +36,17 @@ class HttpCamera:
     def __init__(
         self, video: Path | list[bytes], rate: float = 25.0, password: str | None = None
     ) -> None:
-        self.rate = rate
-        self.password = password
+        self.rate, self.password = rate, password
         self.stalled = threading.Event()  # the connection stays, and nothing is sent
-        self.connections = 0
-        self.sent = 0
+        self.hangs_up = threading.Event()
+        self.connections = self.sent = self.port = 0
         self.between = b""  # sent after every fifth part
         self.more = 0  # bytes that a part is said to be longer than it is
+        self.instead = b""  # an answer that is no video
         if isinstance(video, Path):
             video = jpegs([frame.picture() for frame in read_frames(video)])
-        self._pictures = video
-        self._instead = b""
-        self._hangs_up = threading.Event()
+        self.pictures = video
         self._server: ThreadingHTTPServer | None = None
-        self.port = 0
 
     @property
     def url(self) -> str:
@@ -63,29 +57,20 @@ class HttpCamera:
         self.come_back()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.go_away()
 
     def come_back(self) -> None:
         """Listen, on the port of before."""
-        self._hangs_up.clear()
-        server = ThreadingHTTPServer(("127.0.0.1", self.port), self._handler())
-        server.daemon_threads = True
+        self.hangs_up.clear()
+        server: Any = ThreadingHTTPServer(("127.0.0.1", self.port), _Viewed)
+        server.daemon_threads, server.camera = True, self
         self._server, self.port = server, server.server_address[1]
         threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
 
-    def come_back_with(self, body: bytes) -> None:
-        """Answer with something that is no video."""
-        self._instead = body
-
     def go_away(self) -> None:
         """Hang up and refuse connections."""
-        self._hangs_up.set()
+        self.hangs_up.set()
         if self._server:
             self._server.shutdown()
             self._server.server_close()
@@ -93,54 +78,45 @@ class HttpCamera:
 
     def hang_up(self) -> None:
         """End the connections there are; new ones are welcome."""
-        self._hangs_up.set()
+        self.hangs_up.set()
         time.sleep(max(0.1, 2 / self.rate))
-        self._hangs_up.clear()
+        self.hangs_up.clear()
 
-    def _handler(self) -> type[BaseHTTPRequestHandler]:
-        camera = self
 
-        class Handler(BaseHTTPRequestHandler):
-            def log_message(self, *words: object) -> None:
-                pass
+class _Viewed(BaseHTTPRequestHandler):
+    def log_message(self, *words: object) -> None:
+        pass
 
-            def do_GET(self) -> None:
-                if not self._allowed():
-                    self.send_response(401)
-                    self.send_header("WWW-Authenticate", 'Basic realm="camera"')
-                    self.end_headers()
-                    return
-                camera.connections += 1
-                self.send_response(200)
-                if camera._instead:
-                    self.send_header("Content-Type", "text/html")
-                    self.end_headers()
-                    self.wfile.write(camera._instead)
-                    return
-                kind = f"multipart/x-mixed-replace; boundary={BOUNDARY}"
-                self.send_header("Content-Type", kind)
-                self.end_headers()
-                with contextlib.suppress(OSError):  # the viewer has gone
-                    self._send_frames()
+    def do_GET(self) -> None:
+        server: Any = self.server
+        camera: HttpCamera = server.camera
+        wanted = base64.b64encode(f"viewer:{camera.password}".encode()).decode()
+        if camera.password and self.headers.get("Authorization") != f"Basic {wanted}":
+            self.send_response(401)
+            self.send_header("WWW-Authenticate", 'Basic realm="camera"')
+            self.end_headers()
+            return
+        camera.connections += 1
+        self.send_response(200)
+        kind = "text/html" if camera.instead else "multipart/x-mixed-replace; boundary=frame"
+        self.send_header("Content-Type", kind)
+        self.end_headers()
+        if camera.instead:
+            self.wfile.write(camera.instead)
+            return
+        with contextlib.suppress(OSError):  # the viewer has gone
+            self._send_frames(camera)
 
-            def _allowed(self) -> bool:
-                if camera.password is None:
-                    return True
-                wanted = base64.b64encode(f"viewer:{camera.password}".encode()).decode()
-                return self.headers.get("Authorization") == f"Basic {wanted}"
-
-            def _send_frames(self) -> None:
-                number = 0
-                while not camera._hangs_up.is_set():
-                    if not camera.stalled.is_set():
-                        picture = camera._pictures[number % len(camera._pictures)]
-                        head = f"--{BOUNDARY}\r\nContent-Type: image/jpeg\r\n"
-                        head += f"Content-Length: {len(picture) + camera.more}\r\n\r\n"
-                        self.wfile.write(head.encode() + picture + b"\r\n")
-                        camera.sent += 1
-                        if camera.sent % 5 == 0:
-                            self.wfile.write(camera.between)
-                    number += 1  # a camera goes on seeing while its line is down
-                    time.sleep(1 / camera.rate)
-
-        return Handler
+    def _send_frames(self, camera: HttpCamera) -> None:
+        number = 0
+        while not camera.hangs_up.is_set():
+            if not camera.stalled.is_set():
+                picture = camera.pictures[number % len(camera.pictures)]
+                head = "--frame\r\nContent-Type: image/jpeg\r\n"
+                head += f"Content-Length: {len(picture) + camera.more}\r\n\r\n"
+                self.wfile.write(head.encode() + picture + b"\r\n")
+                camera.sent += 1
+                if camera.sent % 5 == 0:
+                    self.wfile.write(camera.between)
+            number += 1  # a camera goes on seeing while its line is down
+            time.sleep(1 / camera.rate)

@@ -5,8 +5,9 @@ import socket
 import subprocess
 import threading
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
-from types import TracebackType
+from queue import SimpleQueue
 
 import pytest
 
@@ -50,12 +51,7 @@ class RtspCamera:
         self.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.kill()
 
     def start(self) -> None:
@@ -115,14 +111,13 @@ class Line:
                 viewer, _ = self._listener.accept()
                 self.connections += 1
                 camera = socket.create_connection(("127.0.0.1", self._to))
-                kept: list[bytes] = []
-                changed = threading.Condition()
+                kept: SimpleQueue[bytes] = SimpleQueue()
                 for work in (
-                    (self._up, viewer, camera),
-                    (self._keep, camera, kept, changed),
-                    (self._down, viewer, kept, changed),
+                    partial(self._up, viewer, camera),
+                    partial(self._keep, camera, kept),
+                    partial(self._down, viewer, kept),
                 ):
-                    threading.Thread(target=work[0], args=work[1:], daemon=True).start()
+                    threading.Thread(target=work, daemon=True).start()
 
     def _up(self, viewer: socket.socket, camera: socket.socket) -> None:
         with contextlib.suppress(OSError):
@@ -131,28 +126,21 @@ class Line:
         with contextlib.suppress(OSError):
             camera.shutdown(socket.SHUT_RDWR)
 
-    def _keep(self, camera: socket.socket, kept: list[bytes], changed: threading.Condition) -> None:
+    def _keep(self, camera: socket.socket, kept: SimpleQueue[bytes]) -> None:
         data = b" "
         while data:
             data = b""
             with contextlib.suppress(OSError):
                 data = camera.recv(65536)
-            with changed:
-                kept.append(data)
-                changed.notify()
+            kept.put(data)
 
-    def _down(self, viewer: socket.socket, kept: list[bytes], changed: threading.Condition) -> None:
+    def _down(self, viewer: socket.socket, kept: SimpleQueue[bytes]) -> None:
         with contextlib.suppress(OSError):
-            while True:
-                with changed:
-                    changed.wait_for(lambda: kept)
+            while data := kept.get():
                 self._open.wait()
-                with changed:
-                    data, kept[:] = kept[:], []
-                viewer.sendall(b"".join(data))
-                if b"" in data:
-                    viewer.shutdown(socket.SHUT_RDWR)
-                    return
+                viewer.sendall(data)
+            self._open.wait()
+            viewer.shutdown(socket.SHUT_RDWR)
 
 
 @contextlib.contextmanager

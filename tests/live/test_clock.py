@@ -2,6 +2,7 @@
 
 from itertools import pairwise
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,75 +14,49 @@ RATE = 25.0
 STEP = 1 / RATE
 
 
-class Now:
-    def __init__(self) -> None:
+class Watch:
+    """A clock of a stream, and the time by which it goes."""
+
+    def __init__(self, elapsed=None):
         self.at = 1000.0
+        self.clock = LiveClock(SNIPPET, elapsed, now=lambda: self.at)
 
-    def __call__(self) -> float:
-        return self.at
-
-
-def test_without_stamps_of_its_own_a_frame_has_the_time_of_its_arrival():
-    now = Now()
-    clock = LiveClock(SNIPPET, now=now)
-    stamps = []
-    for step in (0, 0.04, 0.05, 0.0):
-        now.at += step
-        stamps.append(clock.stamp(None))
-    assert stamps[:3] == pytest.approx([0, 0.04, 0.09])
-    assert stamps[3] > stamps[2]
-
-
-def test_a_burst_keeps_the_steps_of_the_source():
-    now = Now()
-    clock = LiveClock(SNIPPET, now=now)
-    stamps = [clock.stamp(50.0)]
-    now.at += 2.0  # the network held back 50 frames
-    stamps += [clock.stamp(50.0 + 0.04 * n) for n in range(1, 51)]
-    assert stamps == pytest.approx([0.04 * n for n in range(51)])
+    def stamp(self, own=None, after=0.0):
+        """Return the time of a frame that comes so many seconds later."""
+        self.at += after
+        return self.clock.stamp(own)
 
 
 def test_a_connection_is_tied_to_the_wall_clock():
-    now = Now()
-    clock = LiveClock(SNIPPET, now=now)
-    clock.stamp(7.0)
-    now.at += 30
-    clock.reconnected()
-    assert clock.stamp(0.0) == pytest.approx(30.0)
-    now.at += 1
-    assert clock.stamp(0.04) == pytest.approx(30.04)
+    watch = Watch()
+    watch.stamp(7.0)
+    watch.clock.reconnected()
+    assert watch.stamp(0.0, after=30.0) == pytest.approx(30.0)
+    assert watch.stamp(0.04, after=1.0) == pytest.approx(30.04)
+
+
+def test_a_resumed_stream_goes_on_counting():
+    assert Watch(60.0).stamp(after=5.0) == pytest.approx(65.0)
 
 
 def test_frames_never_crowd_together_behind_a_burst():
     """What was said ahead of the wall clock is not waited for a millisecond a frame."""
-    now = Now()
-    clock = LiveClock(SNIPPET, now=now)
-    clock.stamp(0.0)
-    now.at += 0.1
-    ahead = [clock.stamp(0.04 * n) for n in range(1, 51)][-1]  # two seconds at once
-    now.at += 0.9
-    clock.reconnected()
-    stamps = [clock.stamp(100 + 0.04 * n) for n in range(10)]
+    watch = Watch()
+    watch.stamp(0.0)
+    watch.at += 0.1
+    ahead = [watch.stamp(0.04 * n) for n in range(1, 51)][-1]  # two seconds at once
+    watch.at += 0.9
+    watch.clock.reconnected()
+    stamps = [watch.stamp(100 + 0.04 * n) for n in range(10)]
     assert stamps[0] > ahead
-    steps = [b - a for a, b in zip(stamps, stamps[1:], strict=False)]
-    assert steps == pytest.approx([0.04] * 9, rel=0.011)
+    assert np.diff(stamps) == pytest.approx([0.04] * 9, rel=0.011)
 
 
 def test_a_clock_that_was_set_is_not_followed():
-    now = Now()
-    clock = LiveClock(SNIPPET, now=now)
-    clock.stamp(100.0)
-    now.at += 0.04
-    assert clock.stamp(5000.0) == pytest.approx(0.04)
-    now.at += 0.04
-    assert clock.stamp(3.0) == pytest.approx(0.08)
-
-
-def test_a_resumed_stream_goes_on_counting():
-    now = Now()
-    clock = LiveClock(SNIPPET, 60.0, now=now)
-    now.at += 5
-    assert clock.stamp(None) == pytest.approx(65.0)
+    watch = Watch()
+    watch.stamp(100.0)
+    assert watch.stamp(5000.0, after=0.04) == pytest.approx(0.04)
+    assert watch.stamp(3.0, after=0.04) == pytest.approx(0.08)
 
 
 @given(
@@ -90,46 +65,31 @@ def test_a_resumed_stream_goes_on_counting():
     )
 )
 def test_stamps_always_increase(steps):
-    now, last = Now(), -1.0
-    clock = LiveClock(SNIPPET, now=now)
+    watch, last = Watch(), -1.0
     for step, own, again in steps:
-        now.at += step
         if again:
-            clock.reconnected()
-        stamp = clock.stamp(own)
+            watch.clock.reconnected()
+        stamp = watch.stamp(own, after=step)
         assert stamp is None or stamp > last
         last = last if stamp is None else stamp
 
 
-class Line:
-    """A camera, simulated: when its frames are taken, and when they come.
+def stamped(pauses=(), holds=(), speed=20.0, own=None):
+    """Yield of each frame in half a minute when it was taken, its stamp, and holes so far.
 
-    Args:
-        seconds: How long it is watched.
-        pauses: Begin and length of the times in which it takes no pictures.
-        holds: Begin and length of the times in which the network keeps what is sent.
-        speed: How much faster than it was taken comes what was kept.
+    A camera takes no pictures in `pauses`; a network keeps what is sent in `holds`, and delivers it
+    so much faster than it was taken. Both are begins and lengths.
     """
-
-    def __init__(self, seconds, pauses=(), holds=(), speed=20.0):
-        taken = [n * STEP for n in range(round(seconds * RATE))]
-        self.taken = [at for at in taken if not any(a < at < a + long for a, long in pauses)]
-        self.came, before = [], -1.0
-        for at in self.taken:
-            due = max([at, *(a + long for a, long in holds if a < at < a + long)])
-            before = max(due, before + STEP / speed)
-            self.came.append(before)
-
-    def stamps(self, *, own=None):
-        """Return what a clock says of each frame, and how many holes it has counted."""
-        now, first = Now(), 0
-        begun = now.at
-        clock = LiveClock(SNIPPET, now=now)
-        for number, came in enumerate(self.came):
-            now.at = begun + came
-            stamp = clock.stamp(None if own is None else own(number, self.taken[number]))
-            yield self.taken[number], stamp, clock.holes
-            first = first or stamp
+    watch, before = Watch(), -1.0
+    begun = watch.at
+    taken = [n * STEP for n in range(round(30 * RATE))]
+    taken = [at for at in taken if not any(a < at < a + long for a, long in pauses)]
+    for number, at in enumerate(taken):
+        due = max([at, *(a + long for a, long in holds if a < at < a + long)])
+        before = max(due, before + STEP / speed)
+        watch.at = begun + before
+        stamp = watch.stamp(None if own is None else own(number, at))
+        yield at, stamp, watch.clock.holes
 
 
 def spells(apart, least, most):
@@ -161,24 +121,26 @@ def check(found, longest_error):
             assert next_holes > holes
 
 
-@given(pauses=spells(2.0, 0.0, 9.0), holds=spells(2.0, 0.0, 9.0), speed=st.floats(1.5, 100))
-def test_times_of_frames_with_stamps_are_those_of_the_source(pauses, holds, speed):
-    line = Line(30, pauses, holds, speed)
-    check(line.stamps(own=lambda _, taken: 1e5 + taken), 0.0)
+@given(
+    pauses=spells(2.0, 0.0, 9.0),
+    holds=spells(2.0, 0.0, 9.0),
+    speed=st.floats(1.5, 100),
+    without=st.sets(st.integers(50, 749), max_size=100),
+)
+def test_times_of_frames_with_stamps_are_those_of_the_source(pauses, holds, speed, without):
+    """A frame that lacks its stamp goes on from the last one."""
 
-
-@given(holds=spells(2.0, 0.0, 9.0), without=st.sets(st.integers(50, 749), max_size=100))
-def test_a_frame_that_lacks_its_stamp_goes_on_from_the_last_one(holds, without):
     def own(number, taken):
         return None if number in without else 1e5 + taken
 
-    check(Line(30, [], holds).stamps(own=own), 1e-9)
+    check(stamped(pauses, holds, speed, lambda _, taken: 1e5 + taken), 1e-9)
+    check(stamped((), holds, own=own), 1e-9)
 
 
 @given(holds=spells(2.0, 0.0, 15.0), speed=st.floats(1.5, 100))
 def test_frames_without_stamps_are_never_said_later_than_by_a_snippet(holds, speed):
     """What was held back longer than a snippet is passed over, and the hole is said."""
-    found = list(Line(30, [], holds, speed).stamps())
+    found = list(stamped((), holds, speed))
     check(found, SNIPPET * STEP)
     passed = [taken for taken, stamp, _ in found if stamp is None]
     # until what was kept and what is taken meanwhile has come
@@ -188,46 +150,34 @@ def test_frames_without_stamps_are_never_said_later_than_by_a_snippet(holds, spe
 
 @given(pauses=spells(2.0, 0.5, 15.0))
 def test_behind_a_pause_a_source_without_stamps_is_seen_after_a_snippet(pauses):
-    found = list(Line(30, pauses).stamps())
+    found = list(stamped(pauses))
     check(found, 1e-9)
     assert sum(stamp is None for _, stamp, _ in found) <= SNIPPET * len(pauses)
 
 
 def test_a_camera_that_takes_fewer_pictures_at_night_is_followed():
     """One a second in place of 25: some seconds of holes, then none."""
-    now = Now()
-    clock = LiveClock(SNIPPET, now=now)
+    watch = Watch()
     for _ in range(100):
-        now.at += STEP
-        clock.stamp(None)
-    seen = []
-    for _ in range(100):
-        now.at += 1.0
-        seen.append((clock.stamp(None), clock.holes))
+        watch.stamp(after=STEP)
+    seen = [(watch.stamp(after=1.0), watch.clock.holes) for _ in range(100)]
     assert seen[50][1] == seen[-1][1]
     assert None not in [stamp for stamp, _ in seen[50:]]
 
 
 def test_a_source_whose_stamps_end_is_timed_by_arrival():
-    now = Now()
-    clock = LiveClock(SNIPPET, now=now)
+    watch = Watch()
     for number in range(50):
-        now.at += STEP
-        clock.stamp(number * STEP)
-    now.at += 5.0
-    stamps = []
-    for _ in range(200):
-        now.at += STEP
-        stamps.append(clock.stamp(None))
-    assert stamps[-1] == pytest.approx(now.at - 1000.0 - STEP)
+        watch.stamp(number * STEP, after=STEP)
+    watch.at += 5.0
+    stamps = [watch.stamp(after=STEP) for _ in range(200)]
+    assert stamps[-1] == pytest.approx(watch.at - 1000.0 - STEP)
 
 
 def test_a_clock_that_runs_fast_is_held_to_the_wall_clock():
     """It gains 5 seconds in 1,000."""
-    now = Now()
-    clock = LiveClock(SNIPPET, now=now)
+    watch = Watch()
     for number in range(25_000):
-        now.at = 1000.0 + number * STEP
-        stamp = clock.stamp(1.005 * number * STEP)
-        assert stamp <= number * STEP + 0.01
-    assert clock.holes == 0
+        watch.at = 1000.0 + number * STEP
+        assert watch.stamp(1.005 * number * STEP) <= number * STEP + 0.01
+    assert watch.clock.holes == 0

@@ -36,7 +36,6 @@ ENCODERS: dict[str, dict[str, Any]] = {
 
 @pytest.fixture(scope="module")
 def video(tmp_path_factory):
-    torch.set_num_threads(1)
     return encode(tmp_path_factory.mktemp("video") / "v.mp4", 44)
 
 

@@ -51,29 +51,24 @@ def test_every_picture_comes_once_whatever_is_between(between, lies, sizes, line
         # nothing may be between a picture without a true length and the next boundary: it is its
         after = between[number] if lies[number] == 0 else b""
         data += part(content, length, line=line) + after
-    data += BOUNDARY
-    assert cut(data, sizes) == pictures
+    assert cut(data + BOUNDARY, sizes) == pictures
 
 
-def test_a_picture_of_a_true_length_does_not_wait_for_the_next():
-    content = picture(1)
-    data = part(content, len(content))
-    assert cut(data) == [content]
-    assert cut(part(content)) == []
+CONTENT = picture(1)
+ONE = part(CONTENT, len(CONTENT))
 
 
-def test_parts_of_other_kinds_are_passed_over():
-    content = picture(1)
-    data = (
-        part(b"{}", 2, b"application/json") + part(content, len(content)) + part(b"x", 1, b"text")
-    )
-    assert cut(data) == [content]
-
-
-def test_what_has_ended_may_begin_again():
-    content = picture(1)
-    one = part(content, len(content))
-    assert cut(one + BOUNDARY + b"--\r\n" + one) == [content, content]
+@pytest.mark.parametrize(
+    ("data", "pictures"),
+    [
+        (ONE, 1),  # a true length does not wait for the next part
+        (part(CONTENT), 0),
+        (part(b"{}", 2, b"application/json") + ONE + part(b"x", 1, b"text"), 1),  # other kinds
+        (ONE + BOUNDARY + b"--\r\n" + ONE, 2),  # what has ended may begin again
+    ],
+)
+def test_a_picture_comes_when_it_is_whole(data, pictures):
+    assert cut(data) == [CONTENT] * pictures
 
 
 def test_what_never_ends_is_a_line(monkeypatch):

@@ -10,7 +10,7 @@ import torch
 from actionspan.errors import InputError
 from actionspan.features.settings import EncoderSettings
 from actionspan.features.transform import transform_features
-from actionspan.live.proposing import OnlineProposer
+from actionspan.live.proposing import OnlineProposer, Update
 from actionspan.temporal.networks import build_model
 from actionspan.temporal.prediction import predict_probabilities
 from actionspan.temporal.settings import TemporalSettings
@@ -28,8 +28,10 @@ def video():
 
 
 def everything(updates):
+    """Return all actionness, its curves, and all proposals."""
     actionness = [each for update in updates for each in update.actionness]
-    return actionness, [each for update in updates for each in update.proposals]
+    curves = [(each.start, each.action, each.end) for each in actionness]
+    return actionness, curves, [each for update in updates for each in update.proposals]
 
 
 def offline(bundle, video):
@@ -44,18 +46,14 @@ def test_actionness_is_that_of_the_whole_video_at_its_look_ahead(bundle, steps):
     video, proposer = make_video(steps), OnlineProposer(bundle)
     assert proposer.look_ahead == 2
     updates = add(proposer, video)
-    waiting = min(2, steps)
-    counts = [0] * waiting + [1] * (steps - waiting)
-    assert [len(update.actionness) for update in updates] == counts
-    found, _ = everything([*updates, proposer.finish(steps * STEP)])
+    assert [len(update.actionness) for update in updates] == [0, 0, *[1] * 68][:steps]
+    found, curves, _ = everything([*updates, proposer.finish(steps * STEP)])
     assert [each.snippet for each in found] == list(range(steps))
     np.testing.assert_array_equal([each.seconds for each in found], video[1])
-    curves = [(each.start, each.action, each.end) for each in found]
     np.testing.assert_allclose(curves, offline(bundle, video), atol=1e-6)
 
 
 def test_a_model_of_motion_alone_streams_without_labels(bundle):
-    _, times, motion = make_video(70)
     torch.manual_seed(5)
     network = build_model("stream", 1 + 2 * 2, TemporalSettings(hidden=64, members=2))
     past = replace(bundle.transform.past, mean=np.zeros(2), deviation=np.ones(2))
@@ -65,9 +63,8 @@ def test_a_model_of_motion_alone_streams_without_labels(bundle):
         classified=replace(bundle.classified, streams={}),
         temporal=network.eval(),
     )
-    video, proposer = ({}, times, motion), OnlineProposer(alone)
-    found, proposals = everything([*add(proposer, video), proposer.finish(70 * STEP)])
-    curves = [(each.start, each.action, each.end) for each in found]
+    video, proposer = ({}, *make_video(70)[1:]), OnlineProposer(alone)
+    _, curves, proposals = everything([*add(proposer, video), proposer.finish(70 * STEP)])
     np.testing.assert_allclose(curves, offline(alone, video), atol=1e-6)
     assert proposals
     assert not any(each.label for each in proposals)
@@ -76,12 +73,14 @@ def test_a_model_of_motion_alone_streams_without_labels(bundle):
 def test_what_is_given_depends_on_nothing_later(bundle, video):
     features, times, motion = video
     other = make_video(70, seed=2)
-    mixed = {key: np.concatenate([features[key][:40], other[0][key][40:]]) for key in features}
-    moved = {key: np.concatenate([motion[key][:40], other[2][key][40:]]) for key in motion}
-    assert (
-        add(OnlineProposer(bundle), video)[:40]
-        == add(OnlineProposer(bundle), (mixed, times, moved))[:40]
+    mixed, moved = (
+        {key: np.concatenate([known[key][:40], new[key][40:]]) for key in known}
+        for known, new in ((features, other[0]), (motion, other[2]))
     )
+    first, second = (
+        add(OnlineProposer(bundle), each, last=40) for each in (video, (mixed, times, moved))
+    )
+    assert first == second
 
 
 def test_proposals_come_once_within_the_delay_and_inside_the_video(bundle, video):
@@ -95,52 +94,44 @@ def test_proposals_come_once_within_the_delay_and_inside_the_video(bundle, video
             assert 0.5 <= each.label_score <= 1
         scores = [each.score for each in update.proposals]
         assert scores == sorted(scores, reverse=True)
-    _, proposals = everything([*updates, proposer.finish(70 * STEP)])
+    *_, proposals = everything([*updates, proposer.finish(70 * STEP)])
     assert len(proposals) > 20
     assert len({(each.start, each.end) for each in proposals}) == len(proposals)
     assert max(each.end for each in proposals) <= 70 * STEP
 
 
 def test_a_short_delay_waits_for_what_the_density_sees(bundle, video):
-    times = video[1] + STEP / 2
+    updates = add(OnlineProposer(bundle, delay_seconds=0.0), video)
     delays = [
-        time - each.end
-        for time, update in zip(
-            times, add(OnlineProposer(bundle, delay_seconds=0.0), video), strict=True
-        )
+        time + STEP / 2 - each.end
+        for time, update in zip(video[1], updates, strict=True)
         for each in update.proposals
     ]
-    assert delays
     assert min(delays) >= 3.5 * STEP - 1e-6
     assert max(delays) <= 4.5 * STEP + 1e-6
 
 
 def test_nothing_crosses_a_gap(bundle, video):
-    proposer = OnlineProposer(bundle)
-    before = add(proposer, video, last=30)
-    at_gap = proposer.gap()
-    features, times, motion = video
-    later = (features, times + 5.0, motion)
-    after = add(proposer, later, first=30)
-    end = proposer.finish(70 * STEP + 5.0)
-    actionness, proposals = everything([*before, at_gap, *after, end])
+    proposer, end = OnlineProposer(bundle), 70 * STEP + 5.0
+    before = [*add(proposer, video, last=30), proposer.gap()]
+    later = (video[0], video[1] + 5.0, video[2])
+    after = [*add(proposer, later, first=30), proposer.finish(end)]
+    actionness, _, proposals = everything([*before, *after])
     assert [each.snippet for each in actionness] == list(range(70))
     for each in proposals:
         assert each.end <= 30 * STEP + 1e-6 or each.start >= 30 * STEP + 5.0 - STEP - 1e-6
     # each side is what it would be alone
     alone = OnlineProposer(bundle)
-    first = everything([*add(alone, video, last=30), alone.gap()])
-    assert first == everything([*before, at_gap])
+    assert [*add(alone, video, last=30), alone.gap()] == before
     new = OnlineProposer(bundle)
-    second, _ = everything([*add(new, later, first=30), new.finish(70 * STEP + 5.0)])
-    rest, _ = everything([*after, end])
+    second, *_ = everything([*add(new, later, first=30), new.finish(end)])
+    rest, *_ = everything(after)
     assert [replace(each, snippet=each.snippet + 30) for each in second] == rest
 
 
-def test_a_gap_at_once_or_twice_gives_nothing(bundle, video):
+def test_a_gap_at_once_or_twice_gives_nothing(bundle):
     proposer = OnlineProposer(bundle)
-    assert everything([proposer.gap(), proposer.gap()]) == ([], [])
-    assert everything([proposer.finish(0.0)]) == ([], [])
+    assert [proposer.gap(), proposer.gap(), proposer.finish(0.0)] == [Update()] * 3
 
 
 @pytest.mark.parametrize("at", [0, 1, 25, 60])
@@ -163,18 +154,15 @@ def test_memory_does_not_grow(bundle):
 
 def test_a_model_of_whole_videos_is_refused_by_a_line_that_says_what_to_train(bundle):
     span = build_model("span", 20, TemporalSettings(hidden=16))
-    for whole in (
-        replace(bundle, temporal=span, transform=replace(bundle.transform, past=None)),
-        replace(bundle, density=None),
-    ):
-        with pytest.raises(InputError, match=r"temporal\.models: \[stream\]") as raised:
-            OnlineProposer(whole)
-        assert "\n" not in str(raised.value)
-    with pytest.raises(InputError, match="model span sees"):
-        OnlineProposer(replace(bundle, temporal=span))
     clips = EncoderSettings(clip_encoder="i3d")
-    with pytest.raises(InputError, match="clip_encoder: none"):
-        OnlineProposer(replace(bundle, encoders=clips))
+    for changed, message in (
+        ({"temporal": span}, r"^the model span sees .*temporal\.models: \[stream\]$"),
+        ({"transform": replace(bundle.transform, past=None)}, r"temporal\.models: \[stream\]$"),
+        ({"density": None}, r"temporal\.models: \[stream\]$"),
+        ({"encoders": clips}, "clip_encoder: none$"),
+    ):
+        with pytest.raises(InputError, match=message):
+            OnlineProposer(replace(bundle, **changed))
     with pytest.raises(InputError, match="delay"):
         OnlineProposer(bundle, delay_seconds=-1.0)
 

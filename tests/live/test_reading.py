@@ -1,7 +1,8 @@
-"""Reading a file: the workflow's snippets, at its pace, from where it stopped."""
+"""From frames to work: a file's snippets at its pace, and the queue that hands them over."""
 
 import threading
 import time
+from fractions import Fraction
 from itertools import pairwise
 
 import numpy as np
@@ -13,27 +14,24 @@ from actionspan.errors import InputError
 from actionspan.live import frames
 from actionspan.live.connection import Seen
 from actionspan.live.frames import FileFrames
-from actionspan.live.reading import Begin, HandOver, Reader
+from actionspan.live.reading import Arrived, Begin, Gap, HandOver, Reader
 from actionspan.live.settings import StreamSettings, parse_source
 from actionspan.video.decode import read_frames
-from actionspan.video.snippets import snippets
+from actionspan.video.snippets import Snippet, snippets
 from live.fakes import CUTTING
 from video.numbered import encode
-
-
-@pytest.fixture(scope="module")
-def video(tmp_path_factory):
-    return encode(tmp_path_factory.mktemp("video") / "v.mp4", 50)
 
 
 def reader_of(path, begin=None, room=100, **settings):
     queue = HandOver(room, "block")
     frames = FileFrames(parse_source(str(path)))
-    return Reader(frames, CUTTING, StreamSettings(**settings), queue, begin), queue
+    reader = Reader(frames, CUTTING, StreamSettings(**settings), queue, begin)
+    reader.start()
+    return reader, queue
 
 
-def taken(queue):
-    found = []
+def taken(queue, found):
+    """Take all snippets, also where an error ends them."""
     while not queue.ended:
         arrived = queue.take(5.0)
         if arrived is not None:
@@ -41,11 +39,9 @@ def taken(queue):
     return found
 
 
-def test_a_files_snippets_are_the_workflows(video):
-    reader, queue = reader_of(video)
-    reader.start()
-    found = taken(queue)
-    expected = list(snippets(video, CUTTING))
+def test_a_files_snippets_are_the_workflows(short):
+    reader, queue = reader_of(short)
+    found, expected = taken(queue, []), list(snippets(short, CUTTING))
     assert len(found) == len(expected) == 12
     for number, (arrived, snippet) in enumerate(zip(found, expected, strict=True)):
         assert arrived.number == number
@@ -55,53 +51,34 @@ def test_a_files_snippets_are_the_workflows(video):
         assert arrived.centre_arrived <= arrived.arrived
         assert arrived.after == (expected[number - 1].seconds if number else None)
         assert arrived.gap is None
-    assert reader.frames == 50
-    assert not reader.lost
-    assert not reader.reached_limit
+    assert (reader.frames, reader.lost, reader.reached_limit) == (50, False, False)
 
 
-def test_reading_goes_on_where_it_stopped(video):
-    reader, queue = reader_of(video, Begin(snippet=5, seconds=0.72))
-    reader.start()
-    found = taken(queue)
-    assert [arrived.number for arrived in found] == list(range(5, 12))
-    assert found[0].after == 0.72
-    assert reader.frames == 50
-
-
-def test_a_file_plays_at_its_own_rate(video):
-    reader, queue = reader_of(video, rate="real")
+def test_a_file_of_variable_rate_plays_at_its_time_stamps(tmp_path):
+    stamps = [*range(0, 300, 20), *range(300, 1500, 200), *range(1500, 2000, 40)]
+    video = encode(
+        tmp_path / "v.mkv", len(stamps), rate=50, stamps=stamps, tick=Fraction(1, 1000), b_frames=0
+    )
     begun = time.monotonic()
-    reader.start()
-    found = taken(queue)
-    for arrived in found:
-        assert arrived.centre_arrived - begun >= arrived.snippet.seconds - 0.01
-    assert time.monotonic() - begun >= 49 / 25
+    found = taken(reader_of(video, rate="real")[1], [])
+    assert time.monotonic() - begun >= stamps[-1] / 1000
+    assert [round(1000 * each.snippet.seconds) for each in found] == stamps[2::4]
+    assert all(each.centre_arrived - begun >= each.snippet.seconds - 0.01 for each in found)
 
 
 def test_what_an_earlier_run_saw_is_not_played_again(tmp_path):
     """Of ten seconds, the last one and a half."""
     video = encode(tmp_path / "v.mp4", 50, rate=5)
-    reader, queue = reader_of(video, Begin(snippet=11, seconds=8.4), rate="real")
     begun = time.monotonic()
-    reader.start()
-    assert [arrived.number for arrived in taken(queue)] == [11]
+    reader, queue = reader_of(video, Begin(snippet=11, seconds=8.4), rate="real")
+    assert [(arrived.number, arrived.after) for arrived in taken(queue, [])] == [(11, 8.4)]
+    assert reader.frames == 50
     assert time.monotonic() - begun < 8
 
 
-def test_the_duration_ends_reading(video):
-    reader, queue = reader_of(video, duration=1.0)
-    reader.start()
-    found = taken(queue)
-    assert reader.reached_limit
-    assert reader.frames == 25
-    assert found[-1].snippet.seconds < 1.0
-
-
-def test_stopping_ends_a_reader_that_waits(video):
-    reader, _ = reader_of(video, room=1)
+def test_stopping_ends_a_reader_that_waits(short):
     before = threading.active_count()
-    reader.start()
+    reader, _ = reader_of(short, room=1)
     time.sleep(0.2)
     reader.stop()
     assert threading.active_count() == before
@@ -123,6 +100,11 @@ class Download:
         pass
 
 
+def times_of(stamps):
+    (stretch,) = FileFrames(parse_source("http://a/b.mp4"), Download(stamps)).stretches(None)
+    return [frame.seconds for frame in stretch]
+
+
 @pytest.mark.parametrize(
     ("stamps", "expected"),
     [
@@ -133,36 +115,16 @@ class Download:
     ],
 )
 def test_a_downloaded_frame_without_a_stamp_goes_on_from_the_last_one(stamps, expected):
-    (stretch,) = FileFrames(parse_source("http://a/b.mp4"), Download(stamps)).stretches(None)
-    assert [frame.seconds for frame in stretch] == pytest.approx(expected)
+    assert times_of(stamps) == pytest.approx(expected)
 
 
 @given(st.lists(st.none() | st.floats(-1e6, 1e6), max_size=30))
 def test_times_of_a_download_always_increase(stamps):
-    (stretch,) = FileFrames(parse_source("http://a/b.mp4"), Download(stamps)).stretches(None)
-    times = [frame.seconds for frame in stretch]
-    assert all(later > time for time, later in pairwise(times))
-
-
-def test_what_breaks_off_is_said_after_what_came_before(video, monkeypatch):
-    def broken(path):
-        for number, frame in enumerate(read_frames(path)):
-            if number == 20:
-                raise InputError(f"{path}: decoding stopped")
-            yield frame
-
-    monkeypatch.setattr(frames, "read_frames", broken)
-    reader, queue = reader_of(video)
-    reader.start()
-    for number in range(5):
-        assert queue.take(5.0).number == number
-    with pytest.raises(InputError, match="decoding stopped"):
-        queue.take(5.0)
-    assert queue.ended
+    assert all(later > time for time, later in pairwise(times_of(stamps)))
 
 
 @pytest.mark.parametrize("place", ["decoding", "picture"])
-def test_an_error_that_nobody_foresaw_is_a_line_after_what_came_before(video, monkeypatch, place):
+def test_an_error_that_nobody_foresaw_is_a_line_after_what_came_before(short, monkeypatch, place):
     def fails() -> None:
         raise ZeroDivisionError("a bug")
 
@@ -173,16 +135,97 @@ def test_an_error_that_nobody_foresaw_is_a_line_after_what_came_before(video, mo
             yield frame._replace(picture=fails) if number >= 30 else frame
 
     monkeypatch.setattr(frames, "read_frames", faulty)
-    reader, queue = reader_of(video)
-    reader.start()
+    _, queue = reader_of(short)
     found = []
-
-    def take_all() -> None:
-        while not queue.ended:
-            found.append(queue.take(5.0))
-
-    with pytest.raises(InputError, match=rf"^{video}: ZeroDivisionError: a bug"):
-        take_all()
-    whole = list(snippets(video, CUTTING))
+    with pytest.raises(InputError, match=rf"^{short}: ZeroDivisionError: a bug"):
+        taken(queue, found)
+    whole = list(snippets(short, CUTTING))
     assert 0 < len(found) < len(whole)
     assert found[-1].snippet.seconds == whole[len(found) - 1].seconds
+
+
+def arrived(number: int, gap: Gap | None = None) -> Arrived:
+    picture = np.zeros((2, 2, 3), np.uint8)
+    snippet = Snippet(picture, picture[None, ..., 0], float(number))
+    after = number - 1.0 if number else None
+    return Arrived(
+        number=number, snippet=snippet, after=after, centre_arrived=0.0, arrived=0.0, gap=gap
+    )
+
+
+def queue_of(room, policy, *numbers):
+    queue = HandOver(room, policy)
+    for number in numbers:
+        queue.put(arrived(number))
+    return queue
+
+
+@given(room=st.integers(1, 6), plan=st.lists(st.booleans(), max_size=80))
+def test_by_newest_nobody_waits_and_what_waits_goes_at_once(room, plan):
+    """As in a list that is emptied when it is full; the gap is before the next."""
+    queue, waiting, dropped = HandOver(room, "newest"), [], []
+    for number, puts in enumerate(plan):
+        if puts:
+            assert queue.put(arrived(number))
+            if len(waiting) == room:
+                dropped, waiting = dropped + waiting, []
+            waiting.append(number)
+        elif (found := queue.take(0)) is not None:
+            assert found.number == waiting.pop(0)
+            assert found.gap == gap_of(dropped, found.number)
+            dropped = []
+        assert len(queue) == len(waiting)
+    cleared = queue.clear()
+    assert cleared == (gap_of(dropped + waiting, waiting[-1]) if waiting else None)
+
+
+def gap_of(dropped, end):
+    """Return the gap that snippets leave which were dropped, up to the next one or the last."""
+    if not dropped:
+        return None
+    start = max(dropped[0] - 1.0, 0.0)
+    return Gap(start=start, end=float(end), dropped=len(dropped), reason="slow")
+
+
+def test_a_lost_connection_among_the_dropped_stays_known():
+    queue = queue_of(2, "newest", 0, 1)
+    queue.put(arrived(5, Gap(start=1.0, end=5.0, dropped=0, reason="lost")))  # drops 0 and 1
+    queue.put(arrived(6))
+    queue.put(arrived(7))  # drops 5 and 6
+    assert queue.take(0).gap == Gap(start=0.0, end=7.0, dropped=4, reason="lost")
+
+
+def test_by_block_the_reader_waits_and_nothing_is_lost():
+    queue, sizes, found = HandOver(2, "block"), [], []
+
+    def put():
+        for number in range(30):
+            queue.put(arrived(number))
+        queue.close()
+
+    thread = threading.Thread(target=put)
+    thread.start()
+    while not queue.ended:
+        sizes.append(len(queue))
+        found.append(queue.take(1.0))
+    thread.join()
+    assert [(each.number, each.gap) for each in filter(None, found)] == [
+        (number, None) for number in range(30)
+    ]
+    assert max(sizes) <= 2
+
+
+def test_closing_ends_the_wait_of_both_sides():
+    queue, results = queue_of(1, "block", 0), []
+    thread = threading.Thread(target=lambda: results.append(queue.put(arrived(1))))
+    thread.start()
+    time.sleep(0.05)
+    queue.close(InputError("the cable is cut"))
+    thread.join(60)
+    assert results == [False]
+    assert queue.take(0).number == 0, "what waits comes before the error"
+    assert not queue.ended
+    with pytest.raises(InputError, match="cable"):
+        queue.take(5.0)
+    assert queue.ended
+    assert queue.take(5.0) is None, "at once"
