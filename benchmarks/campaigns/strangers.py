@@ -116,7 +116,7 @@ def _write(path: Path, content: Any, random: Random, secret: str) -> None:
 
 
 def _state(bundle: Path, folder: Path) -> Any:
-    from actionspan.live.progress import STATE_FILE, Progress, write_state
+    from actionspan.live.clock import STATE_FILE, Progress, write_state
     from actionspan.live.proposing import OnlineProposer
     from actionspan.proposals.model_bundle import load_bundle
 
@@ -126,7 +126,7 @@ def _state(bundle: Path, folder: Path) -> Any:
 
 
 def _resume_stream(bundle: Path) -> None:
-    from actionspan.live.progress import read_state
+    from actionspan.live.clock import read_state
     from actionspan.live.proposing import OnlineProposer
     from actionspan.proposals.model_bundle import load_bundle
     from actionspan.storage.torch_files import restoring
