@@ -19,8 +19,8 @@ from actionspan.dataset.matching import IndexSettings, index_videos
 from actionspan.dataset.video_facts import frames_in, probe_video, read_timeline
 from actionspan.features.external import row_times
 from actionspan.features.settings import ExternalSettings
-from actionspan.live.frames import FileFrames
 from actionspan.live.settings import parse_source
+from actionspan.live.source import FileFrames
 from actionspan.propose.proposed import Proposed
 from actionspan.propose.results import Shown, result_of, source_of, write_tables
 from actionspan.video.decode import read_frames

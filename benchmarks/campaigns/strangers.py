@@ -127,7 +127,7 @@ def _write(
 
 
 def _state(bundle: Path, folder: Path) -> Any:
-    from actionspan.live.progress import STATE_FILE, Progress, write_state
+    from actionspan.live.clock import STATE_FILE, Progress, write_state
     from actionspan.live.proposing import OnlineProposer
     from actionspan.proposals.model_bundle import load_bundle
 
@@ -137,7 +137,7 @@ def _state(bundle: Path, folder: Path) -> Any:
 
 
 def _resume_stream(bundle: Path) -> None:
-    from actionspan.live.progress import read_state
+    from actionspan.live.clock import read_state
     from actionspan.live.proposing import OnlineProposer
     from actionspan.proposals.model_bundle import load_bundle
     from actionspan.storage.torch_files import restoring

@@ -21,11 +21,11 @@ from torch import Tensor, nn
 
 from actionspan.errors import InputError
 from actionspan.live.learning import Actionness
-from actionspan.live.outputs import ACTIONNESS, CHAPTERS, EVENTS, PROPOSALS
 from actionspan.live.play import Player, play
-from actionspan.live.progress import Ended
 from actionspan.live.proposing import OnlineProposal, Update
+from actionspan.live.run import Ended
 from actionspan.live.settings import StreamSettings, parse_source
+from actionspan.live.sink import ACTIONNESS, CHAPTERS, EVENTS, PROPOSALS
 from actionspan.video.settings import FrameSettings
 
 CUTTING = FrameSettings(snippet_frames=4, stack=1, short_side=32)

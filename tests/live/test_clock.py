@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actionspan.live.frames import LiveClock
+from actionspan.live.clock import LiveClock
 
 SNIPPET = 8
 RATE = 25.0

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from actionspan.cli import main
-from actionspan.live.outputs import ACTIONNESS, EVENTS, PROPOSALS
+from actionspan.live.sink import ACTIONNESS, EVENTS, PROPOSALS
 from live.fakes import assert_same, assert_valid, cues, seen
 from tiers import first_tier
 from worlds.warm import python

@@ -16,8 +16,8 @@ import pytest
 from actionspan.cli import main
 from actionspan.live import notify
 from actionspan.live.notify import Notifier
-from actionspan.live.outputs import EVENTS
 from actionspan.live.play import Player
+from actionspan.live.sink import EVENTS
 from live.camera import HttpCamera
 from live.fakes import events, eventually, player, run_stream
 from live.receivers import Broker, WebHook

@@ -12,8 +12,8 @@ import pytest
 
 from actionspan.errors import InputError
 from actionspan.live.connection import connect
-from actionspan.live.frames import LiveFrames
 from actionspan.live.settings import StreamSettings, parse_source
+from actionspan.live.source import LiveFrames
 from live.fakes import CUTTING, events, eventually, run_stream, see_more, streaming
 from live.rtsp import RtspCamera, line_to, needs_rtsp
 from video.numbered import read_number

@@ -3,6 +3,7 @@
 import shutil
 from collections import deque
 from dataclasses import replace
+from itertools import product
 from types import SimpleNamespace
 
 import numpy as np
@@ -11,11 +12,12 @@ import torch
 from torch import nn
 
 from actionspan.errors import InputError
-from actionspan.live import frames, play
-from actionspan.live.outputs import ACTIONNESS, EVENTS
-from actionspan.live.progress import STATE_FILE, Progress, read_state, write_state
-from actionspan.live.reading import Arrived
+from actionspan.live import source
+from actionspan.live.clock import STATE_FILE, Progress, read_state, write_state
+from actionspan.live.play import Player
 from actionspan.live.run import Stream
+from actionspan.live.sink import ACTIONNESS, EVENTS
+from actionspan.live.source import Arrived
 from actionspan.storage.checksums import fingerprint
 from actionspan.video.decode import read_frames
 from actionspan.video.snippets import Snippet, snippets
@@ -159,11 +161,15 @@ def damage(path, how):
 @pytest.mark.parametrize(
     "how", first_tier(["empty", "cut", "changed", "longer", "gone"], "changed", "gone")
 )
-def test_a_finished_file_that_was_damaged_is_made_again(video, whole, tmp_path, how):
-    for name in (*FILES, EVENTS):
-        out = shutil.copytree(whole, tmp_path / name)
+def test_what_was_damaged_is_made_again(video, whole, tmp_path, how, capfd):
+    """Tables of the events; a stream whose events or curves were damaged begins again."""
+    run_until(video, tmp_path / "stopped", 4.0)
+    for before, name in product((tmp_path / "stopped", whole), (EVENTS, *FILES)):
+        out = shutil.copytree(before, tmp_path / f"{before.name}-{name}")
         damage(out / name, how)
         assert run_stream(video, out, resume=True).reason == "finished"
+        anew = name in (EVENTS, ACTIONNESS) and how != "longer"
+        assert ("; the stream is made again" in capfd.readouterr().err) == anew
         assert_same(out, whole)
 
 
@@ -172,22 +178,11 @@ def test_what_was_learned_is_made_again(video, tmp_path, monkeypatch):
         (out / "model.safetensors").write_bytes(b"learned")
         return {"model.safetensors": fingerprint(out / "model.safetensors")}
 
-    monkeypatch.setattr(play, "_keep_learned", learned)
+    monkeypatch.setattr(Player, "keep_learned", learned)
     run_stream(video, tmp_path)
     (tmp_path / "model.safetensors").write_bytes(b"")
     run_stream(video, tmp_path, resume=True)
     assert (tmp_path / "model.safetensors").read_bytes() == b"learned"
-
-
-def test_a_stream_whose_files_were_damaged_begins_again(video, whole, tmp_path, capfd):
-    run_until(video, tmp_path / "stopped", 4.0)
-    for name in (ACTIONNESS, EVENTS):
-        out = shutil.copytree(tmp_path / "stopped", tmp_path / name)
-        damage(out / name, "changed")
-        assert run_stream(video, out, resume=True).reason == "finished"
-        said = f"{name}: changed since it was written; the stream is made again"
-        assert said in capfd.readouterr().err
-        assert_same(out, whole)
 
 
 def test_only_the_same_stream_is_resumed(video, short, whole, tmp_path):
@@ -237,7 +232,7 @@ def test_a_file_that_breaks_off_gives_what_came_before(video, whole, tmp_path, m
             yield frame
 
     with monkeypatch.context() as patch:
-        patch.setattr(frames, "read_frames", broken)
+        patch.setattr(source, "read_frames", broken)
         with pytest.raises(InputError, match="stopped at frame 100"):
             run_stream(video, tmp_path)
     assert events(tmp_path)[-1]["reason"] == "broken"

@@ -23,7 +23,7 @@ from actionspan.errors import InputError
 from actionspan.live.settings import Source, StreamSettings
 from actionspan.video.decode import pyav_picture
 
-LOOK = 4096  # bytes among which the first boundary is
+_LOOK = 4096  # bytes among which the first boundary is
 _MOST = 1 << 26  # bytes of a part
 _LONGEST_HEAD = 1 << 14  # bytes of the lines before a picture
 _FIRST = re.compile(
@@ -233,7 +233,7 @@ class _Multipart(_Address):
         """Whether it is multipart; if not it is closed, to be opened in another way."""
         head, boundary = b"", None
         try:
-            while boundary is None and len(head) < LOOK:
+            while boundary is None and len(head) < _LOOK:
                 head += next(self._come)
                 boundary = find_boundary(head)
         except av.ExitError:

@@ -17,16 +17,15 @@ from actionspan.dataset.video_facts import file_sha256, probe_video
 from actionspan.errors import InputError, naming
 from actionspan.features.hub_encoders import located
 from actionspan.jobs.determinism import deterministic
+from actionspan.live.clock import STATE_FILE, Progress, read_state
 from actionspan.live.connection import connect
 from actionspan.live.encoding import Message, encoding_chain, message_of
-from actionspan.live.frames import FileFrames, Frames, LiveFrames
 from actionspan.live.learning import OnlineLearner
-from actionspan.live.outputs import Outputs, unchanged
-from actionspan.live.progress import STATE_FILE, Ended, Progress, Status, read_state
 from actionspan.live.proposing import OnlineProposer
-from actionspan.live.reading import Begin, HandOver, Reader
-from actionspan.live.run import Stream
+from actionspan.live.run import Ended, Stream
 from actionspan.live.settings import LearningSettings, Source, StreamSettings
+from actionspan.live.sink import Outputs, Status, unchanged
+from actionspan.live.source import FileFrames, Frames, HandOver, LiveFrames, Reader
 from actionspan.proposals.bundle_writing import write_learned
 from actionspan.proposals.model_bundle import load_bundle
 from actionspan.storage.checksums import fingerprint
@@ -39,6 +38,8 @@ from actionspan.video.snippets import Snippet
 _REPETITIONS = 3  # of measuring the chain: each delays the start by a snippet's work
 _LEARNED = "model.safetensors"
 _STALL_SECONDS = 60.0  # no stage works that long on a snippet
+
+_Tell = Callable[[Mapping[str, Any]], None]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,13 +83,21 @@ class Player:
             given = (found, bundle.flow, bundle.frames.stack, bundle.weights, bundle.widths)
             chain = encoding_chain(*given, one_process=settings.executor != "process")
         file = model / "model.safetensors" if model.is_dir() else model
-        return cls(
-            frames=bundle.frames,
-            chain=chain,
-            proposer=proposer,
-            made_of=digest(file_sha256(file), settings.delay, *learned),
-            file=file,
-        )
+        made_of = digest(file_sha256(file), settings.delay, *learned)
+        return cls(frames=bundle.frames, chain=chain, proposer=proposer, made_of=made_of, file=file)
+
+    def warm_up(self) -> None:
+        """Run the networks once, as their first run is slower, before a camera is opened."""
+        height, width = self.frames.short_side, 16 * self.frames.short_side // 9
+        gray = np.zeros((self.frames.stack + 1, height, width), np.uint8)
+        self.chain(message_of(Snippet(np.zeros((height, width, 3), np.uint8), gray, 0.0)))
+
+    def keep_learned(self, out: Path) -> dict[str, str]:
+        """Write the model with what it has learned; return the fingerprints of files, by name."""
+        if self.proposer.learner is None:
+            return {}
+        write_learned(self.file, self.proposer.bundle.temporal, out / _LEARNED)
+        return {_LEARNED: fingerprint(out / _LEARNED) or ""}
 
 
 def play(
@@ -100,7 +109,7 @@ def play(
     resume: bool = False,
     echo: TextIO | None = None,
     stopping: threading.Event | None = None,
-    tell: Callable[[Mapping[str, Any]], None] | None = None,
+    tell: _Tell | None = None,
 ) -> Ended:
     """Stream a source and write its results into the folder `out`.
 
@@ -111,10 +120,12 @@ def play(
     Raises:
         InputError: The source cannot be opened or breaks off, or the earlier run was of another.
     """
+    # 1. Open the source.
     if source.kind != "file":
-        _warm_up(player)
+        player.warm_up()
     frames, duration, identity = _open(source, settings, player.frames.snippet_frames)
     policy = settings.policy_for(live=frames.live)
+    # 2. Find where an earlier run stopped.
     made_of = digest(identity, player.made_of)
     state = _earlier(out, made_of, live=frames.live) if resume else None
     if state is not None and state.ended:
@@ -123,7 +134,7 @@ def play(
         return Ended("finished", state.seconds, None)
     if player.file.resolve().parent == out.resolve():
         raise InputError(f"{out}: holds the model; give another folder for the results (--out)")
-    begin = Begin()
+    before = None
     if state is None:
         # of an earlier stream, whose files are begun again
         (out / STATE_FILE).unlink(missing_ok=True)
@@ -131,54 +142,36 @@ def play(
         with restoring(out / STATE_FILE):
             player.proposer.load_state_dict(state.proposer)
         if state.snippets:
-            begin = Begin(snippet=state.snippets, seconds=state.seconds)
-            # a wall clock that was set back must not take the stream back
-            frames.resume(max(time.time() - state.began, state.seconds))
-    hand_over = HandOver(settings.queue, policy)
+            before = state.seconds
+            if isinstance(frames, LiveFrames):
+                # a wall clock that was set back must not take the stream back
+                frames.resume(max(time.time() - state.began, state.seconds))
+    # 3. Run from there.
     at = state or Progress(made_of=made_of)
     told = None if tell is None else partial(_tell, tell, source, at)
+    hand_over = HandOver(settings.queue, policy)
+    begin = at.snippets, before
     stream = Stream(
-        shown=source.shown,
-        live=frames.live,
+        source=source,
         duration=duration,
         settings=settings,
-        reader=Reader(frames, player.frames, settings, hand_over, begin),
-        hand_over=hand_over,
         proposer=player.proposer,
+        reader=Reader(frames, player.frames, settings, hand_over, *begin),
         outputs=Outputs(out, source.name, echo, state.written if state else None, told),
         status=Status(out, append=state is not None),
         at=at,
         stopping=stopping or threading.Event(),
-        keep_learned=partial(_keep_learned, player, out),
+        make_pipeline=partial(pipeline_of, player.chain, settings),
+        keep_learned=partial(player.keep_learned, out),
     )
-    return stream.run(partial(pipeline_of, player.chain, settings))
+    return stream.run()
 
 
-def _tell(
-    tell: Callable[[Mapping[str, Any]], None],
-    source: Source,
-    at: Progress,
-    event: Mapping[str, Any],
-) -> None:
-    """Tell a proposal, with an id that is the same when a resumed stream finds it again."""
+def _tell(tell: _Tell, source: Source, at: Progress, event: Mapping[str, Any]) -> None:
+    """Send a proposal with an id that stays the same if a resumed stream finds it again."""
     began = {"began": at.date} if at.began else {}
     number = digest(at.made_of, at.began, event["start"], event["end"])
     tell({**event, "source": source.shown, "video": source.name, **began, "id": number})
-
-
-def _warm_up(player: Player) -> None:
-    """Let the networks do their first, slower work while no camera has to wait."""
-    height, width = player.frames.short_side, 16 * player.frames.short_side // 9
-    gray = np.zeros((player.frames.stack + 1, height, width), np.uint8)
-    player.chain(message_of(Snippet(np.zeros((height, width, 3), np.uint8), gray, 0.0)))
-
-
-def _keep_learned(player: Player, out: Path) -> dict[str, str]:
-    """Write the model with what it has learned while the stream played."""
-    if player.proposer.learner is None:
-        return {}
-    write_learned(player.file, player.proposer.bundle.temporal, out / _LEARNED)
-    return {_LEARNED: fingerprint(out / _LEARNED) or ""}
 
 
 def _open(

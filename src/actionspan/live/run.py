@@ -11,41 +11,56 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from actionspan.arrays import UInt8
 from actionspan.errors import InputError
+from actionspan.live.clock import Place, Progress, write_state
 from actionspan.live.encoding import Encoded, Message, encoded, message_of
-from actionspan.live.outputs import Outputs
-from actionspan.live.progress import Ended, Latency, Place, Progress, Status, write_state
 from actionspan.live.proposing import OnlineProposer, Update
-from actionspan.live.reading import Arrived, Gap, HandOver, Reader
-from actionspan.live.settings import StreamSettings
-from actionspan.streaming.errors import StageError
+from actionspan.live.settings import Source, StreamSettings
+from actionspan.live.sink import Latency, Outputs, Status
+from actionspan.live.source import Arrived, Gap, Reader
+from actionspan.streaming import StageError
 
 _POLL = 0.02  # seconds to wait for an answer before looking for a new snippet again
 _IDLE = 0.1  # seconds to wait for a snippet before looking whether to stop
+
+
+class Ended(NamedTuple):
+    """How a stream ended."""
+
+    reason: str  # finished, limit or interrupted
+    seconds: float
+    proposals: int | None
+
+    @property
+    def line(self) -> str:
+        """One line for people."""
+        found = f"{self.proposals} proposals in " if self.proposals is not None else ""
+        more = "; --resume goes on" if self.reason == "interrupted" else ""
+        return f"{found}{self.seconds:.1f} s, {self.reason}{more}"
 
 
 @dataclass(kw_only=True)
 class Stream:
     """Everything that runs, and the loop that runs it."""
 
-    shown: str  # the source as it may be written
-    live: bool
+    source: Source
     duration: float | None  # of a file, in seconds
     settings: StreamSettings
-    reader: Reader  # started and stopped here
-    hand_over: HandOver  # where the reader puts snippets
     proposer: OnlineProposer
+    reader: Reader  # started and stopped here
     outputs: Outputs  # closed here, as is the status
     status: Status
     at: Progress  # where the stream begins, and how far it is
     stopping: threading.Event  # set by a signal: end soon, with valid files
+    make_pipeline: Callable[[Message], Any]  # for messages like the first one
     # writes what was learned, and returns the fingerprints of its files
     keep_learned: Callable[[], Mapping[str, str]]
 
     def __post_init__(self) -> None:
+        self._queue = self.reader.hand_over
         self._resumed = self.at.snippets > 0
         self._in_flight: deque[tuple[Arrived, bool]] = deque()  # and whether it is as the last
         self._shown: UInt8 | None = None  # the picture that was submitted last
@@ -57,10 +72,8 @@ class Stream:
         self._flushed = False  # since the connection was lost
         self._saved = time.monotonic()
 
-    def run(self, make_pipeline: Callable[[Message], Any]) -> Ended:
+    def run(self) -> Ended:
         """Work until the end.
-
-        `make_pipeline` makes a pipeline (a context manager) for messages like the first one.
 
         Raises:
             InputError: The source broke off; what came before is written.
@@ -68,10 +81,10 @@ class Stream:
         self.reader.start()
         try:
             first = None
-            while first is None and not self.stopping.is_set() and not self.hand_over.ended:
+            while first is None and not self.stopping.is_set() and not self._queue.ended:
                 first = self._take(_IDLE)
             if first is not None:
-                with make_pipeline(message_of(first.snippet)) as pipeline:
+                with self.make_pipeline(message_of(first.snippet)) as pipeline:
                     self._work(pipeline, first)
             return self._end()
         except StageError:
@@ -83,57 +96,41 @@ class Stream:
                 closing.callback(self.status.close)
                 closing.callback(self.reader.stop)
 
-    def _announce(self, first: Arrived) -> None:
-        """Write the first event; a resumed stream has it."""
-        self._began = True
-        if self._resumed:
-            return
-        fields = {"source": self.shown, "video": self.outputs.name}
-        if self.live:
-            ago = time.monotonic() - first.centre_arrived + first.snippet.seconds
-            self.at.began = time.time() - ago
-            fields["began"] = self.at.date
-        self.outputs.event("start", **fields, policy=self.hand_over.policy)
-
     def _work(self, pipeline: Any, first: Arrived) -> None:
         """Keep the pipeline fed and take its answers until the source ends or a signal comes."""
         # Enough for every stage to have work and one message to wait; more would only add latency.
         room = len(pipeline.report()) + 1
-        arrived: Arrived | None = first
         self._announce(first)
-        if self.live:
-            arrived = self._begin_live(pipeline, first)
+        arrived = self._begin_live(pipeline, first) if self.reader.live else first
         while not self.stopping.is_set():
+            # 1. Submit a snippet and write the answers.
             if arrived is not None:
                 self._submit(pipeline, arrived)
             self._answers(pipeline, 0 if arrived is not None else _POLL)
             self._keep(pipeline)
+            # 2. Take the next snippet, or end.
             arrived = None
             if len(self._in_flight) < room:
                 arrived = self._take(0 if self._in_flight else _IDLE)
             if arrived is None and not self._in_flight:
-                if self.hand_over.ended:
+                if self._queue.ended:
                     break
                 self._flush_if_lost()
         while self._in_flight:  # a signal came: what is in the pipeline is soon done
             self._answers(pipeline, _IDLE)
         self._write_status(pipeline)
 
-    def _flush_if_lost(self) -> None:
-        """Write at once what is known from before a connection was lost; it may stay away."""
-        if not self.reader.lost:
-            self._flushed = False
-        elif not self._flushed and len(self.hand_over) == 0:
-            self._flushed = True
-            self._write(self.proposer.gap())
-
-    def _take(self, timeout: float) -> Arrived | None:
-        """Return a snippet; an error of the source ends the stream after what came before it."""
-        try:
-            return self.hand_over.take(timeout)
-        except InputError as error:
-            self._failure = error
-            return None
+    def _announce(self, first: Arrived) -> None:
+        """Write the first event; a resumed stream has it."""
+        self._began = True
+        if self._resumed:
+            return
+        fields = {"source": self.source.shown, "video": self.source.name}
+        if self.reader.live:
+            ago = time.monotonic() - first.centre_arrived + first.snippet.seconds
+            self.at.began = time.time() - ago
+            fields["began"] = self.at.date
+        self.outputs.event("start", **fields, policy=self._queue.policy)
 
     def _begin_live(self, pipeline: Any, first: Arrived) -> Arrived | None:
         """Prepare for a live stream; return the snippet to begin with, None: it is to come.
@@ -144,18 +141,31 @@ class Stream:
         if self._resumed:
             end = first.snippet.seconds
             self._missed = Gap(start=self.at.seconds, end=end, dropped=0, reason="restart")
-        if self.hand_over.policy == "block":
+        if self._queue.policy == "block":
             return first
         pipeline.submit(message_of(first.snippet))
         self._submitted += 1
         while not self.stopping.is_set() and pipeline.answer(_IDLE) is None:
             pass
-        at = first.snippet.seconds
-        own = Gap(start=at, end=at, dropped=1, reason="slow")
-        for gap in (first.gap, own, self.hand_over.clear()):
-            if gap is not None:
-                self._missed = self._missed.joined(gap) if self._missed else gap
+        for gap in (first.as_gap, self._queue.clear()):
+            self._missed = self._missed.joined(gap) if self._missed else gap
         return None
+
+    def _take(self, timeout: float) -> Arrived | None:
+        """Return a snippet; an error of the source ends the stream after what came before it."""
+        try:
+            return self._queue.take(timeout)
+        except InputError as error:
+            self._failure = error
+            return None
+
+    def _flush_if_lost(self) -> None:
+        """Write pending results at once when a connection is lost: it may not come back."""
+        if not self.reader.lost:
+            self._flushed = False
+        elif not self._flushed and len(self._queue) == 0:
+            self._flushed = True
+            self._write(self.proposer.gap())
 
     def _submit(self, pipeline: Any, arrived: Arrived) -> None:
         if self._missed is not None:
@@ -186,7 +196,7 @@ class Stream:
             timeout = 0
 
     def _answered(self, arrived: Arrived, made: Encoded) -> None:
-        """Give the features of a snippet to the proposer and write down what it finds."""
+        """Give the features of a snippet to the proposer and write its results."""
         if arrived.gap is not None:
             self.at.dropped += arrived.gap.dropped
             self._write(self.proposer.gap())
@@ -203,7 +213,7 @@ class Stream:
         self._write(update, arrived.arrived, compute)
 
     def _write(self, update: Update, arrived: float | None = None, compute: float = 0.0) -> None:
-        """Write what a snippet that arrived then and was computed gave, or a gap or the end."""
+        """Write the results of a snippet and their latency, or those of a gap or the end."""
         for found in update.actionness:
             place = self.at.unanswered.popleft()
             while place.seconds < found.seconds and self.at.unanswered:  # some may have none
@@ -234,7 +244,7 @@ class Stream:
             frames=self.reader.frames,
             dropped=self.at.dropped,
             done=self.at.done,
-            waiting=len(self.hand_over),
+            waiting=len(self._queue),
         )
 
     def _save(self, kept: Mapping[str, str] | None = None) -> None:
@@ -247,7 +257,8 @@ class Stream:
         self._saved = time.monotonic()
 
     def _end(self) -> Ended:
-        """Flush the rest, write the last event, and say why the stream ended."""
+        """Flush the rest, write the last event, and return how the stream ended."""
+        # 1. Find the reason and the time of the end.
         reason = self._reason()
         early = reason in ("interrupted", "broken")
         length = self.settings.duration if reason == "limit" else self.duration
@@ -255,15 +266,17 @@ class Stream:
         seconds = self.at.seconds if early else length
         if self._failure is not None and not self._began:
             raise self._failure
+        # 2. Write the last results of the proposer, and the gap of snippets that nobody worked on.
         if self.at.snippets:
             if early:
                 self._save()  # before the flush, so that --resume goes on as if it had not been
             self._write(self.proposer.finish(seconds))
-        for rest in (self._missed, self.hand_over.clear() if self.live else None):
+        for rest in (self._missed, self._queue.clear() if self.reader.live else None):
             if rest is not None:
                 self.at.dropped += rest.dropped
                 self.outputs.gap(rest)
-        kept = self.keep_learned()  # before the stream is said to have ended
+        # 3. Write the learned model and the last event, then the state of a finished stream.
+        kept = self.keep_learned()
         learner = self.proposer.learner
         learned = {} if learner is None else {"learned": learner.summary()}
         self.outputs.event(

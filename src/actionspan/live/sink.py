@@ -1,78 +1,59 @@
-"""The files of a stream: growing line by line, or whole at any instant.
+"""The files of a stream, which are valid at any instant, its latencies and its status.
 
-All proposals are kept in little memory, and so are the chapters, however long the stream is.
+Memory for proposals and chapters is bounded, however long the stream is.
 """
 
 import json
 import os
 import time
-from array import array
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, NamedTuple, TextIO
 
 import numpy as np
 
-from actionspan.arrays import Float64, Int64
 from actionspan.errors import InputError
 from actionspan.live.proposing import OnlineProposal
-from actionspan.live.reading import Gap
+from actionspan.live.source import Gap
 from actionspan.proposals.chapters import choose_chapters, webvtt
 from actionspan.proposals.segments import Row, write_proposals
 from actionspan.proposals.settings import ChapterSettings
 from actionspan.storage.checksums import Growing
 from actionspan.storage.writing import write_text
 
-MOST = 100_000  # proposals in the tables: the best; a camera finds some thousands an hour
+_MOST = 100_000  # proposals in the tables: the best; a camera finds some thousands an hour
 _SPARE = 10_000  # beyond them, before the worst are dropped
-_NUMBERS = 5  # of a proposal: start, end, score, label's number, label's score
 _SETTLED_SECONDS = 600.0  # chapters that ended so long ago are not chosen again
 EVENTS, ACTIONNESS, CHAPTERS = "events.jsonl", "actionness.tsv", "live.vtt"
 _GROWING = (EVENTS, ACTIONNESS)
 PROPOSALS = ("proposals.json", "proposals.csv")
+STATUS = "status.tsv"
 _COLUMNS = ("snippet", "seconds", "start", "action", "end")
 _DIGITS = 6
+_KEPT = 10_000  # latencies that the final summary is made of at most: the last ones
 
 
 class Found:
-    """The best proposals of a stream, 40 bytes each."""
+    """The best proposals of a stream."""
 
     def __init__(self) -> None:
         self.count = 0  # of all, those dropped too
         self.labelled = False
-        self._numbers = array("d")
-        self._labels: dict[str, int] = {}
+        self._kept: list[Row] = []
 
     def add(self, row: Row) -> None:
         """Add a proposal."""
         self.count += 1
-        label, label_score = -1.0, 0.0
-        if "label" in row:
-            self.labelled = True
-            label = float(self._labels.setdefault(row["label"], len(self._labels)))
-            label_score = row["label_score"]
-        self._numbers.extend((*row["segment"], row["score"], label, label_score))
-        if len(self._numbers) > _NUMBERS * (MOST + _SPARE):
-            table, best = self._best()
-            self._numbers = array("d", table[np.sort(best)].tobytes())
+        self.labelled |= "label" in row
+        self._kept.append(row)
+        if len(self._kept) > _MOST + _SPARE:
+            self._kept = self.rows()
 
-    def rows(self) -> Iterator[Row]:
-        """Yield the proposals, best first; of equal scores the earliest."""
-        names = list(self._labels)
-        table, best = self._best()
-        for place in best:
-            start, end, score, label, label_score = table[place].tolist()
-            row: Row = {"score": score, "segment": [start, end]}
-            if label >= 0:
-                row |= {"label": names[int(label)], "label_score": label_score}
-            yield row
-
-    def _best(self) -> tuple[Float64, Int64]:
-        """Return all proposals, and the places of the best among them, best first."""
-        # a copy: an array that numpy looks at cannot grow
-        table = np.array(self._numbers, np.float64).reshape(-1, _NUMBERS)
-        return table, np.argsort(-table[:, 2], kind="stable")[:MOST]
+    def rows(self) -> list[Row]:
+        """Return the proposals, best first; of equal scores the earliest."""
+        return sorted(self._kept, key=lambda row: -row["score"])[:_MOST]
 
 
 class LiveChapters:
@@ -106,9 +87,12 @@ class LiveChapters:
         chosen = [row for _, row in choose_chapters(self._recent, self._settings())]
         old = [row for row in chosen if row["segment"][1] < horizon]
         self._settled += webvtt(old, self._settings()).removeprefix("WEBVTT\n")
-        until = max([self._until, *(row["segment"][1] for row in old)])
-        recent = [row for row in self._recent if row["segment"][1] >= horizon]
-        self._recent, self._until = [row for row in recent if row["segment"][0] >= until], until
+        self._until = max([self._until, *(row["segment"][1] for row in old)])
+        self._recent = [
+            row
+            for row in self._recent
+            if row["segment"][1] >= horizon and row["segment"][0] >= self._until
+        ]
 
     def _settings(self) -> ChapterSettings:
         return ChapterSettings(chapters=max(1, len(self._recent)), share=0.0, shortest=0.0)
@@ -121,9 +105,9 @@ class Outputs:
         folder: Made if it is missing.
         name: The video's in proposals.json.
         echo: Gets the events too.
-        tell: Called with each proposal, as its event.
-        written: What an earlier run had written, as `written` returns it; what follows is cut off.
+        written: The files of an earlier run, as `written` returns them; later lines are cut off.
             None: begin with empty files.
+        tell: Called with the event of each proposal.
 
     Raises:
         InputError: Files of the earlier run are gone or were changed.
@@ -146,23 +130,22 @@ class Outputs:
         for file in _GROWING:
             if written is not None:
                 os.truncate(folder / file, self._sums[file].size)
-            self._files[file] = (folder / file).open(
-                "w" if written is None else "a", encoding="utf-8", newline="\n"
-            )
+            how = "w" if written is None else "a"
+            self._files[file] = (folder / file).open(how, encoding="utf-8", newline="\n")
         if written is None:
             self._line(ACTIONNESS, "\t".join(_COLUMNS))
         else:
             with (folder / EVENTS).open(encoding="utf-8") as lines:
                 for event in map(json.loads, lines):
                     if event["event"] == "proposal":
-                        self._add(_row(event))
+                        self._add(event)
         self._unwritten = False
         self._rewriting, self._written = 0.0, 0.0  # seconds the tables took, and when
         self._chapters.write(folder / CHAPTERS)
         self.write_tables()
 
     def event(self, kind: str, **fields: Any) -> None:
-        """Write an event: `kind` and what there is to say of it."""
+        """Write an event with its fields."""
         made = {"event": kind} | fields
         line = json.dumps(made)
         self._line(EVENTS, line)
@@ -190,13 +173,13 @@ class Outputs:
         for proposal in found:
             fields = {key: value for key, value in vars(proposal).items() if value is not None}
             self.event("proposal", **fields, emitted=emitted)
-            self._add(_row(fields))
+            self._add(fields)
         if found:
             self._unwritten = True
             self._chapters.write(self.folder / CHAPTERS)
 
     def gap(self, gap: Gap) -> None:
-        """Write down a stretch that nothing is known of."""
+        """Write a stretch without results."""
         seconds = {"from": round(gap.start, _DIGITS), "to": round(gap.end, _DIGITS)}
         self.event("gap", **seconds, dropped=gap.dropped, reason=gap.reason)
 
@@ -237,7 +220,10 @@ class Outputs:
         except OSError as error:
             raise InputError(f"{self.folder / file}: {error.strerror}") from None
 
-    def _add(self, row: Row) -> None:
+    def _add(self, event: Mapping[str, Any]) -> None:
+        row: Row = {"score": event["score"], "segment": [event["start"], event["end"]]}
+        if "label" in event:
+            row |= {"label": event["label"], "label_score": event["label_score"]}
         self.found.add(row)
         self._chapters.add(row)
 
@@ -259,8 +245,97 @@ def unchanged(folder: Path, written: Mapping[str, str]) -> dict[str, Growing]:
     return found
 
 
-def _row(fields: Mapping[str, Any]) -> Row:
-    row: Row = {"score": fields["score"], "segment": [fields["start"], fields["end"]]}
-    if "label" in fields:
-        row |= {"label": fields["label"], "label_score": fields["label_score"]}
-    return row
+class Latency(NamedTuple):
+    """From the arrival of a frame to its answer, in seconds."""
+
+    look_ahead: float  # waiting for the frames that the model wants to see first
+    compute: float  # flow, encoders, temporal network, proposals
+    queueing: float  # everything else: waiting for a free stage
+
+    def milliseconds(self) -> dict[str, float]:
+        """Return the total and the parts in milliseconds."""
+        named = {"total": sum(self), **self._asdict()}
+        return {name: round(1000 * seconds, 3) for name, seconds in named.items()}
+
+
+class Status:
+    """Writes a row to status.tsv every so many seconds, and remembers latencies.
+
+    `append`: an earlier run has begun the file.
+    """
+
+    def __init__(self, folder: Path, *, append: bool = False, every: float = 1.0) -> None:
+        self._path, self._append, self._every = folder / STATUS, append, every
+        self._file: TextIO | None = None
+        self._began = self._last = time.monotonic()
+        self._busy: list[float] = []
+        self._recent: list[float] = []
+        self._all: deque[Latency] = deque(maxlen=_KEPT)
+
+    def answered(self, latency: Latency) -> None:
+        """Note the latency of a snippet's actionness."""
+        self._recent.append(sum(latency))
+        self._all.append(latency)
+
+    def due(self) -> bool:
+        """Whether it is time for a row."""
+        return time.monotonic() - self._last >= self._every
+
+    def write(self, stages: Sequence[Mapping[str, Any]], *, submitted: int, **counts: int) -> None:
+        """Write a row.
+
+        Args:
+            stages: What `Pipeline.report` returns.
+            submitted: Snippets given to the first stage since the stream began.
+            counts: Further columns, such as the frames read so far.
+        """
+        now = time.monotonic()
+        passed = max(now - self._last, 1e-9)
+        row: dict[str, Any] = {"seconds": f"{now - self._began:.1f}", **counts}
+        entered, earlier = submitted, self._busy or [0.0] * len(stages)
+        for number, (stage, before) in enumerate(zip(stages, earlier, strict=True), start=1):
+            share = min((stage["busy_seconds"] - before) / passed, 1)
+            row[f"queue_{number}"] = max(0, entered - stage["samples"])
+            row[f"busy_{number}"] = f"{share:.3f}"
+            entered = stage["samples"]
+        row |= {f"latency_{key}_ms": value for key, value in _percentiles(self._recent, "").items()}
+        self._line(row)
+        self._last, self._recent = now, []
+        self._busy = [stage["busy_seconds"] for stage in stages]
+
+    def summary(self) -> dict[str, Any]:
+        """Return percentiles of the total and of its parts in milliseconds."""
+        named = {"total": [sum(latency) for latency in self._all]}
+        for place, name in enumerate(Latency._fields):
+            named[name] = [latency[place] for latency in self._all]
+        return {name: _percentiles(seconds, None) for name, seconds in named.items()}
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._file is not None:
+            with suppress(OSError):  # every line was flushed; a full disk was said then
+                self._file.close()
+
+    def _line(self, row: Mapping[str, Any]) -> None:
+        header = "\t".join(row) + "\n"
+        try:
+            if self._file is None:
+                again = self._append and self._path.is_file()
+                if again:
+                    with self._path.open(encoding="utf-8") as file:
+                        again = file.readline() == header
+                self._file = self._path.open("a" if again else "w", encoding="utf-8")
+                self._file.write("" if again else header)
+            self._file.write("\t".join(map(str, row.values())) + "\n")
+            self._file.flush()
+        except OSError as error:
+            raise InputError(f"{self._path}: {error.strerror}") from None
+
+
+def _percentiles(seconds: Sequence[float], missing: str | None) -> dict[str, Any]:
+    """Return median, 95th percentile and maximum in milliseconds, or `missing` for each."""
+    names = ("p50", "p95", "max")
+    if not seconds:
+        return dict.fromkeys(names, missing)
+    found = np.percentile(seconds, [50, 95, 100]).tolist()
+    return {name: round(1000 * value, 1) for name, value in zip(names, found, strict=True)}

@@ -13,28 +13,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actionspan.errors import InputError
-from actionspan.live import outputs
-from actionspan.live.outputs import (
+from actionspan.live import sink
+from actionspan.live.clock import STATE_FILE, Place, Progress, read_state, write_state
+from actionspan.live.proposing import OnlineProposal
+from actionspan.live.sink import (
     ACTIONNESS,
     CHAPTERS,
     EVENTS,
     PROPOSALS,
+    STATUS,
     Found,
+    Latency,
     LiveChapters,
     Outputs,
-)
-from actionspan.live.progress import (
-    STATE_FILE,
-    STATUS_FILE,
-    Latency,
-    Place,
-    Progress,
     Status,
-    read_state,
-    write_state,
 )
-from actionspan.live.proposing import OnlineProposal
-from actionspan.live.reading import Gap
+from actionspan.live.source import Gap
 from actionspan.proposals.chapters import webvtt
 from actionspan.proposals.settings import ChapterSettings
 from actionspan.storage.checksums import fingerprint
@@ -142,13 +136,13 @@ def test_rows_come_best_first_and_exact_and_chapters_are_those_of_all(rows, tmp_
 
 
 def test_only_the_best_are_kept(monkeypatch):
-    monkeypatch.setattr(outputs, "MOST", 50)
-    monkeypatch.setattr(outputs, "_SPARE", 10)
+    monkeypatch.setattr(sink, "_MOST", 50)
+    monkeypatch.setattr(sink, "_SPARE", 10)
     found = Found()
     scores = [(number * 37 % 1000) / 1000 for number in range(1000)]
     for number, score in enumerate(scores):
         found.add(row(number, number + 1, score))
-        assert len(found._numbers) <= 5 * 60
+        assert len(found._kept) <= 60
     assert [each["score"] for each in found.rows()] == sorted(scores, reverse=True)[:50]
     assert found.count == 1000
 
@@ -165,7 +159,7 @@ def test_chapters_of_a_day_stay_valid_and_few_are_looked_at(tmp_path, step):
 
 
 def statuses(folder):
-    with (folder / STATUS_FILE).open() as file:
+    with (folder / STATUS).open() as file:
         return list(csv.DictReader(file, delimiter="\t"))
 
 

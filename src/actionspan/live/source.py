@@ -1,0 +1,341 @@
+"""Frames of a file, a camera or an address, and the thread that hands whole snippets over."""
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import dataclass, replace
+from functools import partial, reduce
+from itertools import groupby, islice
+
+from actionspan.arrays import UInt8
+from actionspan.errors import InputError, lacks_memory
+from actionspan.jobs.apart import described
+from actionspan.live.clock import LEAST_STEP, LiveClock
+from actionspan.live.connection import Connection, connect
+from actionspan.live.settings import Policy, Source, StreamSettings
+from actionspan.video.decode import Frame, read_frames, resized
+from actionspan.video.settings import FrameSettings
+from actionspan.video.snippets import Snippet, cut_snippets
+
+_USUAL_STEP = 1 / 25  # seconds between two frames without time stamps
+_FIRST_WAIT, _LONGEST_WAIT = 0.5, 15.0  # seconds between two attempts to connect again
+
+
+class FileFrames:
+    """A file: one stretch, decoded as everywhere else; or a file on a web server."""
+
+    live = False
+
+    def __init__(self, source: Source, connection: Connection | None = None) -> None:
+        self._source, self._connection = source, connection
+        self.file = source.shown if connection is None else ""  # as it is shown; empty: it is none
+
+    def stretches(self, stopped: threading.Event) -> Iterator[Iterator[Frame]]:
+        """Yield all frames."""
+        if self._connection is None:
+            yield read_frames(self._source.path)
+        else:
+            yield _downloaded(self._connection)
+
+
+def _downloaded(connection: Connection) -> Iterator[Frame]:
+    shift, at = None, -_USUAL_STEP  # from own time stamps to seconds since the first frame
+    with closing(connection):
+        for picture, own in connection.frames():
+            following = at + _USUAL_STEP
+            if own is not None:
+                shift = following - own if shift is None else shift
+                following = max(own + shift, at + LEAST_STEP)
+            at = following
+            yield Frame(picture, at)
+
+
+class LiveFrames:
+    """A camera: connected again whenever it is lost, after longer and longer waits."""
+
+    live = True
+    file = ""
+
+    def __init__(
+        self, source: Source, connection: Connection, settings: StreamSettings, snippet_frames: int
+    ) -> None:
+        self._source, self._connection, self._settings = source, connection, settings
+        self._fewest, self._clock = snippet_frames, LiveClock(snippet_frames)
+        self._seen = False  # a frame of this connection
+        self._reason = f"{source.shown}: ended"
+
+    def resume(self, elapsed: float) -> None:
+        """Continue a stream that has lasted `elapsed` seconds."""
+        self._clock = LiveClock(self._fewest, elapsed)
+
+    def stretches(self, stopped: threading.Event) -> Iterator[Iterator[Frame]]:
+        """Yield stretches without a gap inside, each from one connection.
+
+        Raises:
+            InputError: The source broke off for good.
+        """
+        connection: Connection | None = self._connection
+        wait, last_seen = _FIRST_WAIT, time.monotonic()
+        while True:
+            # 1. Yield what comes until the connection is lost.
+            self._seen = False
+            if connection is not None:
+                with closing(connection):
+                    frames = self._frames(connection)
+                    for _, stretch in groupby(frames, lambda _: self._clock.holes):
+                        yield stretch
+            if self._seen:
+                wait, last_seen = _FIRST_WAIT, time.monotonic()
+            # 2. Wait, or give up.
+            silent = time.monotonic() - last_seen
+            if silent + wait > self._settings.reconnect_seconds:
+                raise InputError(f"{self._reason}; tried again for {silent:.0f} s")
+            if stopped.wait(wait):
+                return
+            wait = min(2 * wait, _LONGEST_WAIT)
+            # 3. Connect again.
+            try:
+                connection = connect(self._source, self._settings)
+            except InputError as error:
+                connection, self._reason = None, str(error)
+
+    def _frames(self, connection: Connection) -> Iterator[Frame]:
+        """Yield the frames of a connection; note whether there were any and why it ended."""
+        self._clock.reconnected()
+        try:
+            for picture, own in connection.frames():
+                self._seen = True
+                seconds = self._clock.stamp(own)
+                if seconds is not None:
+                    yield Frame(picture, seconds)
+        except InputError as error:
+            self._reason = str(error)
+
+
+Frames = FileFrames | LiveFrames
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gap:
+    """A stretch of the stream without results."""
+
+    start: float  # seconds: time of the last snippet before it
+    end: float  # of the first snippet after it
+    dropped: int  # snippets that were cut and not worked on; what was never received is not counted
+    # slow: work did not keep up; lost: no frames came; restart: the program was not running
+    reason: str
+
+    def joined(self, later: "Gap | None") -> "Gap":
+        """Return this gap and one that follows it as one."""
+        if later is None:
+            return self
+        reason = self.reason if self.reason != "slow" else later.reason
+        dropped = self.dropped + later.dropped
+        return Gap(start=self.start, end=later.end, dropped=dropped, reason=reason)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Arrived:
+    """A snippet and its times of arrival, by `time.monotonic`."""
+
+    number: int  # of all snippets cut so far, those dropped too
+    snippet: Snippet
+    after: float | None  # time stamp of the snippet before in seconds; None: there is none
+    centre_arrived: float  # its centre frame came
+    arrived: float  # its last frame came
+    gap: Gap | None = None  # before it
+
+    @property
+    def as_gap(self) -> Gap:
+        """The gap that the snippet leaves if it is dropped."""
+        end = self.snippet.seconds
+        start = end if self.after is None else self.after
+        own = Gap(start=start, end=end, dropped=1, reason="slow")
+        return self.gap.joined(own) if self.gap else own
+
+
+class HandOver:
+    """A queue of at most `room` snippets between two threads.
+
+    With `block`, `put` waits for room. With `newest` it never waits: where there is no room, the
+    whole queue is dropped, so that long stretches are kept and not every second snippet, and the
+    next snippet carries a gap that says so.
+    """
+
+    def __init__(self, room: int, policy: Policy) -> None:
+        self.room, self.policy = room, policy
+        self._waiting: deque[Arrived] = deque()
+        self._changed = threading.Condition()
+        self._closed = False
+        self._error: BaseException | None = None
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    @property
+    def ended(self) -> bool:
+        """Whether the queue is closed and empty, and its error has been taken."""
+        return self._closed and not self._waiting and self._error is None
+
+    def put(self, arrived: Arrived) -> bool:
+        """Add a snippet; False: the queue is closed."""
+        with self._changed:
+            if self.policy == "block":
+                self._changed.wait_for(lambda: len(self._waiting) < self.room or self._closed)
+            elif len(self._waiting) >= self.room:
+                gap = replace(self._drop(), end=arrived.snippet.seconds)
+                arrived = replace(arrived, gap=gap.joined(arrived.gap))
+            if self._closed:
+                return False
+            self._waiting.append(arrived)
+            self._changed.notify_all()
+            return True
+
+    def take(self, timeout: float) -> Arrived | None:
+        """Return the oldest snippet; None: there is none after so many seconds.
+
+        Raises:
+            BaseException: What `close` was given, once nothing waits.
+        """
+        with self._changed:
+            self._changed.wait_for(lambda: self._waiting or self._closed, timeout)
+            if self._waiting:
+                self._changed.notify_all()
+                return self._waiting.popleft()
+            if self._error is not None:
+                error, self._error = self._error, None
+                raise error
+            return None
+
+    def close(self, error: BaseException | None = None) -> None:
+        """End the queue; `take` raises `error` after what still waits."""
+        with self._changed:
+            self._closed = True
+            self._error = self._error or error
+            self._changed.notify_all()
+
+    def clear(self) -> Gap | None:
+        """Drop what waits, and return the gap it leaves."""
+        with self._changed:
+            return self._drop() if self._waiting else None
+
+    def _drop(self) -> Gap:
+        gap = reduce(Gap.joined, [each.as_gap for each in self._waiting])
+        self._waiting.clear()
+        return gap
+
+
+class Reader:
+    """Reads frames in a thread and hands snippets over; closes `hand_over` when no more come.
+
+    A resumed stream skips the first `skip` snippets; `before` is the last one's time in seconds.
+    """
+
+    def __init__(
+        self,
+        frames: Frames,
+        cutting: FrameSettings,
+        settings: StreamSettings,
+        hand_over: HandOver,
+        skip: int = 0,
+        before: float | None = None,
+    ) -> None:
+        self.live = frames.live
+        self.hand_over = hand_over
+        self.frames = 0  # read so far
+        self.seconds = 0.0  # time stamp of the last
+        self.reached_limit = False
+        self.lost = False  # no connection, and all that came before is handed over
+        # the square around motion would look seconds ahead
+        self._source, self._cutting = frames, replace(cutting, mover_side=0)
+        self._settings, self._skip, self._before = settings, skip, before
+        self._stopped = threading.Event()
+        self._shape: tuple[int, int] | None = None
+        # Time stamps of the frames of the last snippets, and when they came.
+        kept = 4 * (cutting.snippet_frames + cutting.stack)
+        self._arrivals: deque[tuple[float, float]] = deque(maxlen=kept)
+        self._pace: float | None = None  # when a file's first frame was due
+        self._thread = threading.Thread(target=self._read, name="reader", daemon=True)
+
+    def start(self) -> None:
+        """Start reading."""
+        self._thread.start()
+
+    def stop(self, wait: float = 2.0) -> None:
+        """End reading; a read that hangs ends by itself at its timeout."""
+        self._stopped.set()
+        self.hand_over.close()
+        if self._thread.is_alive():
+            self._thread.join(wait)
+
+    def _read(self) -> None:
+        failure: BaseException | None = None
+        try:
+            self._hand_over_snippets()
+        except BaseException as error:
+            failure = error
+            # a bug is a file's reason; of an address, its text may hold a password
+            if self._source.file and not isinstance(error, InputError) and not lacks_memory(error):
+                failure = InputError(f"{self._source.file}: {described(error)}")
+        self.hand_over.close(failure)
+
+    def _hand_over_snippets(self) -> None:
+        number, before, lost = self._skip, self._before, False
+        for stretch in self._source.stretches(self._stopped):
+            self._arrivals.clear()
+            cut = cut_snippets(self._counted(stretch), self._cutting)
+            for snippet in islice(cut, 0 if self.live else self._skip, None):
+                gap, now = None, time.monotonic()
+                if lost and before is not None:
+                    gap = Gap(start=before, end=snippet.seconds, dropped=0, reason="lost")
+                while self._arrivals and self._arrivals[0][0] < snippet.seconds:
+                    self._arrivals.popleft()
+                arrived = Arrived(
+                    number=number,
+                    snippet=snippet,
+                    after=before,
+                    centre_arrived=self._arrivals[0][1] if self._arrivals else now,
+                    arrived=now,
+                    gap=gap,
+                )
+                if not self.hand_over.put(arrived):
+                    return
+                number, before, lost = number + 1, snippet.seconds, False
+            if self._stopped.is_set() or self.reached_limit:
+                return
+            lost, self.lost = True, self.live
+
+    def _counted(self, stretch: Iterator[Frame]) -> Iterator[Frame]:
+        """Count frames, note their arrival, keep their size and pace, and end at the limit."""
+        limit = self._settings.duration
+        for frame in stretch:
+            if self._stopped.is_set():
+                return
+            if limit is not None and frame.seconds >= limit:
+                self.reached_limit = True
+                return
+            if self._settings.rate == "real" and not self.live:
+                self._wait_for(frame.seconds)
+            self.lost = False
+            self.frames += 1
+            self.seconds = frame.seconds
+            self._arrivals.append((frame.seconds, time.monotonic()))
+            if self.live:  # a camera may change its size
+                frame = frame._replace(picture=partial(self._fitted, frame.picture))
+            yield frame
+
+    def _fitted(self, picture: Callable[[], UInt8]) -> UInt8:
+        """Return a picture at the size of the stream's first."""
+        pixels = picture()
+        self._shape = self._shape or (pixels.shape[0], pixels.shape[1])
+        return resized(pixels, self._shape)
+
+    def _wait_for(self, seconds: float) -> None:
+        """Wait until a frame is due, unless an earlier run has seen it."""
+        if self._before is not None and seconds <= self._before:
+            return
+        if self._pace is None:
+            self._pace = time.monotonic() - seconds
+        self._stopped.wait(max(0.0, self._pace + seconds - time.monotonic()))
