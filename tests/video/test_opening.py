@@ -232,7 +232,13 @@ def test_no_first_box_hides_a_compressed_header(whole, kind):
         open_container(whole)
 
 
-def test_a_compressed_header_in_another_is_refused(whole):
+def test_a_compressed_header_in_another_or_beside_it_is_refused(whole):
     """Each may unpack to a thousand times its size, so two to a million times."""
+    plain = whole.read_bytes()
+    content = with_packed_header(whole).read_bytes()
+    whole.write_bytes(content + content[content.rindex(b"moov") - 4 :])
+    with pytest.raises(InputError, match="more than one compressed header"):
+        open_container(whole)
+    whole.write_bytes(plain)
     with pytest.raises(InputError, match="more than one compressed header"):
         open_container(with_packed_header(whole, times=2))
