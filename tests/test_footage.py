@@ -12,7 +12,6 @@ import av
 import numpy as np
 import pytest
 
-from actionspan.cli import main
 from actionspan.dataset.completing import complete
 from actionspan.dataset.formats.registry import read_annotation_file
 from actionspan.dataset.matching import IndexSettings, index_videos
@@ -24,12 +23,14 @@ from actionspan.live.source import FileFrames
 from actionspan.propose.proposed import Proposed
 from actionspan.propose.results import Shown, result_of, source_of, write_tables
 from actionspan.video.decode import read_frames
-from actionspan.video.settings import FrameSettings
+from actionspan.video.playable import why_not_playable, write_playable
+from actionspan.video.settings import CopySettings, FrameSettings
 from actionspan.video.snippets import snippets
 from actionspan.video.thumbnails import pictures_at
 from footage import FILES, Footage, events_of
 from tiers import first_tier
 from video.numbered import copy_packets, read_number
+from worlds.command import actionspan
 
 ROUNDING = 1.1e-3  # seconds: containers in milliseconds
 KEPT = (
@@ -63,6 +64,20 @@ def table(made, tmp_path):
     return out
 
 
+@pytest.fixture
+def clips(made, table, tmp_path):
+    """Run `clips`; return the clips and the events, both in the order of time."""
+    path, row = made
+
+    def run(*more):
+        words = ("clips", table, "--videos", path.parent, *more, "--out", tmp_path / "out")
+        assert actionspan(*words) == 0
+        found = sorted((tmp_path / "out").iterdir())
+        return zip(found, sorted(events_of(row.seconds)), strict=True)
+
+    return run
+
+
 def shown(path):
     """Return the times and the numbers of a file's pictures, read by PyAV alone."""
     with av.open(str(path)) as file:
@@ -70,18 +85,39 @@ def shown(path):
     return [time for time, _ in frames], [read_number(picture) for _, picture in frames]
 
 
+def rows_of(path):
+    with path.open() as file:
+        return list(csv.DictReader(file))
+
+
 def test_the_timeline_is_that_of_the_frames(made):
     path, row = made
     np.testing.assert_allclose(read_timeline(path).seconds, row.seconds, atol=ROUNDING)
 
 
-@pytest.mark.parametrize("decoder", ["pyav", "decord"])
-def test_every_frame_is_decoded_once_at_its_time(made, decoder):
+def test_every_frame_is_decoded_once_at_its_time_by_either_decoder(made):
     path, row = made
-    read = read_frames(path, decoder=decoder)
-    frames = [(read_number(one.picture()), one.seconds) for one in read]
-    assert [number for number, _ in frames] == list(range(len(row.seconds)))
-    np.testing.assert_allclose([at for _, at in frames], row.seconds, atol=ROUNDING)
+    numbers, times = [], []
+    for ours, theirs in zip(read_frames(path), read_frames(path, decoder="decord"), strict=True):
+        picture = ours.picture()
+        numbers.append(read_number(picture))
+        times.append(ours.seconds)
+        assert ours.seconds == theirs.seconds
+        np.testing.assert_array_equal(picture, theirs.picture())
+    assert numbers == list(range(len(row.seconds)))
+    np.testing.assert_allclose(times, row.seconds, atol=ROUNDING)
+
+
+def test_a_copy_for_browsers_shows_each_frame_at_its_time(made, tmp_path):
+    path, row = made
+    copy = tmp_path / "copies" / "copy.mp4"
+    assert write_playable(path, copy, CopySettings(quality=18)) == ""
+    assert why_not_playable(copy) == ""
+    assert [read_number(frame.picture()) for frame in read_frames(copy)] == [
+        *range(len(row.seconds))
+    ]
+    np.testing.assert_allclose(read_timeline(copy).seconds, read_timeline(path).seconds, atol=0.001)
+    assert [each.name for each in copy.parent.iterdir()] == ["copy.mp4"]
 
 
 def test_snippets_have_the_times_of_their_frames(made):
@@ -95,13 +131,19 @@ def test_snippets_have_the_times_of_their_frames(made):
     )
 
 
-def test_pictures_are_those_that_are_shown_at_a_time(made):
+@pytest.mark.parametrize("early", [0.0, 0.3])
+def test_pictures_are_those_that_are_shown_at_a_time(made, early):
+    """A key frame up to `early` seconds before serves too."""
     path, row = made
     wanted = [(start, first) for start, _, first, _ in events_of(row.seconds)]
-    found = pictures_at(path, [start for start, _ in wanted], 64)
+    found = pictures_at(path, [start for start, _ in wanted], 64, early)
     most = 2 if path.suffix in (".mpg", ".avi") else 0  # which have no times but those of decoding
-    off = [read_number(one.rgb) - first for one, (_, first) in zip(found, wanted, strict=True)]
-    assert max(map(abs, off)) <= most
+    for one, (_, first) in zip(found, wanted, strict=True):
+        assert one.rgb.shape == (64, 128, 3)
+        number = read_number(one.rgb)
+        assert row.seconds[number] == pytest.approx(one.seconds, abs=most / 30 + ROUNDING)
+        assert number <= first + most
+        assert row.seconds[number] >= row.seconds[first] - early - most / 30 - ROUNDING
 
 
 def test_the_facts_of_a_file(made):
@@ -113,28 +155,18 @@ def test_the_facts_of_a_file(made):
     assert row.seconds[-1] < video.duration_seconds <= row.seconds[-1] + 1.5 * steps.max()
 
 
-def test_exact_clips_have_the_frames_of_their_events(made, table, tmp_path):
-    path, row = made
-    words = ["clips", str(table), "--videos", str(path.parent), "--exact", "--out"]
-    assert main([*words, str(tmp_path / "out")]) == 0
-    clips = sorted((tmp_path / "out").iterdir())
-    wanted = sorted(events_of(row.seconds))
-    assert len(clips) == len(wanted)
-    for clip, (start, _, first, last) in zip(clips, wanted, strict=True):
+def test_exact_clips_have_the_frames_of_their_events(made, clips):
+    _, row = made
+    for clip, (start, _, first, last) in clips("--exact"):
         times, numbers = shown(clip)
         assert numbers == list(range(first, last + 1))
         after = np.maximum(np.array(row.seconds[first : last + 1]) - start, 0)
         np.testing.assert_allclose(times, after, atol=ROUNDING)
 
 
-def test_copied_clips_hold_their_events_whole(made, table, tmp_path):
-    path, row = made
-    words = ["clips", str(table), "--videos", str(path.parent), "--out", str(tmp_path / "out")]
-    assert main(words) == 0
-    clips = sorted((tmp_path / "out").iterdir())
-    wanted = sorted(events_of(row.seconds))
-    assert len(clips) == len(wanted)
-    for clip, (*_, first, last) in zip(clips, wanted, strict=True):
+def test_copied_clips_hold_their_events_whole(made, clips):
+    _, row = made
+    for clip, (*_, first, last) in clips():
         times, numbers = shown(clip)
         end = numbers.index(last)
         assert numbers[numbers.index(first) : end + 1] == list(range(first, last + 1))
@@ -146,19 +178,17 @@ def test_copied_clips_hold_their_events_whole(made, table, tmp_path):
 def test_a_reel_has_all_events(made, table, tmp_path):
     path, row = made
     reel = tmp_path / "reel.mp4"
-    assert main(["clips", str(table), "--videos", str(path.parent), "--reel", str(reel)]) == 0
-    wanted = sorted(events_of(row.seconds))
+    assert actionspan("clips", table, "--videos", path.parent, "--reel", reel) == 0
     times, numbers = shown(reel)
+    wanted = sorted(events_of(row.seconds))
     assert numbers == [n for *_, first, last in wanted for n in range(first, last + 1)]
     assert (np.diff(times) > 0).all()
 
 
 def test_tables_by_frame(made, table, tmp_path):
     path, row = made
-    words = ["frames", str(table), "--videos", str(path.parent), "--out", str(tmp_path / "out")]
-    assert main(words) == 0
-    with (tmp_path / "out" / f"{path.stem}.csv").open() as file:
-        lines = list(csv.DictReader(file))
+    assert actionspan("frames", table, "--videos", path.parent, "--out", tmp_path / "out") == 0
+    lines = rows_of(tmp_path / "out" / f"{path.stem}.csv")
     np.testing.assert_allclose([float(one["seconds"]) for one in lines], row.seconds, atol=ROUNDING)
     inside = {n for *_, first, last in events_of(row.seconds) for n in range(first, last + 1)}
     assert {int(one["frame"]) for one in lines if one["jump"] == "1"} == inside
@@ -182,10 +212,8 @@ def test_events_name_their_frames(made, tmp_path):
     again = result_of(proposed, path, "model", source_of(path), first)
     write_tables(tmp_path, lambda: [again], Shown())
     for name in ("proposals.csv", "events.csv"):
-        with (tmp_path / name).open() as file:
-            lines = list(csv.DictReader(file))
-        found = [(int(one["first_frame"]), int(one["last_frame"])) for one in lines]
-        assert found == wanted
+        lines = rows_of(tmp_path / name)
+        assert [(int(one["first_frame"]), int(one["last_frame"])) for one in lines] == wanted
     # that of a run
     assert [frames_in({"a": video}, "a", segment) for segment in segments.tolist()] == wanted
     assert row.rate != "30" or not first.frame_seconds, "nothing is kept that the rate says"
@@ -227,8 +255,8 @@ def test_features_of_others_are_at_the_times_of_their_frames(made):
 def test_ranges_of_label_studio_are_whole_frames_of_their_rate(made, table, tmp_path):
     path, row = made
     out = tmp_path / "tasks.json"
-    words = ["dataset", "convert", str(table), str(out), "--to", "label_studio"]
-    assert main([*words, "--videos", str(path.parent)]) == 0
+    words = ("dataset", "convert", table, out, "--to", "label_studio", "--videos", path.parent)
+    assert actionspan(*words) == 0
     (task,) = json.loads(out.read_text())
     step = 1 / task["data"]["fps"]
     ranges = [one["value"]["ranges"][0] for one in task["annotations"][0]["result"]]
@@ -243,11 +271,9 @@ def test_ranges_of_label_studio_are_whole_frames_of_their_rate(made, table, tmp_
 def test_what_is_proposed_names_its_frames(name, folder, tmp_path):
     path = FILES[name].write(folder / name)
     out = tmp_path / "out"
-    assert main(["propose", str(path), "--model", "none", "--no-copies", "--out", str(out)]) == 0
+    assert actionspan("propose", path, "--model", "none", "--no-copies", "--out", out) == 0
     seconds = np.array(FILES[name].seconds)
-    with (out / "events.csv").open() as file:
-        lines = list(csv.DictReader(file))
-    assert lines
+    assert (lines := rows_of(out / "events.csv"))
     for line in lines:
         start, end = float(line["start_seconds"]), float(line["end_seconds"])
         assert int(line["first_frame"]) == np.flatnonzero(seconds <= start + 2e-3)[-1]
@@ -262,8 +288,8 @@ def test_a_stream_of_a_file_has_the_times_of_its_frames(made):
 
 def test_lists_for_editors_count_frames_of_the_rate_of_the_file(made, table, tmp_path):
     path, row = made
-    words = ["clips", str(table), "--videos", str(path.parent), "--lists", "--out"]
-    assert main([*words, str(tmp_path)]) == 0
+    words = ("clips", table, "--videos", path.parent, "--lists", "--out", tmp_path)
+    assert actionspan(*words) == 0
     lines = (tmp_path / f"{path.stem}.edl").read_text().splitlines()
     codes = [line.split()[-4:-2] for line in lines if " V " in line]
     step = 1 / read_timeline(path).rate
@@ -280,8 +306,8 @@ def test_a_recording_of_a_set_top_box(exact, tmp_path):
     row = Footage(start=7200.07, key_every=250, options={"sc_threshold": "0"}, rate="half a minute")
     row.write(tmp_path / "tv.ts")
     (tmp_path / "events.csv").write_text("video,start,end,label\ntv,8,12,box\ntv,20,23,box\n")
-    words = ["clips", str(tmp_path / "events.csv"), "--videos", str(tmp_path), "--out"]
-    assert main([*words, str(tmp_path / "out"), *["--exact"] * exact]) == 0
+    words = ("clips", tmp_path / "events.csv", "--videos", tmp_path, "--out", tmp_path / "out")
+    assert actionspan(*words, *["--exact"] * exact) == 0
     found = [shown(path)[1] for path in sorted((tmp_path / "out").iterdir())]
     for numbers, wanted in zip(found, [range(240, 360), range(600, 690)], strict=True):
         assert set(numbers) >= set(wanted)
@@ -296,8 +322,8 @@ def test_a_recording_that_begins_in_the_middle_has_what_can_be_decoded(begins, t
     path = copy_packets(whole, tmp_path / "cut/cut.ts", range(begins, 200))
     known = [read_number(frame.picture()) for frame in read_frames(path)]
     (tmp_path / "events.csv").write_text("video,start,end,label\ncut,0,2,box\n")
-    words = ["clips", str(tmp_path / "events.csv"), "--videos", str(tmp_path / "cut"), "--exact"]
-    assert main([*words, "--out", str(tmp_path / "out")]) == 0
+    words = ("clips", tmp_path / "events.csv", "--videos", tmp_path / "cut", "--exact")
+    assert actionspan(*words, "--out", tmp_path / "out") == 0
     (clip,) = (tmp_path / "out").iterdir()
     numbers = shown(clip)[1]
     assert numbers == known[: len(numbers)]

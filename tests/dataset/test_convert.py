@@ -1,3 +1,5 @@
+"""`actionspan dataset convert`: what is written, and a line for what is not."""
+
 import argparse
 import csv
 import json
@@ -15,11 +17,30 @@ from actionspan.dataset.tables import Video
 from actionspan.errors import InputError
 from dataset.conftest import encode_video
 
+HEADER = "video,start,end,label"
+
 
 def convert(*words):
     parser = argparse.ArgumentParser()
     add_arguments(parser)
     run(parser.parse_args([str(word) for word in words]))
+
+
+@pytest.fixture
+def table(tmp_path):
+    """Write a table of rows; return its path."""
+
+    def write(*rows, header=HEADER, name="mine.csv"):
+        (tmp_path / name).write_text("\n".join((header, *rows)) + "\n")
+        return tmp_path / name
+
+    return write
+
+
+@pytest.fixture
+def videos(tmp_path):
+    (tmp_path / "videos").mkdir()
+    return tmp_path / "videos"
 
 
 def segments(path):
@@ -41,14 +62,20 @@ def test_a_table_becomes_activitynets_form_and_bad_rows_are_named(tmp_path, caps
     assert printed.out == f"{tmp_path / 'mine.json'}: 1 video, activitynet\n"
 
 
-def test_what_the_form_cannot_hold_is_said(tmp_path, capsys):
-    table = tmp_path / "mine.csv"
-    table.write_text("video,start,end,label,subset,fps\na,1,2,run,val,25\nb,,,,,25\n")
-    convert(table, tmp_path / "mine.json", "--to", "anet_anno_action")
+def test_what_the_form_cannot_hold_is_said(tmp_path, table, capsys):
+    mine = table("a,1,2,run,val,25", "b,,,,,25", header=f"{HEADER},subset,fps")
+    convert(mine, tmp_path / "mine.json", "--to", "anet_anno_action")
     line = f"{tmp_path / 'mine.json'}: videos of which anet_anno_action cannot hold: "
     assert capsys.readouterr().err == f"{line}subset (1), frame rate (2)\n"
-    convert(table, tmp_path / "ours.csv")
+    convert(mine, tmp_path / "ours.csv")
     assert capsys.readouterr().err == ""
+    # a lost duration does not read as lost times
+    convert(
+        table("a,1,2,run,10,250,25", header=f"{HEADER},duration,frames,fps"), tmp_path / "a.eaf"
+    )
+    what = "duration of the video (1), number of frames (1), frame rate (1)"
+    line = f"{tmp_path / 'a.eaf'}: videos of which elan cannot hold: {what}\n"
+    assert capsys.readouterr().err == line
 
 
 def test_thumos14s_folder_becomes_a_table(tmp_path):
@@ -71,67 +98,64 @@ def test_the_real_thumos14_table_and_back(tmp_path, shared_data, capsys):
     assert all(set(kept[video_id]) <= set(all_of_it[video_id]) for video_id in kept)
 
 
-def test_mistakes_are_one_line(tmp_path):
-    table = tmp_path / "mine.csv"
-    table.write_text("video,start,end,label,subset\na,1,2,run,dev\n")
+def test_mistakes_are_one_line(tmp_path, table):
+    mine = table("a,1,2,run,dev", header=f"{HEADER},subset")
     with pytest.raises(InputError, match=r"mine.xml: the suffix names no format; give --to"):
-        convert(table, tmp_path / "mine.xml")
+        convert(mine, tmp_path / "mine.xml")
     with pytest.raises(InputError, match=r"mine.csv: no video is left"):
-        convert(table, tmp_path / "mine.json")
+        convert(mine, tmp_path / "mine.json")
     assert not (tmp_path / "mine.json").exists()
 
 
-def test_elan_has_a_file_for_each_video(tmp_path, capsys):
-    table = tmp_path / "mine.csv"
-    table.write_text("video,start,end,label\na,1.0004,2,run\na,1.5,3,sit\nb,0:05,1:00.5,run\n")
-    convert(table, tmp_path / "eaf", "--to", "elan")
-    assert sorted(path.name for path in (tmp_path / "eaf").iterdir()) == ["a.eaf", "b.eaf"]
-    printed = capsys.readouterr()
-    assert printed.err.endswith("videos of which elan cannot hold: exact times (1)\n")
-    convert(tmp_path / "eaf", tmp_path / "back.csv")
+def test_elan_has_a_file_for_each_video(tmp_path, table, capsys):
+    mine, folder = table("a,1.0004,2,run", "a,1.5,3,sit", "b,0:05,1:00.5,run"), tmp_path / "eaf"
+    convert(mine, folder, "--to", "elan")
+    assert sorted(path.name for path in folder.iterdir()) == ["a.eaf", "b.eaf"]
+    said = capsys.readouterr().err
+    assert said.endswith("videos of which elan cannot hold: exact times (1)\n")
+    convert(folder, tmp_path / "back.csv")
     assert segments(tmp_path / "back.csv") == {
         "a": [(1.0, 2.0, "run"), (1.5, 3.0, "sit")],
         "b": [(5.0, 60.5, "run")],
     }
-    tiers = (tmp_path / "eaf" / "a.eaf").read_text()
-    assert tiers.count("<TIER ") == 2  # the two overlap
+    assert (folder / "a.eaf").read_text().count("<TIER ") == 2  # the two overlap
     with pytest.raises(InputError, match="ELAN has a file for each video, and there are 2; name a"):
-        convert(table, tmp_path / "all.eaf")
+        convert(mine, tmp_path / "all.eaf")
     assert not (tmp_path / "all.eaf").exists()
-    table.write_text("video,start,end,label\na,1,2,run\n")
-    convert(table, tmp_path / "only.eaf")
+    convert(table("a,1,2,run"), tmp_path / "only.eaf")
     assert segments(tmp_path / "only.eaf") == {"a": [(1, 2, "run")]}
 
 
-def test_times_that_need_the_video_are_left_out_unless_it_is_given(tmp_path, capsys):
-    folder = tmp_path / "videos"
-    folder.mkdir()
-    encode_video(folder / "walk.mkv")  # 2 s at 10 frames a second
+def test_times_that_need_the_video_are_left_out_unless_it_is_given(tmp_path, videos, capsys):
+    encode_video(videos / "walk.mkv")  # 2 s at 10 frames a second
     (tmp_path / "walk.txt").write_text("0:00 Stand\n0:01 Walk\n")
     convert(tmp_path / "walk.txt", tmp_path / "a.csv")
     assert segments(tmp_path / "a.csv") == {"walk": [(0, 1, "Stand")]}
     assert "row 2: end is the end of the video, whose duration is not" in capsys.readouterr().err
-    convert(tmp_path / "walk.txt", tmp_path / "b.csv", "--videos", folder)
+    convert(tmp_path / "walk.txt", tmp_path / "b.csv", "--videos", videos)
     assert segments(tmp_path / "b.csv") == {"walk": [(0, 1, "Stand"), (1, 2, "Walk")]}
     assert capsys.readouterr().err == ""
-    ranges = {"ranges": [{"start": 6, "end": 15}], "timelinelabels": ["Walk"]}
-    results = [{"type": "timelinelabels", "value": ranges}]
-    task = {"data": {"video": "/x/walk.mkv"}, "annotations": [{"result": results}]}
-    (tmp_path / "tasks.json").write_text(json.dumps([task]))
-    convert(tmp_path / "tasks.json", tmp_path / "c.csv", "--videos", folder)
-    assert segments(tmp_path / "c.csv") == {"walk": [(0.5, 1.5, "Walk")]}
-    (folder / "walk.mkv").write_bytes(b"no video")
+    tasks = tmp_path / "tasks.json"
+    tasks.write_text(json.dumps([task("/x/walk.mkv", {"start": 6, "end": 15})]))
+    convert(tasks, tmp_path / "c.csv", "--videos", videos)
+    assert segments(tmp_path / "c.csv") == {"walk": [(0.5, 1.5, "run")]}
+    (videos / "walk.mkv").write_bytes(b"no video")
     with pytest.raises(InputError, match="no video is left"):
-        convert(tmp_path / "tasks.json", tmp_path / "d.csv", "--videos", folder)
+        convert(tasks, tmp_path / "d.csv", "--videos", videos)
     said = capsys.readouterr().err
-    assert f"left out {folder / 'walk.mkv'}: not a video that FFmpeg can read" in said
+    assert f"left out {videos / 'walk.mkv'}: not a video that FFmpeg can read" in said
     assert "start is frame 5, and the frame rate is not known here" in said
 
 
-def test_label_studio_has_the_frames_that_are_shown(tmp_path, capsys):
-    rows = "a,14.44,20.2,run,10\nb,14.44,15,run,29.97\nc,1,1.01,run,25\n"
-    (tmp_path / "a.csv").write_text("video,start,end,label,fps\n" + rows)
-    convert(tmp_path / "a.csv", tmp_path / "a.json", "--to", "label_studio")
+def task(video, ends, **data):
+    """Return a task of Label Studio."""
+    regions = [{"value": {"ranges": [ends], "timelinelabels": ["run"]}}]
+    return {"data": {"video": video, **data}, "annotations": [{"result": regions}]}
+
+
+def test_label_studio_has_the_frames_that_are_shown(tmp_path, table, capsys):
+    rows = ("a,14.44,20.2,run,10", "b,14.44,15,run,29.97", "c,1,1.01,run,25")
+    convert(table(*rows, header=f"{HEADER},fps"), tmp_path / "a.json", "--to", "label_studio")
     said = capsys.readouterr().err
     assert said.endswith("label_studio cannot hold: exact times (3)\n")
     convert(tmp_path / "a.json", tmp_path / "b.csv")
@@ -142,22 +166,19 @@ def test_label_studio_has_the_frames_that_are_shown(tmp_path, capsys):
     }
 
 
-def test_tools_find_the_files_of_the_videos(tmp_path):
+def test_tools_find_the_files_of_the_videos(tmp_path, videos, table):
     """What ELAN, BORIS, VIA and Label Studio look for, by what their own code reads.
 
     BORIS 8.27 takes length, rate and sound of each file from media_info, and keys of behaviours;
     the converter of label-studio-sdk 2.1 wants ids.
     """
-    folder = tmp_path / "videos"
-    folder.mkdir()
-    encode_video(folder / "mute.avi", codec="mpeg4")
-    with_sound(encode_video(tmp_path / "silent.mkv"), folder / "loud.mkv")
-    table = tmp_path / "t.csv"
-    table.write_text("video,start,end,label\nmute,0.5,1,run\nloud,0.5,1,sit\nloud,1,2,run\n")
+    encode_video(videos / "mute.avi", codec="mpeg4")
+    with_sound(encode_video(tmp_path / "silent.mkv"), videos / "loud.mkv")
+    mine = table("mute,0.5,1,run", "loud,0.5,1,sit", "loud,1,2,run")
     forms = ("elan", "boris_project", "boris", "via3", "label_studio")
     made = {form: tmp_path / f"out.{form}" for form in forms}
     for form, path in made.items():
-        convert(table, path, "--to", form, "--videos", folder)
+        convert(mine, path, "--to", form, "--videos", videos)
     for name in ("mute.avi", "loud.mkv"):
         document = ElementTree.parse(made["elan"] / f"{name[:-4]}.eaf")
         (media,) = document.iter("MEDIA_DESCRIPTOR")
@@ -175,12 +196,11 @@ def test_tools_find_the_files_of_the_videos(tmp_path):
     via = json.loads(made["via3"].read_text())
     assert [each["src"] for each in via["file"].values()] == ["mute.avi", "loud.mkv"]
     tasks = json.loads(made["label_studio"].read_text())
-    assert [task["id"] for task in tasks] == [1, 2]
-    assert [each["id"] for task in tasks for each in task["annotations"]] == [1, 2]
-    assert [task["data"]["video"] for task in tasks] == [
-        "/data/local-files/?d=mute.avi",
-        "/data/local-files/?d=loud.mkv",
+    assert [(each["id"], each["data"]["video"]) for each in tasks] == [
+        (1, "/data/local-files/?d=mute.avi"),
+        (2, "/data/local-files/?d=loud.mkv"),
     ]
+    assert [one["id"] for each in tasks for one in each["annotations"]] == [1, 2]
 
 
 def with_sound(video, path):
@@ -198,93 +218,71 @@ def with_sound(video, path):
     return path
 
 
-LOST: dict[str, str | bytes] = {  # the only row of video a is lost; of video b one is not
-    "a.csv": 'video,start,end,label,subset\na,"1,5","2,5",run,training\nb,1,2,run,training\n',
-    "latin.csv": b"video,start,end,label\na,1,2,caf\xe9\nb,1,2,run\n",
-    "cells.csv": "video,start,end,label\na,,,\na,1,2,run,away,now\nb,1,2,run\n",
-    "subsets.csv": "video,start,end,label,subset\na,,,,train\na,1,2,run,val\nb,1,2,run,train\n",
-    "reversed.csv": "video,start,end,label\na,2,1,run\nb,1,2,run\nb,2,1,run\n",
-    "a.json": json.dumps(
-        {
-            "database": {
-                "a": {"annotations": [{"label": "run"}]},
-                "b": {"annotations": [{"segment": [1, 2], "label": "run"}]},
-            }
-        }
-    ),
-    "corrections.csv": (
-        "video,start,end,label,status\na,,,,none\na,1,,run,moved\nb,1,2,run,added\n"
-    ),
-    "via.json": json.dumps(
-        {
-            "metadata": {
-                "1": {"vid": "1", "z": [1, 2, 3], "xy": [], "av": {"1": "run"}},
-                "2": {"vid": "2", "z": [1, 2], "xy": [], "av": {"1": "run"}},
-            },
-            "view": {"1": {"fid_list": ["1"]}, "2": {"fid_list": ["2"]}},
-            "file": {"1": {"fname": "a.mp4"}, "2": {"fname": "b.mp4"}},
-            "attribute": {},
-        }
-    ),
-    "tasks.json": json.dumps(
-        [
-            {
-                "data": {"video": f"{video}.mp4", "fps": 10},
-                "annotations": [
-                    {"result": [{"value": {"ranges": [ends], "timelinelabels": ["run"]}}]}
-                ],
-            }
-            for video, ends in (("a", {"start": "x"}), ("b", {"start": 11, "end": 20}))
-        ]
-    ),
-    "mine.boris": json.dumps(
-        {
-            "behaviors_conf": {"0": {"code": "run", "type": "State event"}},
-            "observations": {
-                video: {"file": {"1": [f"{video}.mp4"]}, "events": events}
-                for video, events in (
-                    ("a", [[1.0, "", "run", "", ""]]),
-                    ("b", [[1.0, "", "run", "", ""], [2.0, "", "run", "", ""]]),
-                )
-            },
-        }
-    ),
+BOUT = [[1.0, "", "run", "", ""], [2.0, "", "run", "", ""]]
+RUN = {"segment": [1, 2], "label": "run"}
+LOST = {  # the only row of video a is lost; of video b one is not
+    "a.csv": f'{HEADER},subset\na,"1,5","2,5",run,training\nb,1,2,run,training\n',
+    "latin.csv": f"{HEADER}\na,1,2,caf\udce9\nb,1,2,run\n",
+    "cells.csv": f"{HEADER}\na,,,\na,1,2,run,away,now\nb,1,2,run\n",
+    "subsets.csv": f"{HEADER},subset\na,,,,train\na,1,2,run,val\nb,1,2,run,train\n",
+    "reversed.csv": f"{HEADER}\na,2,1,run\nb,1,2,run\nb,2,1,run\n",
+    "corrections.csv": f"{HEADER},status\na,,,,none\na,1,,run,moved\nb,1,2,run,added\n",
+    "a.json": {"database": {"a": {"annotations": [{"label": "run"}]}, "b": {"annotations": [RUN]}}},
+    "via.json": {
+        "metadata": {
+            "1": {"vid": "1", "z": [1, 2, 3], "xy": [], "av": {"1": "run"}},
+            "2": {"vid": "2", "z": [1, 2], "xy": [], "av": {"1": "run"}},
+        },
+        "view": {"1": {"fid_list": ["1"]}, "2": {"fid_list": ["2"]}},
+        "file": {"1": {"fname": "a.mp4"}, "2": {"fname": "b.mp4"}},
+        "attribute": {},
+    },
+    "tasks.json": [
+        task("a.mp4", {"start": "x"}, fps=10),
+        task("b.mp4", {"start": 11, "end": 20}, fps=10),
+    ],
+    "mine.boris": {
+        "behaviors_conf": {"0": {"code": "run", "type": "State event"}},
+        "observations": {
+            "a": {"file": {"1": ["a.mp4"]}, "events": BOUT[:1]},
+            "b": {"file": {"1": ["b.mp4"]}, "events": BOUT},
+        },
+    },
 }
 
 
-@pytest.mark.parametrize("name", LOST)
+@pytest.fixture(params=LOST)
+def lost(request, tmp_path):
+    content, path = LOST[request.param], tmp_path / request.param
+    text = content if isinstance(content, str) else json.dumps(content)
+    path.write_bytes(text.encode(errors="surrogateescape"))
+    return path
+
+
 @pytest.mark.parametrize("to", ["out.json", "out.csv"])
 def test_a_video_that_has_lost_all_its_rows_is_not_one_where_nothing_happens(
-    tmp_path, capsys, name, to
+    lost, tmp_path, capsys, to
 ):
-    content = LOST[name]
-    (tmp_path / name).write_bytes(content if isinstance(content, bytes) else content.encode())
-    convert(tmp_path / name, tmp_path / to)
+    convert(lost, tmp_path / to)
     assert segments(tmp_path / to) == {"b": [(1, 2, "run")]}
     said = capsys.readouterr().err
     assert "no row of video 'a' is left: what happens in it is unknown\n" in said
     assert "'b'" not in said
 
 
-@pytest.mark.parametrize("name", LOST)
-def test_a_run_learns_nothing_from_such_a_video(tmp_path, name):
-    content = LOST[name]
-    (tmp_path / name).write_bytes(content if isinstance(content, bytes) else content.encode())
+def test_a_run_learns_nothing_from_such_a_video(lost):
     facts = {"fps": 10.0, "frames": 100, "duration_seconds": 10.0, "width": 8, "height": 8}
-    videos = [Video(video_id=video, path=Path(video), sha256="", **facts) for video in "ab"]
+    probed = [Video(video_id=video, path=Path(video), sha256="", **facts) for video in "ab"]
     settings = IndexSettings()
-    index = index_videos(videos, read_annotations([tmp_path / name], None, settings), settings)
-    assert index.videos[0].subset == "testing"
-    assert index.videos[1].subset != "testing"
-    assert any(
-        "no row of video 'a' is left; nothing learns" in bad.reason for bad in index.rejections
-    )
+    index = index_videos(probed, read_annotations([lost], None, settings), settings)
+    assert index.videos[0].subset == "testing" != index.videos[1].subset
+    reasons = [bad.reason for bad in index.rejections]
+    assert any("no row of video 'a' is left; nothing learns" in reason for reason in reasons)
 
 
-def test_an_empty_tier_or_a_point_alone_is_no_video_where_nothing_happens(tmp_path, capsys):
-    (tmp_path / "a.csv").write_text("video,start,end,label\na,1,1,point\n")
+def test_an_empty_tier_or_a_point_alone_is_no_video_where_nothing_happens(tmp_path, table, capsys):
     with pytest.raises(InputError, match="no video is left"):
-        convert(tmp_path / "a.csv", tmp_path / "out.csv")
+        convert(table("a,1,1,point"), tmp_path / "out.csv")
     annotation = (
         "<ANNOTATION_DOCUMENT><HEADER TIME_UNITS='milliseconds'/><TIME_ORDER>"
         "<TIME_SLOT TIME_SLOT_ID='1' TIME_VALUE='{}'/><TIME_SLOT TIME_SLOT_ID='2' {}/>"
@@ -301,15 +299,12 @@ def test_an_empty_tier_or_a_point_alone_is_no_video_where_nothing_happens(tmp_pa
 
 
 @pytest.mark.parametrize("to", ["elan", "label_studio", "boris_project", "boris", "via3", "table"])
-def test_wrong_times_reach_no_tool(tmp_path, capsys, to):
-    folder = tmp_path / "videos"
-    folder.mkdir()
-    encode_video(folder / "a.mkv", times=range(66))  # 6.6 s at 10 frames a second
-    rows = "a,-1,2,run\na,5.1,2.5,run\na,,2,run\na,1,99,run\na,1,2,run\n"
-    (tmp_path / "t.csv").write_text("video,start,end,label\n" + rows)
-    for words, known in (((), [(1, 2, "run"), (1, 99, "run")]), (("--videos", folder), [])):
-        convert(tmp_path / "t.csv", tmp_path / "out", "--to", to, *words)
-        assert sorted(segments(tmp_path / "out")["a"]) == (known or [(1, 2, "run")])
+def test_wrong_times_reach_no_tool(tmp_path, videos, table, capsys, to):
+    encode_video(videos / "a.mkv", times=range(66))  # 6.6 s at 10 frames a second
+    mine = table("a,-1,2,run", "a,5.1,2.5,run", "a,,2,run", "a,1,99,run", "a,1,2,run")
+    for words, known in (((), [(1, 99, "run")]), (("--videos", videos), [])):
+        convert(mine, tmp_path / "out", "--to", to, *words)
+        assert sorted(segments(tmp_path / "out")["a"]) == [(1, 2, "run"), *known]
         said = [line.split(": ", 1)[1] for line in capsys.readouterr().err.splitlines()]
         assert said[:3] == [
             "row 2: start -1 is before the video, which begins at 0",
@@ -320,25 +315,11 @@ def test_wrong_times_reach_no_tool(tmp_path, capsys, to):
         assert (outside in said) == (not known)
 
 
-def test_a_video_that_is_not_in_the_folder_is_said(tmp_path, capsys):
-    folder = tmp_path / "videos"
-    folder.mkdir()
-    encode_video(folder / "a.mkv")
-    table = tmp_path / "t.csv"
-    table.write_text("video,start,end,label\nmkv_a,1,2,run\na,1,2,run\n")
-    convert(table, tmp_path / "out.csv", "--videos", folder)
-    line = f"{table}: row 2: no video of {folder} has the id 'mkv_a': not completed\n"
+def test_a_video_that_is_not_in_the_folder_is_said(tmp_path, videos, table, capsys):
+    encode_video(videos / "a.mkv")
+    mine = table("mkv_a,1,2,run", "a,1,2,run")
+    convert(mine, tmp_path / "out.csv", "--videos", videos)
+    line = f"{mine}: row 2: no video of {videos} has the id 'mkv_a': not completed\n"
     assert capsys.readouterr().err == line
-    assert (tmp_path / "out.csv").read_text().splitlines()[1:] == [
-        "mkv_a,1.0,2.0,run,,,",
-        "a,1.0,2.0,run,2.0,20,10.0",
-    ]
-
-
-def test_a_lost_duration_does_not_read_as_lost_times(tmp_path, capsys):
-    table = tmp_path / "in.csv"
-    table.write_text("video,start,end,label,duration,frames,fps\na,1,2,run,10,250,25\n")
-    convert(table, tmp_path / "a.eaf")
-    what = "duration of the video (1), number of frames (1), frame rate (1)"
-    said = capsys.readouterr().err
-    assert said == f"{tmp_path / 'a.eaf'}: videos of which elan cannot hold: {what}\n"
+    rows = (tmp_path / "out.csv").read_text().splitlines()[1:]
+    assert rows == ["mkv_a,1.0,2.0,run,,,", "a,1.0,2.0,run,2.0,20,10.0"]

@@ -1,11 +1,13 @@
+"""`actionspan dataset probe` and `index`: the tables, and what was left out."""
+
 import json
 import shutil
 
 import pytest
 
-from actionspan.cli import main
 from actionspan.dataset.tables import read_annotations, read_videos
 from actionspan.storage.writing import read_tsv
+from worlds.command import actionspan
 
 CSV = "video,start,end,label,subset\n{}\n"
 
@@ -15,9 +17,8 @@ def folder(tmp_path, video_file):
     """Two good videos, an empty one, one that is no video, and a second file of one stem."""
     videos = tmp_path / "videos"
     videos.mkdir()
-    shutil.copy(video_file, videos / "good.mp4")
-    shutil.copy(video_file, videos / "it's a.b.mp4")
-    shutil.copy(video_file, videos / "good.mov")
+    for name in ("good.mp4", "it's a.b.mp4", "good.mov"):
+        shutil.copy(video_file, videos / name)
     (videos / "empty.mp4").touch()
     (videos / "text.mp4").write_text("no video")
     return videos
@@ -25,33 +26,25 @@ def folder(tmp_path, video_file):
 
 def index(folder, annotations, *more):
     """Probe and index a folder; return the exit status and the output folder."""
-    out = folder.parent / "out"
-    shard = out / "shards" / "0000.txt"
-    files = sorted(str(path) for path in folder.glob("*.mp4"))
-    assert main(["dataset", "probe", "--videos", *files, "--out", str(shard)]) == 0
-    table = folder.parent / "annotations.csv"
+    out, table = folder.parent / "out", folder.parent / "annotations.csv"
+    shard, files = out / "shards" / "0000.txt", sorted(folder.glob("*.mp4"))
+    assert actionspan("dataset", "probe", "--videos", *files, "--out", shard) == 0
     table.write_text(annotations)
-    words = ["--shards", str(shard), "--annotations", str(table), "--out", str(out), *more]
-    return main(["dataset", "index", *words]), out
+    words = ("--shards", shard, "--annotations", table, "--out", out)
+    return actionspan("dataset", "index", *words, *more), out
 
 
 def test_the_whole_way_with_bad_input(folder, capsys):
     rows = "good,0.5,1,run,val\nit's a.b,0,2,run,train\ngood,1,0.5,run,val\nnone,1,2,run,val"
-    status, out = index(folder, CSV.format(rows), "--folder", str(folder))
+    status, out = index(folder, CSV.format(rows), "--folder", folder)
     assert status == 0
+    same = "good.mov has the same name, which is the id of a video; rename one of the two"
+    text = "not a video that FFmpeg can read: Invalid data found when processing input"
     table = str(folder.parent / "annotations.csv")
     assert [tuple(row.values()) for row in read_tsv(out / "rejected.tsv")] == [
-        (
-            f"{folder}/good.mp4",
-            "",
-            "good.mov has the same name, which is the id of a video; rename one of the two",
-        ),
+        (f"{folder}/good.mp4", "", same),
         (f"{folder}/empty.mp4", "", "the file is empty"),
-        (
-            f"{folder}/text.mp4",
-            "",
-            "not a video that FFmpeg can read: Invalid data found when processing input",
-        ),
+        (f"{folder}/text.mp4", "", text),
         (table, "4", "start 1 is not before end 0.5 (video 'good')"),
         (table, "5", "no video file has the id 'none' (1 instance left out)"),
     ]
@@ -94,26 +87,20 @@ def test_skip_shows_a_few_lines_and_where_the_others_are(folder, capsys):
 
 
 def test_fail_in_probe(folder, capsys):
-    words = ["--out", str(folder.parent / "s.txt"), "--on-bad-input", "fail"]
-    files = [str(folder / "good.mp4"), str(folder / "empty.mp4")]
-    assert main(["dataset", "probe", "--videos", *files, *words]) == 2
+    words = ("--out", folder.parent / "s.txt", "--on-bad-input", "fail")
+    files = [folder / "good.mp4", folder / "empty.mp4"]
+    assert actionspan("dataset", "probe", "--videos", *files, *words) == 2
     errors = capsys.readouterr().err
     assert f"rejected {folder}/empty.mp4: the file is empty" in errors
     assert "1 rejected (above)" in errors
 
 
-def test_annotations_of_other_videos_stop_the_run(folder, capsys):
-    status, _ = index(folder, CSV.format("none,1,2,run,val"))
-    assert status == 2
+def test_where_no_video_or_no_annotation_is_left_the_run_stops(folder, capsys):
+    assert index(folder, CSV.format("none,1,2,run,val"))[0] == 2
     assert "no annotation is left for 2 videos; see" in capsys.readouterr().err
-
-
-def test_all_videos_broken_stop_the_run(tmp_path, capsys):
-    folder = tmp_path / "videos"
-    folder.mkdir()
-    (folder / "a.mp4").touch()
-    status, _ = index(folder, CSV.format("a,1,2,run,val"))
-    assert status == 2
+    for name in ("good.mp4", "it's a.b.mp4", "text.mp4"):
+        (folder / name).unlink()
+    assert index(folder, CSV.format("empty,1,2,run,val"))[0] == 2
     assert "no video is left of 1; see" in capsys.readouterr().err
 
 
@@ -121,12 +108,10 @@ def test_without_videos_the_annotations_give_the_durations(tmp_path):
     path = tmp_path / "a.json"
     entry = {"subset": "training", "duration": 4.5, "annotations": []}
     path.write_text(json.dumps({"database": {"b": entry, "a": entry}}))
-    assert main(["dataset", "index", "--annotations", str(path), "--out", str(tmp_path)]) == 0
+    assert actionspan("dataset", "index", "--annotations", path, "--out", tmp_path) == 0
     rows = read_tsv(tmp_path / "videos.tsv")
-    assert [(row["video_id"], row["path"], row["duration_seconds"]) for row in rows] == [
-        ("a", "", "4.5"),
-        ("b", "", "4.5"),
-    ]
+    found = [(row["video_id"], row["path"], row["duration_seconds"]) for row in rows]
+    assert found == [("a", "", "4.5"), ("b", "", "4.5")]
     assert len(read_videos(tmp_path / "videos.tsv")) == 2
 
 
@@ -135,8 +120,8 @@ def test_shards_may_come_as_a_list_in_a_file(folder):
     listing.write_text(f"{folder.parent}/out/shards/0000.txt\n")
     status, out = index(folder, CSV.format("good,0,1,run,val"))
     first = (out / "videos.tsv").read_bytes()
-    words = ["--annotations", str(folder.parent / "annotations.csv"), "--out", str(out)]
-    assert (status, main(["dataset", "index", "--shards", f"@{listing}", *words])) == (0, 0)
+    words = ("--annotations", folder.parent / "annotations.csv", "--out", out)
+    assert (status, actionspan("dataset", "index", "--shards", f"@{listing}", *words)) == (0, 0)
     assert (out / "videos.tsv").read_bytes() == first
 
 
@@ -145,12 +130,11 @@ def test_shards_may_come_as_a_list_in_a_file(folder):
     [("fights", "untrimmed", (60, 153)), ("rooms", "videos", (13, 83))],
 )
 def test_real_sets_have_nothing_to_reject(shared_data, tmp_path, name, videos, counts):
-    folder = shared_data / name
-    files = [str(path) for path in sorted((folder / videos).iterdir())]
-    shard, annotations = tmp_path / "s.txt", str(folder / "annotations.json")
-    assert main(["dataset", "probe", "--videos", *files, "--out", str(shard)]) == 0
-    words = ["--shards", str(shard), "--annotations", annotations, "--on-bad-input", "fail"]
-    assert main(["dataset", "index", *words, "--out", str(tmp_path)]) == 0
+    folder, shard = shared_data / name, tmp_path / "s.txt"
+    files = sorted((folder / videos).iterdir())
+    assert actionspan("dataset", "probe", "--videos", *files, "--out", shard) == 0
+    words = ("--shards", shard, "--annotations", folder / "annotations.json", "--out", tmp_path)
+    assert actionspan("dataset", "index", *words, "--on-bad-input", "fail") == 0
     known = read_annotations(tmp_path / "annotations.json")
     assert (len(known), sum(len(one.instances) for one in known)) == counts
     stated = json.loads((folder / "annotations.json").read_text())["database"]
@@ -163,8 +147,7 @@ def test_a_shard_that_is_no_table_is_one_line(tmp_path, capsys, content):
     shard, annotations = tmp_path / "s.txt", tmp_path / "a.csv"
     shard.write_bytes(content)
     annotations.write_text("a,1,2,run\n")
-    words = ["--shards", str(shard), "--annotations", str(annotations), "--out", str(tmp_path)]
-    assert main(["dataset", "index", *words]) == 2
-    errors = capsys.readouterr().err
-    assert errors.startswith(f"actionspan dataset: {shard}: ")
-    assert errors.count("\n") == 1
+    words = ("--shards", shard, "--annotations", annotations, "--out", tmp_path)
+    assert actionspan("dataset", "index", *words) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"actionspan dataset: {shard}: ")

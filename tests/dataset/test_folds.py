@@ -1,12 +1,13 @@
 """Folds of the training videos: what is held out, and the data set of a fold."""
 
 import json
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actionspan.cli import main
 from actionspan.dataset.folds import fold_parts, hold_out
 from actionspan.dataset.tables import (
     VIDEO_COLUMNS,
@@ -18,6 +19,7 @@ from actionspan.dataset.tables import (
     write_annotations,
     write_videos,
 )
+from worlds.command import actionspan
 
 SUBSETS = ("training", "training", "validation", "training", "testing", "training", "training")
 KNOWN = [
@@ -73,30 +75,17 @@ def test_too_few_or_many(folds, fold, line):
 @pytest.fixture
 def step(tmp_path):
     """The command, on a data set of three subsets."""
-    facts = {"frames": 80, "width": 64, "height": 48, "sha256": "00"}
-    videos = [
-        Video(
-            video_id=one.video_id,
-            path=tmp_path / f"{one.video_id}.mp4",
-            subset=one.subset,
-            duration_seconds=one.duration_seconds,
-            fps=8.0,
-            **facts,
-        )
-        for one in KNOWN
-    ]
-    write_annotations(tmp_path / "annotations.json", KNOWN, "the tests")
-    write_videos(tmp_path / "videos.tsv", videos, VIDEO_COLUMNS)
+    facts = {"frames": 80, "width": 64, "height": 48, "sha256": "00", "fps": 8.0, "path": Path("a")}
+    names = ("video_id", "subset", "duration_seconds")
+    videos = [Video(**facts, **{name: getattr(one, name) for name in names}) for one in KNOWN]
+    annotations, table = tmp_path / "annotations.json", tmp_path / "videos.tsv"
+    write_annotations(annotations, KNOWN, "the tests")
+    write_videos(table, videos, VIDEO_COLUMNS)
 
     def run(folds, fold):
-        words = [
-            "--annotations",
-            tmp_path / "annotations.json",
-            "--videos",
-            tmp_path / "videos.tsv",
-        ]
-        words += ["--folds", folds, "--fold", fold, "--out", tmp_path / "folds" / str(fold)]
-        return main(["dataset", "folds", *map(str, words)])
+        words = ("--folds", folds, "--fold", fold, "--out", tmp_path / "folds" / str(fold))
+        data = ("--annotations", annotations, "--videos", table)
+        return actionspan("dataset", "folds", *data, *words)
 
     return run
 
@@ -105,12 +94,10 @@ def test_the_step_writes_the_tables_of_a_fold(step, tmp_path):
     assert step(2, 1) == 0
     folder = tmp_path / "folds/1"
     assert read_annotations(folder / "annotations.json") == hold_out(KNOWN, 2, 1)
-    subsets = {one.video_id: one.subset for one in hold_out(KNOWN, 2, 1)}
     every = {one.video_id: one for one in read_videos(tmp_path / "videos.tsv")}
-    made = {one.video_id: one for one in read_videos(folder / "videos.tsv")}
-    assert {name: one.subset for name, one in made.items()} == subsets
-    for name, one in made.items():
-        assert (one.path, one.duration_seconds) == (every[name].path, every[name].duration_seconds)
+    subsets = {one.video_id: one.subset for one in hold_out(KNOWN, 2, 1)}
+    wanted = [replace(every[name], subset=subset) for name, subset in subsets.items()]
+    assert read_videos(folder / "videos.tsv") == wanted
     name = json.loads((folder / "annotations.json").read_text())["name"]
     assert name == "the tests, fold 1 of 2"
 

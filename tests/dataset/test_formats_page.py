@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from actionspan.cli import main
 from actionspan.dataset.formats.registry import FORMATS, WRITABLE
 from dataset.conftest import encode_video
+from worlds.command import actionspan
 
 PAGE = (Path(__file__).parents[2] / "docs" / "formats.md").read_text()
 SAMPLES = Path(__file__).parent / "samples"
@@ -18,9 +18,7 @@ SAMPLES = Path(__file__).parent / "samples"
 
 def test_the_table_has_every_form_and_says_which_are_written():
     rows = re.findall(r"^\| `(\w+)` \|.*\| (yes|no)\b[^|]*\|[^|]*\|$", PAGE, re.MULTILINE)
-    assert {name: written for name, written in rows} == {
-        name: "yes" if name in WRITABLE else "no" for name in FORMATS
-    }
+    assert dict(rows) == {name: "yes" if name in WRITABLE else "no" for name in FORMATS}
 
 
 @pytest.fixture
@@ -43,9 +41,9 @@ def test_the_commands_that_convert_work(folder, capsys):
     for line in lines:
         words = shlex.split(line)
         if words[2] == "mine.csv":
-            text = "video,start,end,label\nyard,0.5,1.5,jump\nthe gate,0,1,sit\n"
-            (folder / "mine.csv").write_text(text)
-        assert main(words) == 0, capsys.readouterr().err
+            rows = "yard,0.5,1.5,jump\nthe gate,0,1,sit\n"
+            (folder / "mine.csv").write_text(f"video,start,end,label\n{rows}")
+        assert actionspan(*words) == 0, capsys.readouterr().err
         said = capsys.readouterr()
         assert said.out.startswith(f"{words[3]}: ")
         assert "not known here" not in said.err
@@ -57,11 +55,12 @@ def test_the_commands_that_convert_work(folder, capsys):
 def test_the_commands_that_merge_and_name_the_next_work(folder, capsys):
     line = re.search(r"^actionspan (dataset merge .*)$", PAGE, re.MULTILINE)
     (folder / "my_actions.csv").write_text("video,start,end,label,subset\nyard,1,2.5,jump,val\n")
-    assert main(shlex.split(line[1].replace("corrections.csv", "good.csv"))) == 2  # no such file
+    missing = line[1].replace("corrections.csv", "none.csv")
+    assert actionspan(*shlex.split(missing)) == 2
     text = "".join((folder / "corrections.csv").read_text().splitlines(keepends=True)[:7])
     (folder / "corrections.csv").write_text(text)
-    assert main(shlex.split(line[1])) == 0
+    assert actionspan(*shlex.split(line[1])) == 0
     assert "3 videos corrected (2 new): instances 2 added, 1 moved" in capsys.readouterr().out
     for words in re.findall(r"^actionspan (dataset next .*?)(?: +#.*)?$", PAGE, re.MULTILINE):
-        assert main(shlex.split(words)) == 2  # there is no such folder here
+        assert actionspan(*shlex.split(words)) == 2  # there is no such folder here
         assert "neither a run" in capsys.readouterr().err

@@ -3,7 +3,6 @@
 from dataclasses import replace
 from pathlib import Path
 
-from actionspan.cli import main
 from actionspan.dataset.formats.rejections import Rejection, read_rejections, write_rejections
 from actionspan.dataset.losses import losses_line
 from actionspan.dataset.tables import VIDEO_COLUMNS, write_videos
@@ -11,6 +10,7 @@ from actionspan.dataset.video_facts import bad_video
 from actionspan.errors import InputError
 from actionspan.jobs.parts import map_videos
 from actionspan.storage.writing import read_tsv
+from worlds.command import actionspan
 
 
 def write_part(frames, group) -> None:
@@ -25,23 +25,17 @@ def run(folder: Path, frames: dict, rejections: list[Rejection]) -> int:
     videos = [replace(bad_video(Path(f"videos/{n}.mp4"), ""), subset="training") for n in names]
     write_videos(folder / "videos.tsv", videos, VIDEO_COLUMNS)
     write_rejections(folder / "input.tsv", rejections)
-    digests = ["d"] * len(frames)
-    early = (
-        {"early": "videos/early.mp4: no frame can be decoded"} if None in frames.values() else {}
-    )
-    shard = folder / "shard.h5"
-    map_videos(
-        shard, list(frames), list(frames.values()), digests, write_part, title="", before=early
-    )
-    words = ["--rejected", str(folder / "input.tsv"), "--videos", str(folder / "videos.tsv")]
-    return main(["dataset", "losses", *words, "--shards", str(shard), "--out", str(folder / "out")])
+    early = {"early": "videos/early.mp4: no frame can be decoded"} if "bad" in frames else {}
+    shard, digests = folder / "shard.h5", ["d"] * len(frames)
+    how = {"title": "", "before": early}
+    map_videos(shard, list(frames), list(frames.values()), digests, write_part, **how)
+    words = ("--rejected", folder / "input.tsv", "--videos", folder / "videos.tsv")
+    return actionspan("dataset", "losses", *words, "--shards", shard, "--out", folder / "out")
 
 
 def test_all_that_was_lost_is_in_two_tables_and_a_line(tmp_path, capfd):
-    first = [
-        Rejection("videos/x.mp4", "", "the file is empty"),
-        Rejection("a.csv", "3", "no label"),
-    ]
+    empty = Rejection("videos/x.mp4", "", "the file is empty")
+    first = [empty, Rejection("a.csv", "3", "no label")]
     frames = {"bad": None, "short": (50, 39), "whole": (50, 50), "unstated": (0, 7)}
     assert run(tmp_path, frames, first) == 0
     assert read_rejections(tmp_path / "out/rejected.tsv") == [

@@ -2,12 +2,12 @@
 
 import json
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actionspan.cli import main
 from actionspan.dataset import completing
 from actionspan.dataset.formats.records import RawInstance, Record
 from actionspan.dataset.formats.registry import read_annotation_file
@@ -17,13 +17,10 @@ from actionspan.dataset.matching import IndexSettings, index_annotations, read_a
 from actionspan.errors import InputError
 from actionspan.evaluation.files import read_ground_truth
 from dataset.conftest import encode_video
+from worlds.command import actionspan
 
 SAMPLES = Path(__file__).parent / "samples"
 HINT = "without a length; give one by --points SECONDS (dataset.point_seconds of a run)"
-
-
-def actionspan(*words):
-    return main([str(word) for word in words])
 
 
 def labelled(path, label):
@@ -36,8 +33,8 @@ FILES = {
     "kicks.csv": "video,time,label\na,3.2,kick\n",
     "kicks.tsv": "Media file name\tTime (s)\tBehavior\tsubset\nx/a.mp4\t3,2\tkick\tval\n",
     "equal.csv": "video,start,end,label\na,3.2,3.2,kick\n",
-    "equal.json": json.dumps(
-        {"database": {"a": {"annotations": [{"segment": [3.2, 3.2], "label": "kick"}]}}}
+    "equal.json": (
+        '{"database": {"a": {"annotations": [{"segment": [3.2, 3.2], "label": "kick"}]}}}'
     ),
     "stop_is_not_given.csv": (
         "Media file name,Behavior,Behavior type,Start (s),Stop (s)\na.mp4,kick,POINT,3.2,NA\n"
@@ -73,11 +70,9 @@ def test_without_a_length_points_are_counted_in_one_line(tmp_path, capsys):
     ]
     assert actionspan("dataset", "convert", path, tmp_path / "out.csv", "--points=-1") == 2
     assert capsys.readouterr().err.count("--points -1.0: 0 seconds or more") == 1
-
-
-def test_a_video_of_points_alone_is_not_one_where_nothing_happens(tmp_path, capsys):
-    (tmp_path / "a.csv").write_text("video,time,label\na,1,kick\n")
-    assert actionspan("dataset", "convert", tmp_path / "a.csv", tmp_path / "out.csv") == 2
+    # and a video of points alone is not one where nothing happens
+    path.write_text("video,time,label\na,1,kick\n")
+    assert actionspan("dataset", "convert", path, tmp_path / "out.csv") == 2
     assert "no video is left" in capsys.readouterr().err
 
 
@@ -104,9 +99,6 @@ def test_a_point_outside_its_video_is_not_moved_into_it():
     assert raw.checked(10.0) == (6.5, 10, "kick")
 
 
-# ---- a run ----
-
-
 def test_a_run_gives_points_a_length_by_its_setting(tmp_path):
     path = tmp_path / "a.csv"
     path.write_text("video,start,end,label,duration\na,0.2,0.2,kick,9\na,8.9,8.9,kick,9\n")
@@ -130,23 +122,20 @@ def test_of_many_points_a_run_says_one_line(tmp_path, capsys):
     assert lines[-1].startswith("rejected 3 more: ")
 
 
-# ---- other commands ----
-
-
 def test_points_are_no_truth_that_a_proposal_could_find(tmp_path):
+    (tmp_path / "kicks.csv").write_text("video,time,label\na,1,kick\n")
+    begun = '[25.0, "mouse A", "rear", "high", "", 112], '  # and never ends
+    halves = ("[26.0], ", begun, '[19.0, "mouse B", "groom", "", "", 475], ')
     for name in ("boris.boris", "boris_old.csv"):
-        text = (SAMPLES / name).read_text().replace("[26.0], ", "")
-        text = text.replace('[25.0, "mouse A", "rear", "high", "", 112], ', "")
-        text = text.replace('[19.0, "mouse B", "groom", "", "", 475], ', "")
+        text = (SAMPLES / name).read_text()
+        for half in halves:
+            text = text.replace(half, "")
         text = text.replace(', [21.0, "mouse B", "groom", "", "", 12]]', "]")
         text = text.replace('"day 3": {"file": []', '"day 3": {"file": {"1": ["c.mp4"]}')
         (tmp_path / name).write_text(text)
+    for name in ("boris.boris", "boris_old.csv", "kicks.csv"):
         with pytest.raises(InputError, match="a point, which has no length; `actionspan dataset"):
             read_ground_truth(tmp_path / name, "all")
-
-    (tmp_path / "kicks.csv").write_text("video,time,label\na,1,kick\n")
-    with pytest.raises(InputError, match="a point, which has no length; `actionspan dataset"):
-        read_ground_truth(tmp_path / "kicks.csv", "all")
 
 
 def test_a_duration_beside_a_time_may_be_the_events(tmp_path):
@@ -173,19 +162,17 @@ def kicks(tmp_path):
 
 
 def test_commands_for_events_take_points(kicks, capsys):
-    source, videos = kicks / "kicks.csv", ("--videos", kicks / "videos")
-    assert actionspan("budget", source, *videos, "--points", 0.5) == 0
+    source, how = kicks / "kicks.csv", ("--videos", kicks / "videos", "--points", 0.5)
+    assert actionspan("budget", source, *how) == 0
     row = capsys.readouterr().out.splitlines()[1]
     assert row == "a,kick,0,2,1,30,0.5,0.5,0.25"
-    assert actionspan("agree", source, source, *videos, "--points", 0.5, "--json") == 0
+    assert actionspan("agree", source, source, *how, "--json") == 0
     assert json.loads(capsys.readouterr().out)[0]["kappa"] == 1
-    words = ("frames", source, *videos, "--points", 0.5, "--out", kicks / "frames")
-    assert actionspan(*words) == 0
+    assert actionspan("frames", source, *how, "--out", kicks / "frames") == 0
     table = (kicks / "frames" / "a.csv").read_text().splitlines()
     assert sum(line.endswith(",1") for line in table) == 6  # two of them in part
-    words = ("clips", source, *videos, "--points", 0.5, "--lists", "--out", kicks / "lists")
-    assert actionspan(*words) == 0
-    assert (kicks / "lists" / "a.csv").read_text().splitlines()[0].startswith("0.75")
+    assert actionspan("clips", source, *how, "--lists", "--out", kicks / "lists") == 0
+    assert (kicks / "lists" / "a.csv").read_text().startswith("0.75")
 
 
 def test_corrections_may_have_points_too(kicks):
@@ -199,18 +186,12 @@ def test_propose_and_learn_take_points(kicks, monkeypatch):
     videos = kicks / "videos"
     truth = completing.Truth(kicks / "kicks.csv", {"a": videos / "a.mp4"}, points=8)
     assert [(one.start, one.end) for one in truth.within("a", 2.0)] == [(0, 2)]
-    taken = []
-
-    class Stop(completing.Truth):
-        def __init__(self, *given, **how):
-            taken.append(how["points"])
-            raise InputError("enough")
-
-    monkeypatch.setattr(completing, "Truth", Stop)
+    reader = Mock(side_effect=InputError("enough"))
+    monkeypatch.setattr(completing, "Truth", reader)
     words = ("--annotations", kicks / "kicks.csv", "--points", 0.5, "--out", kicks / "out")
     assert actionspan("propose", videos, *words, "--model", "none") == 2
     assert actionspan("learn", videos, *words) == 2
-    assert taken == [0.5, 0.5]
+    assert [each.kwargs["points"] for each in reader.call_args_list] == [0.5, 0.5]
 
 
 def test_two_ways_to_write_a_time_are_one_point():

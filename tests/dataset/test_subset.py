@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from actionspan.cli import main
 from actionspan.storage.writing import read_tsv
+from worlds.command import actionspan
 
 
 @pytest.fixture
@@ -22,8 +22,8 @@ def listed(tmp_path):
         }
         path = tmp_path / "annotations.json"
         path.write_text(json.dumps({"name": "set", "database": database}))
-        words = ["--annotations", str(path), "--out", str(tmp_path / "list.tsv")]
-        return main(["dataset", "subset", "--subset", subset, *words])
+        words = ("--annotations", path, "--out", tmp_path / "list.tsv")
+        return actionspan("dataset", "subset", "--subset", subset, *words)
 
     return run
 

@@ -70,19 +70,12 @@ def test_its_exit_status_is_that_of_the_work(start):
     assert start(0, "job").wait() == 7
 
 
-def test_a_command_typed_by_hand_has_nobody_above_it(start):
-    job = start(0, "job", run="")
-    assert job.wait() == 7
-    assert child_of("job") == job.pid
-
-
-def test_a_job_of_another_machine_or_batch_job_is_left_alone(start):
+def test_a_command_typed_by_hand_or_of_another_machine_or_batch_job_is_left_alone(start):
     run = Process.this().text()
-    for number, text in enumerate(
-        (run.replace('"batch": "', '"batch": "9'), run.replace("{", "["))
-    ):
+    others = ("", run.replace('"batch": "', '"batch": "9'), run.replace("{", "["))
+    for number, text in enumerate(others):
         job = start(0, f"job{number}", run=text)
-        job.wait()
+        assert job.wait() == 7
         assert child_of(f"job{number}") == job.pid
 
 
@@ -120,13 +113,9 @@ def test_it_ends_with_what_started_it(start, tmp_path, victim):
         "shell.wait()\n"
         "import time; time.sleep(600)\n"
     )
-    run = subprocess.Popen(
-        [sys.executable, "-c", code],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "CODE": SLEEPER},
-    )
+    how = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    command = [sys.executable, "-c", code]
+    run = subprocess.Popen(command, env={**os.environ, "CODE": SLEEPER}, **how)
     try:
         shell = int(run.stdout.readline())
         pid = child_of("job")

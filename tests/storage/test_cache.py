@@ -6,6 +6,7 @@ import resource
 import subprocess
 import sys
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -15,6 +16,7 @@ from actionspan.storage import cache
 from actionspan.storage.cache import read_cached, write_cached
 
 CONTENT = bytes(range(256)) * 4
+drawn = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 @pytest.fixture
@@ -23,8 +25,12 @@ def folder(tmp_path, monkeypatch) -> Path:
     return tmp_path / "kept"
 
 
+def kept(folder) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
 @given(content=st.binary(), other=st.binary())
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@drawn
 def test_what_was_kept_last_under_a_name_is_given_back(folder, content, other):
     write_cached("a", other)
     write_cached("a", content)
@@ -40,11 +46,8 @@ def test_it_is_in_the_users_folder_of_caches(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
     write_cached("a", CONTENT)
     folder = tmp_path / "xdg/actionspan"
-    assert [path.name for path in folder.iterdir()] == ["a.kept"]
-    assert [folder.stat().st_mode & 0o777, (folder / "a.kept").stat().st_mode & 0o777] == [
-        0o700,
-        0o600,
-    ]
+    assert kept(folder) == ["a.kept"]
+    assert [path.stat().st_mode & 0o777 for path in (folder, folder / "a.kept")] == [0o700, 0o600]
     for ignored in ("", "relative"):
         monkeypatch.setenv("XDG_CACHE_HOME", ignored)
         write_cached("a", CONTENT)
@@ -53,21 +56,17 @@ def test_it_is_in_the_users_folder_of_caches(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
     write_cached("b", CONTENT)
     assert read_cached("a") is None
-    assert [path.name for path in folder.iterdir()] == ["a.kept"]
+    assert kept(folder) == ["a.kept"]
 
 
 @given(data=st.data())
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@drawn
 def test_a_damaged_file_is_not_read_and_is_replaced(folder, data):
     write_cached("a", CONTENT)
-    kept = (folder / "a.kept").read_bytes()
-    place = data.draw(st.integers(0, len(kept) - 1))
-    if data.draw(st.booleans()):
-        changed = bytearray(kept)
-        changed[place] ^= data.draw(st.integers(1, 255))
-    else:
-        changed = kept[:place]
-    (folder / "a.kept").write_bytes(changed)
+    whole = (folder / "a.kept").read_bytes()
+    place = data.draw(st.integers(0, len(whole) - 1))
+    changed = bytes([whole[place] ^ data.draw(st.integers(1, 255))]) + whole[place + 1 :]
+    (folder / "a.kept").write_bytes(whole[:place] + data.draw(st.sampled_from([changed, b""])))
     assert read_cached("a") is None
     write_cached("a", CONTENT)
     assert read_cached("a") == CONTENT
@@ -89,21 +88,18 @@ def test_what_others_may_write_is_not_read(folder, mode):
     folder.chmod(0o700 | mode)
     assert read_cached("a") is None
     write_cached("b", CONTENT)
-    assert [path.name for path in folder.iterdir()] == ["a.kept"]
+    assert kept(folder) == ["a.kept"]
 
 
 def test_another_users_folder_and_file_are_left_alone(folder, monkeypatch):
     write_cached("a", CONTENT)
-    monkeypatch.setattr(os, "getuid", lambda: folder.stat().st_uid + 1)
-    assert read_cached("a") is None
-    write_cached("b", CONTENT)
-    assert [path.name for path in folder.iterdir()] == ["a.kept"]
-
-
-def test_another_users_file_in_the_users_folder_is_not_read(folder):
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "getuid", lambda: folder.stat().st_uid + 1)
+        assert read_cached("a") is None
+        write_cached("b", CONTENT)
+    assert kept(folder) == ["a.kept"]
     if os.getuid() != 0:
         pytest.skip("only root can give files away")
-    write_cached("a", CONTENT)
     os.chown(folder / "a.kept", 65534, -1)
     assert read_cached("a") is None
 
@@ -116,21 +112,17 @@ def test_where_nothing_can_be_written_nothing_is_kept(place, monkeypatch):
 
 
 def test_what_is_there_is_read_where_nothing_can_be_written(folder, monkeypatch):
-    def refuse(path):
-        raise OSError(errno.EROFS, os.strerror(errno.EROFS), path)
-
     write_cached("a", CONTENT)
+    refuse = Mock(side_effect=OSError(errno.EROFS, "Read-only file system"))
     monkeypatch.setattr(os, "utime", refuse)
     assert read_cached("a") == CONTENT
+    refuse.assert_called_once()
 
 
 def test_a_user_without_a_home_has_none(monkeypatch):
-    def missing():
-        raise RuntimeError("Could not determine home directory.")
-
     monkeypatch.delenv("ACTIONSPAN_CACHE", raising=False)
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
-    monkeypatch.setattr(Path, "home", missing)
+    monkeypatch.setattr(Path, "home", Mock(side_effect=RuntimeError("no home directory")))
     write_cached("a", CONTENT)
     assert read_cached("a") is None
 
@@ -144,7 +136,7 @@ def test_without_room_the_old_file_stays_and_nothing_else(folder):
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
     assert read_cached("a") == CONTENT
-    assert [path.name for path in folder.iterdir()] == ["a.kept"]
+    assert kept(folder) == ["a.kept"]
 
 
 def test_what_was_not_used_for_the_longest_time_makes_room(folder, monkeypatch):
@@ -156,12 +148,15 @@ def test_what_was_not_used_for_the_longest_time_makes_room(folder, monkeypatch):
     os.utime(folder / "of another", (1000, 1000))
     assert read_cached("c") == CONTENT
     write_cached("d", CONTENT)
-    assert sorted(path.name for path in folder.iterdir()) == [
-        "a.kept",
-        "c.kept",
-        "d.kept",
-        "of another",
-    ]
+    assert kept(folder) == ["a.kept", "c.kept", "d.kept", "of another"]
+
+
+def test_what_is_larger_than_half_of_all_is_not_kept_and_moves_nothing_out(folder, monkeypatch):
+    monkeypatch.setattr(cache, "_MOST", 4 * (len(CONTENT) + 32))
+    write_cached("a", CONTENT)
+    write_cached("b", 5 * CONTENT)
+    assert read_cached("b") is None
+    assert read_cached("a") == CONTENT
 
 
 WRITER = """
@@ -177,17 +172,8 @@ for _ in range(100):
 @pytest.mark.full
 def test_processes_that_write_at_once_leave_a_whole_file(folder):
     write_cached("a", b"x")
-    commands = [[sys.executable, "-c", WRITER, word] for word in "xy"]
-    writers = [subprocess.Popen(command) for command in commands]
+    writers = [subprocess.Popen([sys.executable, "-c", WRITER, word]) for word in "xy"]
     while any(writer.poll() is None for writer in writers):
         assert read_cached("a") is not None
     assert [writer.returncode for writer in writers] == [0, 0]
-    assert [path.name for path in folder.iterdir()] == ["a.kept"]
-
-
-def test_what_is_larger_than_half_of_all_is_not_kept_and_moves_nothing_out(folder, monkeypatch):
-    monkeypatch.setattr(cache, "_MOST", 4 * (len(CONTENT) + 32))
-    write_cached("a", CONTENT)
-    write_cached("b", 5 * CONTENT)
-    assert read_cached("b") is None
-    assert read_cached("a") == CONTENT
+    assert kept(folder) == ["a.kept"]

@@ -1,5 +1,7 @@
 """Which files a command may not write over, by whatever path they are named."""
 
+from pathlib import Path
+
 import pytest
 
 from actionspan.errors import JobError
@@ -22,19 +24,12 @@ def test_an_input_is_known_by_any_name(file, tmp_path):
     names = ["File.txt", "link", "hard", "sub/../File.txt", "folder/File.txt", "./File.txt"]
     # where the file system takes them for the same
     names += ["file.TXT"] * (tmp_path / "file.TXT").exists()
-    for name in names:
+    for path in (f"{tmp_path}/{name}" for name in names):
         with inputs_kept([str(file)], []), pytest.raises(JobError, match="is an input of this"):
-            write_text(tmp_path / name, "lost")
-        with (
-            pytest.raises(JobError, match="name another output"),
-            inputs_kept([file], [name_of(tmp_path, name)]),
-        ):
+            write_text(Path(path), "lost")
+        with pytest.raises(JobError, match="name another output"), inputs_kept([file], [path]):
             pass
         assert file.read_text() == "as it was"
-
-
-def name_of(folder, name):
-    return f"{folder}/{name}"
 
 
 def test_other_files_are_written(file, tmp_path):

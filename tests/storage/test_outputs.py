@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from actionspan.cli import main
+from actionspan.storage.writing import write_text
 from actionspan.workflow.steps import commands, steps_of
 
 # What a path may be called that is read. A flag of another name is an output, and is called `out`
@@ -133,8 +134,6 @@ def test_what_a_folder_would_get_is_no_input_either(rows, words, capsys):
 
 
 def test_a_video_that_a_pattern_names_is_an_input(rows, capsys, monkeypatch):
-    from actionspan.storage.writing import write_text
-
     def write(*_, **__):
         write_text(Path("a.mp4"), "lost")
 

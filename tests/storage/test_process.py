@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import pytest
 
@@ -63,8 +64,6 @@ def test_a_kill_lets_go_of_it(tmp_path):
 
 
 def test_a_file_system_without_locks_is_no_error(tmp_path, monkeypatch):
-    def unknown(*_):
-        raise OSError(errno.ENOTSUP, "Operation not supported")
-
-    monkeypatch.setattr(fcntl, "flock", unknown)
+    unknown = OSError(errno.ENOTSUP, "Operation not supported")
+    monkeypatch.setattr(fcntl, "flock", Mock(side_effect=unknown))
     hold_file(tmp_path / "lock", "the first").close()

@@ -1,6 +1,6 @@
 """Videos whose frames carry their number in the picture, so that tests compare exact frames."""
 
-from collections.abc import Sequence
+from collections.abc import Container, Iterable, Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -35,77 +35,73 @@ def read_number(picture: np.ndarray) -> int:
     return number
 
 
-def encode(
+def write_film(
     path: Path,
-    frames: int,
+    pictures: Iterable[np.ndarray],
     *,
     codec: str = "libx264",
-    rate: int = 25,
+    rate: int | Fraction = 25,
     stamps: Sequence[int] | None = None,
     tick: Fraction | None = None,
     pixels: str = "yuv420p",
-    size: tuple[int, int] = (HEIGHT, WIDTH),
     options: dict[str, str] | None = None,
+    bit_rate: int = 0,
+    rotation: int = 0,
     b_frames: int | None = None,
     key_every: int | None = None,
     container: str | None = None,
     container_options: dict[str, str] | None = None,
 ) -> Path:
-    """Encode numbered frames.
+    """Encode RGB pictures of one size.
 
     Args:
         path: Where to write; the suffix chooses the container unless `container` does.
-        frames: How many.
+        pictures: (H, W, 3) each.
         codec: Name of FFmpeg's encoder.
         rate: Frames a second.
         stamps: The frames' time stamps in ticks; consecutive at the rate if none.
         tick: The unit of the stamps in seconds.
         pixels: Pixel format.
-        size: Height and width.
         options: The encoder's.
+        bit_rate: Bits a second; 0: the encoder's default.
+        rotation: Degrees by which a player turns the pictures.
         b_frames: How many B-frames between others.
         key_every: Frames from one key frame to the next.
         container: Name of FFmpeg's muxer.
         container_options: The muxer's.
     """
-    if needs_own_process(codec):
-        in_own_process(
-            encode,
-            path,
-            frames,
-            codec=codec,
-            rate=rate,
-            stamps=stamps,
-            tick=tick,
-            pixels=pixels,
-            size=size,
-            options=options,
-            b_frames=b_frames,
-            key_every=key_every,
-            container=container,
-            container_options=container_options,
-        )
-        return path
-    unit = tick or Fraction(1, rate)
+    unit = tick or 1 / Fraction(rate)
     with av.open(str(path), "w", format=container, options=container_options or {}) as file:
         stream: Any = file.add_stream(codec, rate=rate, options=options or {})
-        stream.height, stream.width = size
-        stream.pix_fmt = pixels
-        stream.codec_context.time_base = unit
-        stream.bit_rate = 0 if "crf" in (options or {}) else 4_000_000
+        stream.pix_fmt, stream.codec_context.time_base = pixels, unit
+        if bit_rate:
+            stream.bit_rate = bit_rate
+        if rotation:
+            stream.set_display_rotation(rotation)
         if b_frames is not None:
             stream.codec_context.max_b_frames = b_frames
         if key_every is not None:
             stream.codec_context.gop_size = key_every
-        for number in range(frames):
-            frame = av.VideoFrame.from_ndarray(numbered_picture(number, *size), format="rgb24")
+        for number, picture in enumerate(pictures):
+            if number == 0:
+                stream.height, stream.width = picture.shape[:2]
+            frame = av.VideoFrame.from_ndarray(np.ascontiguousarray(picture), format="rgb24")
             frame.pts, frame.time_base = stamps[number] if stamps else number, unit
             file.mux(stream.encode(frame))
         file.mux(stream.encode(None))
     return path
 
 
-def copy_packets(source: Path, target: Path, keep: range) -> Path:
+def encode(path: Path, frames: int, *, size: tuple[int, int] = (HEIGHT, WIDTH), **how: Any) -> Path:
+    """Encode numbered frames of a height and width; see `write_film`."""
+    if needs_own_process(how.get("codec", "")):
+        in_own_process(encode, path, frames, size=size, **how)
+        return path
+    how = {"bit_rate": 0 if "crf" in (how.get("options") or {}) else 4_000_000} | how
+    return write_film(path, (numbered_picture(number, *size) for number in range(frames)), **how)
+
+
+def copy_packets(source: Path, target: Path, keep: Container[int]) -> Path:
     """Copy the packets at `keep`, in decoding order, without encoding them again."""
     with av.open(str(source)) as old, av.open(str(target), "w") as new:
         stream = old.streams.video[0]
@@ -121,26 +117,16 @@ def mostly_still(path: Path) -> Path:
     """Write a video that moves in its first second and its last half one."""
     picture = np.random.default_rng(1).integers(0, 255, (8, 16, 3), np.uint8)
     picture = picture.repeat(8, axis=0).repeat(8, axis=1)
-    with av.open(str(path), "w") as file:
-        stream = file.add_stream("libx264", rate=25)
-        stream.height, stream.width, stream.pix_fmt = 64, 128, "yuv420p"
-        for number in range(120):
-            shown = np.roll(picture, min(number, 25) + max(number - 107, 0), axis=1)
-            file.mux(stream.encode(av.VideoFrame.from_ndarray(shown, format="rgb24")))
-        file.mux(stream.encode())
-    return path
+    steps = (min(number, 25) + max(number - 107, 0) for number in range(120))
+    return write_film(path, (np.roll(picture, step, axis=1) for step in steps))
 
 
 def small_mover(path: Path) -> Path:
     """Write a still room of 256 pixels in which a box of 8 pixels moves."""
     room = np.random.default_rng(2).integers(60, 140, (16, 32, 3), np.uint8)
     room = room.repeat(16, axis=0).repeat(16, axis=1)
-    with av.open(str(path), "w") as file:
-        stream = file.add_stream("libx264", rate=25, options={"crf": "10"})
-        stream.height, stream.width, stream.pix_fmt = 256, 512, "yuv420p"
-        for number in range(96):
-            shown = room.copy()
-            shown[100:108, 100 + 2 * number : 108 + 2 * number] = 255
-            file.mux(stream.encode(av.VideoFrame.from_ndarray(shown, format="rgb24")))
-        file.mux(stream.encode())
-    return path
+    pictures = []
+    for number in range(96):
+        pictures.append(room.copy())
+        pictures[-1][100:108, 100 + 2 * number : 108 + 2 * number] = 255
+    return write_film(path, pictures, options={"crf": "10"})

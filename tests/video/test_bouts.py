@@ -2,10 +2,7 @@
 
 from collections.abc import Iterator
 from fractions import Fraction
-from pathlib import Path
-from typing import Any
 
-import av
 import cv2
 import numpy as np
 import pytest
@@ -13,6 +10,7 @@ import pytest
 from actionspan.propose.proposed import MotionProposer
 from actionspan.video.bouts import find_bouts
 from tiers import first_tier
+from video.numbered import write_film
 
 MOVES = ((8.0, 12.0), (20.0, 23.0))  # seconds, of the plainest case
 
@@ -49,23 +47,6 @@ def pictures(
         yield np.repeat(picture.clip(0, 255).astype(np.uint8)[..., None], 3, 2)
 
 
-@pytest.fixture
-def film(tmp_path):
-    """Write a film of `pictures`; return its path."""
-
-    def write(*, rate: float, codec: str = "libx264", **drawn) -> Path:
-        path = tmp_path / "film.mp4"
-        with av.open(str(path), "w") as file:
-            stream: Any = file.add_stream(codec, rate=Fraction(rate).limit_denominator(1001))
-            stream.width, stream.height, stream.pix_fmt = 320, 240, "yuv420p"
-            for picture in pictures(rate=rate, **drawn):
-                file.mux(stream.encode(av.VideoFrame.from_ndarray(picture, format="rgb24")))
-            file.mux(stream.encode())
-        return path
-
-    return write
-
-
 WITH_NOISE = {"noise": 5, "light": 20, "places": 3}
 CASES = [
     {},
@@ -83,9 +64,11 @@ CASES = [
 
 
 @pytest.mark.parametrize("case", first_tier(CASES, {}, {"moves": ()}))
-def test_a_box_in_a_still_picture_gives_its_movements_and_no_other_event(case, film):
+def test_a_box_in_a_still_picture_gives_its_movements_and_no_other_event(case, tmp_path):
     drawn = {"rate": 25, "seconds": 25.0, "moves": MOVES} | case
-    found = MotionProposer().propose(film(**drawn)).events
+    how = {"rate": Fraction(drawn["rate"]), "codec": drawn.pop("codec", "libx264")}
+    path = write_film(tmp_path / "film.mp4", pictures(**drawn), **how)
+    found = MotionProposer().propose(path).events
     within = max(0.3, 1 / drawn["rate"] + 0.01)
     assert sorted(found.tolist()) == pytest.approx(np.array(drawn["moves"]), abs=within)
 

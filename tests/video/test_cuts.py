@@ -1,13 +1,11 @@
 """Where a video is cut: frames that differ more than those around them."""
 
-from pathlib import Path
-
-import av
 import numpy as np
 import pytest
 
 from actionspan.video.cuts import CutFinder
 from actionspan.video.decode import Frame, read_frames
+from video.numbered import write_film
 
 RATE = 25
 SIZE = (72, 96)
@@ -35,15 +33,8 @@ def cuts_of(pictures) -> np.ndarray:
     return finder.found()
 
 
-def test_cuts_of_a_file_are_found_to_the_frame(tmp_path: Path):
-    path = tmp_path / "spliced.mp4"
-    with av.open(str(path), "w") as file:
-        stream = file.add_stream("libx264", rate=RATE)
-        stream.height, stream.width = SIZE
-        stream.pix_fmt = "yuv420p"
-        for picture in shots(RED, GREEN, BLUE, RED):
-            file.mux(stream.encode(av.VideoFrame.from_ndarray(picture, format="rgb24")))
-        file.mux(stream.encode())
+def test_cuts_of_a_file_are_found_to_the_frame(tmp_path):
+    path = write_film(tmp_path / "spliced.mp4", shots(RED, GREEN, BLUE, RED), rate=RATE)
     finder = CutFinder()
     assert len(list(finder.watch(read_frames(path)))) == 200
     found = finder.found()

@@ -3,7 +3,6 @@
 import subprocess
 import sys
 import tracemalloc
-from fractions import Fraction
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -12,46 +11,26 @@ import av
 import numpy as np
 import pytest
 
-from actionspan.cli import main
-from actionspan.dataset.video_facts import read_timeline
+from actionspan.dataset.video_facts import probe_video, read_timeline
 from actionspan.errors import InputError
 from actionspan.video import decode
 from actionspan.video.decode import read_frames
 from actionspan.video.decord_reader import decord, decord_pictures
 from actionspan.video.settings import Decoder
-from video.numbered import copy_packets, encode, numbered_picture, read_number
+from video.numbered import copy_packets, encode, numbered_picture, read_number, write_film
+from worlds.command import actionspan
 
 FRAMES = 75
 H265 = {"codec": "libx265", "options": {"x265-params": "log-level=none:bframes=4"}}
-H265_OPEN = {
-    "codec": "libx265",
-    "options": {"x265-params": "log-level=none:bframes=4:open-gop=1:keyint=24"},
-}
+OPEN = {"codec": "libx265", "options": {"x265-params": "log-level=none:open-gop=1:keyint=24"}}
 MPEG4 = {"codec": "mpeg4", "b_frames": 2, "key_every": 30}
-MPEG2 = {"codec": "mpeg2video", "b_frames": 2, "key_every": 12}
-FILES = {
-    "h264.mp4": {},
-    "h264.mkv": {},
-    "h264.mov": {},
-    "h264.flv": {},
-    "h264.avi": {},  # its B-frames have no usable time stamps of decord's
-    "open_gop.mp4": {"options": {"x264-params": "open-gop=1:keyint=24:bframes=3"}},
-    "intra_refresh.mp4": {"options": {"x264-params": "intra-refresh=1:keyint=24:bframes=0"}},
+FILES = {  # `footage` has more
     "h264_10bit.mp4": {"pixels": "yuv420p10le"},
     "h264_full_range.mp4": {"pixels": "yuvj420p"},
-    "h265.mp4": H265,
-    "h265_open_gop.mkv": H265_OPEN,
+    "h265_open_gop.mkv": OPEN,
     "mpeg4_b.mp4": MPEG4,
-    "mpeg4_b.avi": MPEG4,
-    "mpeg2.mpg": MPEG2,
-    "vp9.webm": {"codec": "libvpx-vp9", "options": {"cpu-used": "8", "deadline": "realtime"}},
-    "mjpeg.avi": {"codec": "mjpeg", "pixels": "yuvj420p"},
-    "wmv.wmv": {"codec": "wmv2"},
-    "h264.ts": {},  # decord loses the first group of pictures
     "h264_groups.ts": {"key_every": 24},
-    "h265.ts": H265,
-    "mpeg2.ts": MPEG2,
-    "h264.h264": {"container": "h264"},  # decord does not open it
+    "h264.h264": {"container": "h264"},  # decord does not open it; it has no time stamps
 }
 
 
@@ -67,7 +46,7 @@ def test_every_frame_comes_once_in_order_at_its_time(name, tmp_path):
     path = encode(tmp_path / name, FRAMES, **FILES[name])
     numbers, seconds = decoded(path)
     assert numbers == list(range(FRAMES))
-    np.testing.assert_allclose(seconds, np.arange(FRAMES) / 25, atol=0.0006)  # mkv: milliseconds
+    np.testing.assert_allclose(seconds, np.arange(FRAMES) / 25, atol=0.0011)  # mkv: milliseconds
     by_decord = read_frames(path, decoder="decord")
     for ours, theirs in zip(read_frames(path), by_decord, strict=True):
         assert ours.seconds == theirs.seconds
@@ -90,38 +69,16 @@ def test_seeking_and_skipping_in_decord_are_indeed_wrong(name, tmp_path):
     assert [read_number(picture) for picture in batch] != wanted or found != wanted
 
 
-@pytest.mark.parametrize("suffix", ["mp4", "mkv"])
-def test_variable_frame_rates_keep_their_clock(suffix, tmp_path):
-    steps = np.random.default_rng(0).integers(20, 120, FRAMES)
-    stamps = [int(stamp) for stamp in np.cumsum(steps)]  # milliseconds
-    path = encode(tmp_path / f"v.{suffix}", FRAMES, stamps=stamps, tick=Fraction(1, 1000))
-    numbers, seconds = decoded(path)
-    assert numbers == list(range(FRAMES))
-    np.testing.assert_allclose(seconds, (np.array(stamps) - stamps[0]) / 1000, atol=0.0011)
-
-
-def test_time_is_counted_from_the_first_frame(tmp_path):
-    stamps = [5000 + 40 * number for number in range(20)]
-    path = encode(tmp_path / "late.mp4", 20, stamps=stamps, tick=Fraction(1, 1000))
-    np.testing.assert_allclose(decoded(path)[1], np.arange(20) / 25, atol=1e-9)
-
-
 @pytest.mark.parametrize("frames", [1, 2, 3])
 def test_the_shortest_files(frames, tmp_path):
-    path = encode(tmp_path / "short.mp4", frames)
-    assert decoded(path)[0] == list(range(frames))
+    assert decoded(encode(tmp_path / "short.mp4", frames))[0] == list(range(frames))
 
 
 @pytest.mark.parametrize("trimmed", [5, 30])
 def test_an_edit_list_hides_frames_and_leaves_no_stale_ones(trimmed, tmp_path):
-    path = encode(
-        tmp_path / "edit.mp4",
-        FRAMES,
-        stamps=[number - trimmed for number in range(FRAMES)],
-        tick=Fraction(1, 25),
-        key_every=24,
-        container_options={"use_editlist": "1", "avoid_negative_ts": "disabled"},
-    )
+    hidden = {"use_editlist": "1", "avoid_negative_ts": "disabled"}
+    stamps, out = range(-trimmed, FRAMES - trimmed), tmp_path / "edit.mp4"
+    path = encode(out, FRAMES, stamps=stamps, key_every=24, container_options=hidden)
     numbers, seconds = decoded(path)
     timeline = read_timeline(path)
     assert len(timeline) == FRAMES - trimmed
@@ -141,18 +98,9 @@ def test_a_stream_cut_in_the_middle_of_a_group_starts_at_its_first_key_frame(tmp
 
 
 def test_frames_lost_between_others_leave_a_gap_in_time(tmp_path):
-    options = {"x264-params": "keyint=1"}
-    whole = encode(tmp_path / "whole.mkv", FRAMES, options=options)
-    lossy = copy_packets(whole, tmp_path / "a.mkv", range(0, 30))
-    assert decoded(lossy)[0] == list(range(30))
-    with av.open(str(whole)) as old, av.open(str(tmp_path / "gap.mkv"), "w") as new:
-        copy = new.add_stream_from_template(old.streams.video[0])
-        for place, packet in enumerate(old.demux(old.streams.video[0])):
-            if packet.dts is not None and not 30 <= place < 40:
-                packet.stream = copy
-                new.mux(packet)
-    numbers, seconds = decoded(tmp_path / "gap.mkv")
-    kept = [number for number in range(FRAMES) if not 30 <= number < 40]
+    whole = encode(tmp_path / "whole.mkv", FRAMES, options={"x264-params": "keyint=1"})
+    kept = [*range(30), *range(40, FRAMES)]
+    numbers, seconds = decoded(copy_packets(whole, tmp_path / "gap.mkv", kept))
     assert numbers == kept
     np.testing.assert_allclose(seconds, np.array(kept) / 25, atol=0.0011)
 
@@ -161,13 +109,7 @@ def test_frames_lost_between_others_leave_a_gap_in_time(tmp_path):
 def test_narrow_frames_that_decord_pads_come_whole(width, tmp_path):
     random = np.random.default_rng(width)
     picture = random.integers(0, 255, (18, width, 3), dtype=np.uint8)
-    with av.open(str(tmp_path / "narrow.mkv"), "w") as file:
-        stream = file.add_stream("ffv1", rate=25)
-        stream.height, stream.width = picture.shape[:2]
-        stream.pix_fmt = "bgr0"
-        frame = av.VideoFrame.from_ndarray(picture, format="rgb24").reformat(format="bgr0")
-        file.mux(stream.encode(frame))
-        file.mux(stream.encode(None))
+    write_film(tmp_path / "narrow.mkv", [picture], codec="ffv1", pixels="bgr0")
     for decoder in ("pyav", "decord"):
         (only,) = read_frames(tmp_path / "narrow.mkv", decoder=decoder)
         np.testing.assert_array_equal(only.picture(), picture)
@@ -216,15 +158,15 @@ def test_decord_decodes_a_frame_once(tmp_path, monkeypatch):
 
 def test_without_decord_the_extra_is_named_and_no_video_is_rejected(tmp_path, monkeypatch, capfd):
     path, table = encode(tmp_path / "v.mp4", 8), tmp_path / "v.tsv"
-    assert main(["dataset", "probe", "--videos", str(path), "--out", str(table)]) == 0
+    assert actionspan("dataset", "probe", "--videos", path, "--out", table) == 0
     (tmp_path / "decord.py").write_text("raise ImportError")
     monkeypatch.syspath_prepend(tmp_path)  # of the processes that decode, too
     out = tmp_path / "x.h5"
-    words = ["video", "frames", "--shard", str(table), "--out", str(out)]
-    assert main([*words, "--decoder", "decord"]) != 0
+    words = ("video", "frames", "--shard", table, "--out", out)
+    assert actionspan(*words, "--decoder", "decord") != 0
     assert "decord is not installed: pip install 'actionspan[decord]'" in capfd.readouterr().err
     assert not out.exists()
-    assert main(words) == 0
+    assert actionspan(*words) == 0
 
 
 def test_memory_does_not_grow_with_the_length(tmp_path):
@@ -237,39 +179,23 @@ def test_memory_does_not_grow_with_the_length(tmp_path):
     assert peak < 1500 * 64 * 128 * 3 / 20
 
 
-@pytest.mark.parametrize("turn", [0, 90, 180, 270])
-def test_rotation_is_applied(turn, shared_data):
-    """decord and PyAV turn the picture alike, a quarter turn swaps its sides."""
-    path = shared_data / "decode_cases" / f"decord_video_{turn}.mov"
-    first = [frame.picture() for frame in read_frames(path)]
-    assert [picture.shape for picture in first] == [
-        (568, 320, 3) if turn in (90, 270) else (320, 568, 3)
-    ] * 3
-    for ours, theirs in zip(first, read_frames(path, decoder="decord"), strict=True):
-        np.testing.assert_array_equal(ours, theirs.picture())
-
-
 @pytest.mark.parametrize("suffix", ["mp4", "mov", "mkv"])
 @pytest.mark.parametrize("turn", [90, 180, 270])
 def test_stored_turned_pictures_are_shown_upright(turn, suffix, tmp_path):
     path = tmp_path / f"v.{suffix}"
-    with av.open(str(path), "w") as file:
-        stream = file.add_stream("libx264", rate=25)
-        stored = np.rot90(numbered_picture(0), -turn // 90)
-        stream.height, stream.width = stored.shape[:2]
-        stream.pix_fmt = "yuv420p"
-        stream.set_display_rotation(turn)
-        for number in range(20):
-            stored = np.rot90(numbered_picture(number), -turn // 90)
-            picture = np.ascontiguousarray(stored)
-            file.mux(stream.encode(av.VideoFrame.from_ndarray(picture, format="rgb24")))
-        file.mux(stream.encode(None))
+    pictures = (np.rot90(numbered_picture(number), -turn // 90) for number in range(20))
+    write_film(path, pictures, rotation=turn)
     assert decoded(path)[0] == decoded(path, "decord")[0] == list(range(20))
 
 
 CASES = {  # frames, height, width, seconds of the last frame
     "decord_unordered.mov": (4, 50, 50, 3 / 32),
+    "decord_video_0.mov": (3, 320, 568, None),
+    "decord_video_90.mov": (3, 568, 320, None),
+    "decord_video_180.mov": (3, 320, 568, None),
+    "decord_video_270.mov": (3, 568, 320, None),
     "flipping_a_pancake.mkv": (310, 240, 426, 10.3),
+    "intel_onebyone.mp4": (1394, 432, 768, None),
     "mma_demo.mp4": (280, 256, 340, 279 / 28),
     "torchcodec_av1_video.mkv": (125, 360, 640, 4.96),
     "torchcodec_bt709_full_range.mp4": (30, 720, 1280, 29 / 30),
@@ -282,15 +208,16 @@ CASES = {  # frames, height, width, seconds of the last frame
 
 @pytest.mark.parametrize("name", CASES)
 def test_hard_cases(name, shared_data):
-    """Sizes, counts and times are right; decord's pictures are the same."""
+    """Facts, sizes, counts and times are right; decord's pictures are the same, and upright."""
     frames, height, width, last = CASES[name]
     path = shared_data / "decode_cases" / name
+    video = probe_video(path)
+    assert (video.error, video.frames, video.height, video.width) == ("", frames, height, width)
     ours = list(read_frames(path))
     assert len(ours) == frames
     assert ours[0].picture().shape == (height, width, 3)
-    assert ours[-1].seconds == pytest.approx(last, abs=0.001)
-    theirs = read_frames(path, decoder="decord")
-    for one, other in zip(ours[:60], theirs, strict=False):
+    assert last is None or ours[-1].seconds == pytest.approx(last, abs=0.001)
+    for one, other in zip(ours[:60], read_frames(path, decoder="decord"), strict=False):
         difference = np.abs(one.picture().astype(int) - other.picture()).mean()
         assert difference <= (3 if "10bits" in name else 0)
         assert one.seconds == pytest.approx(other.seconds, abs=1e-6)
@@ -303,31 +230,23 @@ def test_unordered_packets_are_put_in_the_order_of_display(shared_data):
 
 def test_a_corrupted_file_is_one_line_and_not_a_short_video(shared_data):
     path = shared_data / "decode_cases" / "decord_corrupted.mp4"
-    with pytest.raises(InputError, match=r"decoding stopped at frame 28 of 50: .*damaged") as error:
+    assert probe_video(path).error == "damaged at frame 30: its data do not fit its packet"
+    line = rf"^{path}: decoding stopped at frame 28 of 50: [^\n]*damaged[^\n]*$"
+    with pytest.raises(InputError, match=line):
         list(read_frames(path))
-    assert str(error.value).startswith(f"{path}: ")
-    assert "\n" not in str(error.value)
 
 
-def test_damage_in_the_middle_is_found_whatever_comes_before(tmp_path):
+def test_damage_in_the_middle_and_a_lost_end_are_found(tmp_path):
+    flags = {"movflags": "faststart"}
     options = {"x264-params": "keyint=24:bframes=2"}
-    flags = {"movflags": "faststart"}
     path = encode(tmp_path / "v.mp4", 300, options=options, container_options=flags)
-    content = bytearray(path.read_bytes())
-    middle = len(content) * 2 // 3
-    content[middle : middle + 300] = b"\xff" * 300
-    path.write_bytes(content)
-    with pytest.raises(InputError, match=r"decoding stopped at frame \d+ of 300"):
-        list(read_frames(path))
-
-
-def test_a_file_cut_short_is_found(tmp_path):
-    flags = {"movflags": "faststart"}
-    path = encode(tmp_path / "v.mp4", 300, container_options=flags)
     content = path.read_bytes()
-    path.write_bytes(content[: len(content) // 2])
-    with pytest.raises(InputError, match="decoding stopped at frame"):
-        list(read_frames(path))
+    middle = len(content) * 2 // 3
+    damaged = content[:middle] + b"\xff" * 300 + content[middle + 300 :]
+    for each, of in ((damaged, 300), (content[: len(content) // 2], "")):
+        path.write_bytes(each)
+        with pytest.raises(InputError, match=rf"decoding stopped at frame \d+ of {of}"):
+            list(read_frames(path))
 
 
 def test_pyav_goes_on_where_decord_gives_up(tmp_path, monkeypatch):
@@ -347,10 +266,8 @@ def test_what_is_no_video_is_one_line(content, reason, tmp_path):
     path = tmp_path / "v.mp4"
     if content is not None:
         path.write_bytes(content)
-    with pytest.raises(InputError, match=reason) as error:
+    with pytest.raises(InputError, match=rf"{path}: [^\n]*{reason}[^\n]*$"):
         list(read_frames(path))
-    assert str(path) in str(error.value)
-    assert "\n" not in str(error.value)
 
 
 def test_sound_alone_is_no_video(tmp_path):
@@ -361,6 +278,7 @@ def test_sound_alone_is_no_video(tmp_path):
         sound.sample_rate = 8000
         file.mux(stream.encode(sound))
         file.mux(stream.encode(None))
+    assert probe_video(path).error == "no video stream"
     with pytest.raises(InputError, match="no video stream"):
         list(read_frames(path))
 

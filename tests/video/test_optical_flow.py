@@ -8,18 +8,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actionspan.errors import InputError
-from actionspan.jobs.shards import ShardWork
 from actionspan.networks.names import NO_MOTION
 from actionspan.video import optical_flow as flow
 from actionspan.video.optical_flow import (
     CODES,
     compute_flow,
-    estimator,
     flow_of_shard,
     quantise,
     write_flow,
 )
-from actionspan.video.settings import FlowSettings
+from actionspan.video.settings import FlowSettings, FrameSettings
+from actionspan.video.snippets import snippets
 
 CLASSICAL = [
     FlowSettings(algorithm="dis"),
@@ -35,12 +34,10 @@ SHIFTS = [(3, 0), (-3, 0), (0, 2), (0, -2), (2, -1)]
 def texture(height: int, width: int, seed: int = 0) -> np.ndarray:
     """Return a smooth random texture with detail at several scales."""
     random = np.random.default_rng(seed)
-    layers = [
-        cv2.GaussianBlur(random.normal(size=(height, width)).astype(np.float32), (0, 0), scale)
-        * scale
-        for scale in (1.5, 3, 6)
-    ]
-    image = np.sum(layers, axis=0)
+    noise = random.normal(size=(3, height, width)).astype(np.float32)
+    image = sum(
+        cv2.GaussianBlur(one, (0, 0), s) * s for one, s in zip(noise, (1.5, 3, 6), strict=True)
+    )
     return cv2.normalize(image, None, 0, 255, cv2.NORM_MINMAX).astype(np.uint8)
 
 
@@ -74,7 +71,6 @@ def test_no_motion_is_exactly_its_code(chosen):
     coded, magnitude = compute_flow(moved(0, 0, frames=3)[None], chosen)
     assert coded.shape == (1, 4, 96, 128)
     assert (coded == NO_MOTION).all()
-    assert (dequantise(coded, chosen.bound) == 0).all()
     assert magnitude[0] < (0.001 if chosen.algorithm == "farneback" else 1e-6)
 
 
@@ -104,15 +100,11 @@ def test_snippets_do_not_see_each_other():
 def test_flow_does_not_depend_on_the_sizes_of_the_videos_before(chosen):
     """Found where `propose` met videos in another order than a workflow."""
     small, large = (moved(3, 1, height=side, width=side)[None] for side in (32, 96))
-    estimator.cache_clear()
+    flow.estimator.cache_clear()
     alone = compute_flow(large, chosen)
     compute_flow(small, chosen)
     for one, other in zip(compute_flow(large, chosen), alone, strict=True):
         np.testing.assert_array_equal(one, other)
-
-
-def test_objects_are_made_once_a_process():
-    assert estimator(FlowSettings()) is estimator(FlowSettings())
 
 
 @given(bound=st.floats(0.5, 200), fraction=st.lists(st.floats(-1, 1), min_size=1, max_size=50))
@@ -156,19 +148,6 @@ def test_tvl1_without_the_contrib_wheel_names_the_command(monkeypatch):
         compute_flow(moved(1, 0)[None], FlowSettings(algorithm="tvl1"))
 
 
-@pytest.mark.parametrize(
-    ("wrong", "name"),
-    [
-        ({"bound": 0.0}, "bound"),
-        ({"bound": float("nan")}, "bound"),
-        ({"bound": float("inf")}, "bound"),
-    ],
-)
-def test_settings_out_of_range(wrong, name):
-    with pytest.raises(ValueError, match=name):
-        FlowSettings(**wrong)
-
-
 def frames_file(path, names=("a", "b"), count=20):
     """Write what `video frames` would: snippets of a texture that moves."""
     with h5py.File(path, "w") as file:
@@ -203,17 +182,6 @@ def test_what_is_written(tmp_path):
         assert dict(out["a"].attrs) == {"sha256": "sha of a", "fps": 25.0}
 
 
-def test_more_processes_give_the_same_file(tmp_path):
-    frames = frames_file(tmp_path / "frames.h5", names=("a", "b", "c"))
-    for processes in (1, 2):
-        how = ShardWork(processes=processes)
-        assert not flow_of_shard(frames, tmp_path / f"{processes}.h5", FlowSettings(), how)
-    with h5py.File(tmp_path / "1.h5") as one, h5py.File(tmp_path / "2.h5") as two:
-        assert list(one) == list(two) == ["a", "b", "c"]
-        for name in one:
-            np.testing.assert_array_equal(one[name]["flow"], two[name]["flow"])
-
-
 def test_videos_too_small_for_flow_are_rejected_by_name(tmp_path):
     with h5py.File(frames_file(tmp_path / "frames.h5"), "a") as file:
         small = file.create_group("small")
@@ -223,9 +191,7 @@ def test_videos_too_small_for_flow_are_rejected_by_name(tmp_path):
     assert rejected == {"small": "frames of 8×8 pixels are too small for optical flow"}
 
 
-def test_missing_or_broken_frames_are_one_line(tmp_path):
-    with pytest.raises(InputError, match="no such file"):
-        flow_of_shard(tmp_path / "none.h5", tmp_path / "flow.h5", FlowSettings())
+def test_broken_frames_are_one_line(tmp_path):
     (tmp_path / "broken.h5").write_bytes(b"x")
     with pytest.raises(InputError, match="not a complete HDF5 file"):
         flow_of_shard(tmp_path / "broken.h5", tmp_path / "flow.h5", FlowSettings())
@@ -233,28 +199,19 @@ def test_missing_or_broken_frames_are_one_line(tmp_path):
 
 def test_dis_explains_real_motion(shared_data):
     """On real footage the flow leaves less difference than no flow."""
-    from actionspan.video.settings import FrameSettings
-    from actionspan.video.snippets import snippets
-
     clip = shared_data / "decode_cases" / "mma_demo.mp4"
     pairs = [snippet.gray for snippet in snippets(clip, FrameSettings(snippet_frames=16))]
-    error, still = warp_errors(np.stack(pairs), FlowSettings())
-    assert error < 0.7 * still
-
-
-def warp_errors(gray: np.ndarray, chosen: FlowSettings) -> tuple[float, float]:
-    """Return the mean grey difference after warping by the flow, and without it."""
-    coded, _ = compute_flow(gray, chosen)
-    vectors = dequantise(coded, chosen.bound)  # (n, 2, h, w)
+    gray, chosen = np.stack(pairs), FlowSettings()
+    vectors = dequantise(compute_flow(gray, chosen)[0], chosen.bound)  # (n, 2, h, w)
     height, width = gray.shape[2:]
     x, y = np.meshgrid(np.arange(width, dtype=np.float32), np.arange(height, dtype=np.float32))
-    errors = []
+    error = still = 0.0
     for (first, second), (right, down) in zip(gray, vectors, strict=True):
-        back = cv2.remap(
-            second, x + right, y + down, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE
-        )
-        errors.append([np.abs(first.astype(float) - image).mean() for image in (back, second)])
-    return tuple(np.mean(errors, axis=0))
+        places = (x + right, y + down)
+        back = cv2.remap(second, *places, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE)
+        error += np.abs(first.astype(float) - back).mean()
+        still += np.abs(first.astype(float) - second).mean()
+    assert error < 0.7 * still
 
 
 def test_the_magnitude_does_not_depend_on_where_arrays_lie_in_memory(monkeypatch):

@@ -52,15 +52,12 @@ def test_real_files(shared_data):
 
 @pytest.mark.parametrize("name", FILES)
 def test_a_copy_plays_and_shows_each_frame_at_its_time(name, tmp_path):
-    path = encode(tmp_path / name, 60, **FILES[name])
-    out = tmp_path / "copies" / "copy.mp4"
-    assert write_playable(path, out, CopySettings(quality=18)) == ""
-    assert why_not_playable(out) == ""
-    numbers = [read_number(frame.picture()) for frame in read_frames(out)]
-    assert numbers == list(range(60))
-    old, new = (read_timeline(each).seconds for each in (path, out))
+    """`test_footage` has more files."""
+    path, copy = encode(tmp_path / name, 60, **FILES[name]), tmp_path / "copy.mp4"
+    assert write_playable(path, copy, CopySettings(quality=18)) == why_not_playable(copy) == ""
+    assert [read_number(frame.picture()) for frame in read_frames(copy)] == list(range(60))
+    old, new = (read_timeline(each).seconds for each in (path, copy))
     np.testing.assert_allclose(new, old, atol=0.001)
-    assert [each.name for each in out.parent.iterdir()] == ["copy.mp4"]
 
 
 def test_a_variable_rate_keeps_its_times_and_a_key_frame_begins_each_second(tmp_path):
@@ -73,9 +70,7 @@ def test_a_variable_rate_keeps_its_times_and_a_key_frame_begins_each_second(tmp_
     np.testing.assert_allclose([frame.seconds for frame in frames], seconds, atol=0.0011)
     assert [read_number(frame.picture()) for frame in frames] == list(range(40))
     with av.open(str(tmp_path / "copy.mp4")) as file:
-        keys = [
-            packet.pts * packet.time_base for packet in file.demux(video=0) if packet.is_keyframe
-        ]
+        keys = [one.pts * one.time_base for one in file.demux(video=0) if one.is_keyframe]
     first = [seconds[seconds >= whole].min() for whole in range(int(seconds[-1]) + 1)]
     np.testing.assert_allclose(np.array(keys, float), sorted(set(first)), atol=0.0011)
 

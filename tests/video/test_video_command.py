@@ -7,11 +7,11 @@ import h5py
 import numpy as np
 import pytest
 
-from actionspan.cli import main
 from actionspan.dataset.tables import SHARD_COLUMNS, write_videos
 from actionspan.dataset.video_facts import probe_video
 from tiers import first_tier
 from video.numbered import encode
+from worlds.command import actionspan
 
 
 @pytest.fixture
@@ -25,21 +25,10 @@ def shard(tmp_path):
 @pytest.mark.parametrize("processes", first_tier(["1", "2"], "2"))
 def test_from_a_shard_to_flow(processes, shard, tmp_path):
     frames, flow = tmp_path / "frames.h5", tmp_path / "flow.h5"
-    more = ["--processes", processes]
-    arguments = [
-        "--shard",
-        str(shard),
-        "--stack",
-        "2",
-        "--snippet-frames",
-        "16",
-        "--out",
-        str(frames),
-        *more,
-    ]
-    assert main(["video", "frames", *arguments]) == 0
-    arguments = ["--frames", str(frames), "--bound", "10", "--out", str(flow), *more]
-    assert main(["video", "flow", *arguments]) == 0
+    how = ("--processes", processes)
+    words = ("--shard", shard, "--stack", 2, "--snippet-frames", 16)
+    assert actionspan("video", "frames", *words, "--out", frames, *how) == 0
+    assert actionspan("video", "flow", "--frames", frames, "--bound", 10, "--out", flow, *how) == 0
     with h5py.File(frames) as one, h5py.File(flow) as two:
         assert list(one) == list(two) == ["one"]
         assert one["one/rgb"].shape == (2, 64, 128, 3)
@@ -52,21 +41,20 @@ def test_from_a_shard_to_flow(processes, shard, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "words"),
+    ("words", "line"),
     [
-        (["frames", "--shard", "gone.txt", "--out", "x.h5"], "gone.txt: no such file"),
-        (["frames", "--shard", "x", "--out", "x.h5", "--stack", "0"], "stack 0: from 1 to 127"),
-        (["flow", "--frames", "gone.h5", "--out", "x.h5"], "gone.h5: no such file"),
-        (["flow", "--frames", "x.h5", "--out", "y.h5", "--bound", "0"], "bound 0"),
-        (["flow", "--frames", "x.h5", "--out", "y.h5", "--processes", "0"], "--processes"),
+        ("frames --shard gone.txt --out x.h5", "gone.txt: no such file"),
+        ("frames --shard x --out x.h5 --stack 0", "stack 0: from 1 to 127"),
+        ("flow --frames gone.h5 --out x.h5", "gone.h5: no such file"),
+        ("flow --frames x.h5 --out y.h5 --bound 0", "bound 0"),
+        ("flow --frames x.h5 --out y.h5 --processes 0", "--processes"),
     ],
 )
-def test_mistakes_are_one_line(arguments, words, capsys, tmp_path, monkeypatch):
+def test_mistakes_are_one_line(words, line, capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    assert main(["video", *arguments]) == 2
-    errors = capsys.readouterr().err
-    assert words in errors
-    assert len(errors.splitlines()) == 1
+    assert actionspan("video", *words.split()) == 2
+    (error,) = capsys.readouterr().err.splitlines()
+    assert line in error
 
 
 def test_help_imports_nothing_heavy():
@@ -84,11 +72,9 @@ def test_help_imports_nothing_heavy():
 @pytest.mark.parametrize("algorithm", ["dis", "farneback"])
 def test_flow_needs_no_torch(algorithm, shard, tmp_path):
     """It costs seconds."""
-    main(["video", "frames", "--shard", str(shard), "--out", str(tmp_path / "frames.h5")])
-    code = (
-        "import sys\nfrom actionspan.cli import main\n"
-        f"main(['video', 'flow', '--frames', {str(tmp_path / 'frames.h5')!r}, '--algorithm', "
-        f"{algorithm!r}, '--out', {str(tmp_path / 'flow.h5')!r}])\n"
-        "sys.exit('torch' in sys.modules)"
-    )
+    frames, flow = tmp_path / "frames.h5", tmp_path / "flow.h5"
+    actionspan("video", "frames", "--shard", shard, "--out", frames)
+    words = ["video", "flow", "--frames", frames, "--algorithm", algorithm, "--out", flow]
+    code = f"import sys\nfrom actionspan.cli import main\nmain({[str(word) for word in words]})\n"
+    code += "sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

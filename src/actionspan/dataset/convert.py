@@ -57,11 +57,12 @@ def run(arguments: argparse.Namespace) -> None:
     """Write OUT; say on standard error which rows were left out and what its format cannot hold."""
     target = arguments.out
     form = form_of(target, arguments.target_form)
-    # what of IN is sound; what a model proposes is no annotation to Label Studio
+    # 1. what of IN is sound; what a model proposes is no annotation to Label Studio
     reading = _read(arguments.source, arguments.source_form, arguments)
     records, predicted = reading.records, list[Record]()
     if form == "label_studio" and reading.form == "proposals":
         records, predicted = predicted, records
+    # 2. predictions, by the names of the annotations: else one video would be two tasks
     if arguments.predictions is not None:
         if form != "label_studio" or predicted:
             what = "predictions stand beside annotations, in label_studio alone"
@@ -69,12 +70,12 @@ def run(arguments: argparse.Namespace) -> None:
         predicted = _read(arguments.predictions, "auto", arguments).records
         names = Names({record.video_id: record for record in records})
         found: dict[str, str] = {}
-        for record in predicted:  # else one video would be two tasks
+        for record in predicted:
             named, record.video_id = record.video_id, names.find(record.video_id) or record.video_id
             if (other := found.setdefault(record.video_id, named)) != named:
                 both = f"{other!r} and {named!r} are both {record.video_id!r}"
                 raise InputError(f"{arguments.predictions}: {both}; leave one out")
-    # OUT, and what it cannot hold
+    # 3. OUT, and what it cannot hold
     if predicted:
         write_text(target, label_studio.write(records, predicted))
         written = read_annotation_file(target, form).records

@@ -38,14 +38,14 @@ def run(arguments: argparse.Namespace) -> None:
     """Write the canonical tables."""
     settings = from_arguments(IndexSettings, arguments)
     table = arguments.out_rejected or arguments.out / "rejected.tsv"
-    # read everything, and check each row
+    # 1. read everything, and check each row
     reading = matching.read_annotations(arguments.annotations, arguments.video_info, settings)
     probed = _read_shards(arguments.shards)
     if arguments.shards:
         index = matching.index_videos(probed, reading, settings)
     else:
         index = matching.index_annotations(reading, settings)
-    # the reasons first: they are needed most where nothing is left
+    # 2. the reasons first: they are needed most where nothing is left
     passed = left_out(arguments.folder) if arguments.folder else {}
     passed |= dict(arguments.left_out)
     files = [Rejection(file, "", reason) for file, reason in passed.items()]
@@ -57,6 +57,7 @@ def run(arguments: argparse.Namespace) -> None:
     if index.rejections and not index.annotated:
         videos = counted(len(index.videos), "video")
         raise InputError(f"no annotation is left for {videos}; see {table}")
+    # 3. the data set
     tables.write_videos(arguments.out / "videos.tsv", index.videos, tables.VIDEO_COLUMNS)
     name = arguments.name or data_name(arguments.folder, arguments.annotations[0])
     tables.write_annotations(arguments.out / "annotations.json", index.annotations, name)

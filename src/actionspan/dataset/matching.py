@@ -190,6 +190,7 @@ def _index(
     """Check the instances of each video; reject `files`, and `rows` and instances by place."""
     from actionspan.dataset.video_facts import count_own_frames
 
+    # 1. the sound instances of each video, and the subsets that the annotations name
     instances: dict[str, list[Instance]] = {video_id: [] for video_id in videos}
     subsets: dict[str, str] = {}
     bad = []
@@ -217,9 +218,11 @@ def _index(
                 bad.append(Rejection(record.file, record.row, reason))
         elif record.subset:
             subsets[video_id] = record.subset
+    # 2. the subsets of the others
     undecided = {name: bool(found) for name, found in instances.items() if name not in subsets}
     named = {subset for name, subset in subsets.items() if instances[name]}
     subsets |= split_subsets(undecided, settings.validation_fraction, named)
+    # 3. the tables
     annotations = [
         Annotation(
             video_id=video_id,

@@ -55,17 +55,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Write the annotations and say what is other in them."""
+    # 1. where to write
     out = arguments.out
     form = form_of(out, arguments.form)
     before = arguments.annotations
     if not arguments.overwrite and out.exists() and before.exists() and out.samefile(before):
         raise InputError(f"--out {out}: holds the annotations; --overwrite replaces them")
+    # 2. what is sound in the annotations; corrections must be sound in each row
     with inputs_kept() if arguments.overwrite else nullcontext():  # else a folder's files are kept
         reading = read_annotation_file(before, **how_read(arguments))
     emptied = drop_unsound(reading)
     report_left_out(reading)
     corrections: list[Record] = []
-    for path in arguments.corrected:  # each row must be sound: a lost one is a lost instance
+    for path in arguments.corrected:  # a lost row is a lost instance
         correction = read_annotation_file(path, strict=True, **how_read(arguments))
         drop_unsound(correction)
         corrections += correction.records
@@ -74,6 +76,7 @@ def run(arguments: argparse.Namespace) -> None:
         shown = ", ".join(again[:_NAMED]) + ", …" * (len(again) > _NAMED)
         line = f"{counted(len(again), 'video')} corrected more than once, of which"
         print(f"{line} the last counts: {shown}", file=sys.stderr)
+    # 3. one of both
     try:
         records, changes = merge(reading.records, corrections, emptied)
     except ValueError as error:

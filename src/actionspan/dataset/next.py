@@ -52,6 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Print the videos, best first."""
+    # 1. the worth of each video
     at_least_one("--top", arguments.top)
     folder = arguments.results
     if (folder / "videos").is_dir():
@@ -62,6 +63,7 @@ def run(arguments: argparse.Namespace) -> None:
     else:
         neither = "neither a run (dataset/videos.tsv) nor what `actionspan propose` writes"
         raise InputError(f"{folder}: {neither} (videos/*.json)")
+    # 2. those that are left to do
     if arguments.annotations is not None:
         names = Names({worth.video: worth for worth in worths})
         reading = read_annotation_file(arguments.annotations, points=1.0)  # videos count alone
@@ -70,6 +72,7 @@ def run(arguments: argparse.Namespace) -> None:
         done = {names.find(record.video_id) or "" for record in reading.records}
     left = [worth for worth in worths if worth.video not in done]
     best = sorted(left, key=lambda worth: (-worth.bits_per_minute, worth.video))[: arguments.top]
+    # 3. a table, or JSON
     if arguments.json:
         print(json.dumps([asdict(worth) for worth in best], indent=1))
         return

@@ -126,7 +126,7 @@ def read_timeline(path: Path, limits: LimitSettings | None = None) -> Timeline:
 
 @lru_cache(maxsize=4)
 def _read_timeline(path: Path, limits: LimitSettings, *_: int) -> Timeline:
-    # Read the packets.
+    # 1. read the packets
     stamps = array("q")
     missing, trimmed, headless, headed = 0, 0, 0, False
     with readable(path), opened(path) as (container, stream):
@@ -148,7 +148,7 @@ def _read_timeline(path: Path, limits: LimitSettings, *_: int) -> Timeline:
             else:
                 stamps.append(packet.pts)
         seekable = container.format.name != "mpegts"  # rewinding misses its first frame
-    # Put their time stamps in the order of display.
+    # 2. put their time stamps in the order of display
     frames = len(stamps) + missing
     if frames == 0:
         raise InputError(f"{path}: the video stream has no frame")
@@ -214,7 +214,7 @@ def has_sound(path: Path) -> bool:
 
 def _read_packets(path: Path, video: Video, limits: LimitSettings) -> Video:
     """Fill in a video's facts, or raise InputError."""
-    # the container and its stream
+    # 1. the container and its stream
     stated, size = containers.stated_bytes(path), path.stat().st_size
     if stated > size:
         raise InputError(f"truncated: {size} bytes of at least {stated}")
@@ -226,7 +226,7 @@ def _read_packets(path: Path, video: Video, limits: LimitSettings) -> Video:
         unit_bytes = _unit_length_bytes(stream.codec_context.name, stream.codec_context.extradata)
         rate = float(stream.average_rate or stream.guessed_rate or 0)
         tick = float(stream.time_base or 0)
-        # its packets
+        # 2. its packets
         times: list[float] = []
         last_duration, last_time, frames, hidden = 0.0, float("-inf"), 0, 0
         for before, packet in enumerate(container.demux(stream)):  # the last is empty
@@ -246,6 +246,7 @@ def _read_packets(path: Path, video: Video, limits: LimitSettings) -> Video:
                 times.append(packet.pts * tick)
                 if times[-1] > last_time:
                     last_time, last_duration = times[-1], (packet.duration or 0) * tick
+        # 3. what it says of itself, and what they say
         if frames < 2:
             only = "has a single frame; two or more are needed" if frames else "has no frame"
             raise InputError(f"the video stream {only}")
@@ -256,6 +257,7 @@ def _read_packets(path: Path, video: Video, limits: LimitSettings) -> Video:
         stated_frames = max(stream.frames - hidden, 0) or _frames_by_duration(
             container, containers.stated_seconds(path), times, rate, tick
         )
+    # 4. the rate and the duration by their times
     fps, duration = timing(times, frames, rate, tick, last_duration)
     seconds = np.sort(times) - min(times, default=0)
     stamped = len(times) == frames and bool((np.diff(seconds) > 0).all())

@@ -82,6 +82,7 @@ def work_apart(
     workers: list[_Worker] = []
     try:
         while True:
+            # 1. work for each process that is free
             idle = [worker for worker in workers if worker.task is None]
             while (idle or len(workers) < processes) and (next_task := next(waiting, None)):
                 if not idle:
@@ -91,6 +92,7 @@ def work_apart(
             busy = [worker for worker in workers if worker.task is not None]
             if not busy:
                 return
+            # 2. what they report
             began = time.monotonic()
             heard = wait([worker.pipe for worker in busy], _TICK if stall_seconds else None)
             passed = min(time.monotonic() - began, 2 * _TICK)
@@ -99,6 +101,7 @@ def work_apart(
                 outcome = worker.hear(tell) if said else worker.stalled(passed, stall_seconds)
                 if outcome is None or worker.task is None:
                     continue
+                # 3. an outcome, or a second try in a fresh process
                 task, worker.task = worker.task, None
                 if outcome.passing:
                     worker.stop()

@@ -83,6 +83,7 @@ def map_videos(
         JobError: The disk is full, `prepare` failed or somebody ended a process; parts are kept.
         InputError: A video was rejected and `how.faults` says to stop; the other parts are kept.
     """
+    # 1. a part for each video
     how = how or ShardWork()
     faults = how.faults
     folder = out.with_name(out.name + ".parts")
@@ -98,6 +99,7 @@ def map_videos(
         processes=how.processes,
         stall_seconds=faults.stall_seconds,
     )
+    # 2. the reasons of those that failed, kept as parts too
     found: dict[str, str] = {}
     for index, outcome in progress(done, title, len(tasks)):
         task, reason = tasks[index], outcome.value or outcome.reason
@@ -115,6 +117,7 @@ def map_videos(
             f"{out}: {len(errors)} rejected (above); correct them, or skip them with on_bad_input "
             "skip; the finished ones are kept for the next start"
         )
+    # 3. one file of all parts
     with create_h5(out, settings_digest) as merged:
         merged.attrs.update(_packed({**(before or {}), **errors}))
         merged.attrs.update(attributes or {})

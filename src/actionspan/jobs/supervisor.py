@@ -1,4 +1,4 @@
-"""A small process above each job's: it says how a job was killed, and ends it with its run.
+"""A supervisor for each job: it reports how the job was killed, and stops it when the run ends.
 
 A job of Snakemake, and a rank of several, forks at its start: the child works, this process waits.
 It outlives the child, so it can name the signal that killed it, and what it was doing. It kills the
@@ -8,7 +8,6 @@ child started: a job that seems to be over writes no more. A command typed by ha
 
 import contextlib
 import ctypes
-import fcntl
 import hashlib
 import mmap
 import os
@@ -22,11 +21,11 @@ import time
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import NoReturn
+from typing import IO, NoReturn
 
 from actionspan.jobs import launcher
 from actionspan.jobs.progress import doing, make_board, was_doing
-from actionspan.storage.process import Process, ancestors
+from actionspan.storage.process import Process, ancestors, hold_file
 
 RUN = "ACTIONSPAN_RUN"  # in the environment of a job: the Snakemake that started it
 WRITERS = Path(".snakemake/writers")  # a locked file for each job at work
@@ -43,6 +42,7 @@ def supervise(words: Sequence[str]) -> None:
     `words`, those of the command, tell its name and outputs. Two jobs of Snakemake never make the
     same files: the later waits, also on another machine where the file system has locks.
     """
+    # 1. what needs no supervisor
     run = Process.read(os.environ.get(RUN, ""))
     run = run if run is not None and run.is_of_this_job() else None
     ranked = launcher.launched() > 1
@@ -50,23 +50,24 @@ def supervise(words: Sequence[str]) -> None:
         return
     if "mpi4py.MPI" in sys.modules or threading.active_count() > 1:
         return  # too late to fork
-    name = f"rank {launcher.rank()}" if ranked else " ".join(words[:2])
+    # 2. its turn, before anything is written
     above = list(_above(run))
     try:
-        alone = _sole_writer(words, above) if run is not None and launcher.rank() == 0 else None
+        held = _sole_writer(words, above) if run is not None and launcher.rank() == 0 else None
     except KeyboardInterrupt:
         sys.exit(130)
+    # 3. two processes: the child works, this one waits
     board = make_board()
     doing("starting" if ranked else "")
     if sys.platform == "linux":  # the child's children come to this process when it ends
         ctypes.CDLL(None).prctl(_SUBREAPER, 1, 0, 0, 0)
-    launcher.supervised = os.getppid()
-    supervisor = os.getpid()
+    launcher.supervised, supervisor = os.getppid(), os.getpid()
     child = os.fork()
     if child == 0:
-        threading.Thread(target=_end_without, args=(supervisor,), daemon=True).start()
+        threading.Thread(target=_end_without, args=(supervisor, held), daemon=True).start()
         return
-    _Supervisor(name, words[0] if words else "", child, above, board).wait(alone)
+    name = f"rank {launcher.rank()}" if ranked else " ".join(words[:2])
+    _Supervisor(name, words[0] if words else "", child, above, board).wait(held)
 
 
 def _above(run: Process | None) -> Iterator[Process]:
@@ -84,40 +85,36 @@ def _gone(above: Sequence[Process]) -> Process | None:
     return next((process for process in above if process.alive() is False), None)
 
 
-def _sole_writer(words: Sequence[str], above: Sequence[Process]) -> Path | None:
-    """Wait until no other job makes the same files; return the locked file, if there is one."""
+def _sole_writer(words: Sequence[str], above: Sequence[Process]) -> tuple[Path, IO[bytes]] | None:
+    """Wait until no other job makes the same files; return the file that is held, if any."""
     out = next((path for flag, path in pairwise(words) if flag.startswith("--out")), None)
     if out is None or not WRITERS.parent.is_dir():
         return None
     key = f"{' '.join(words[:2])} {Path(out).absolute()}"
     path = WRITERS / hashlib.sha256(key.encode()).hexdigest()[:16]
-    told = False
+    reported = False
     while True:
         try:
             WRITERS.mkdir(exist_ok=True)
-            descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if not told:
-                told, holder = True, os.read(descriptor, 300).decode(errors="replace").strip()
+            file = hold_file(path, f"pid {os.getpid()} on {socket.gethostname()}")
+        except BlockingIOError as holder:
+            if not reported:
                 line = f"actionspan {words[0]}: {out}: waiting for {holder}, which makes it too"
                 print(line, file=sys.stderr, flush=True)
-            os.close(descriptor)
             if _gone(above):
                 sys.exit(ENDED)
+            reported = True
             time.sleep(_LOOK_SECONDS)
-            continue
-        except OSError:  # a file system without locks, or no right to write there
+        except OSError:  # no right to write there
             return None
-        if path.exists() and path.stat().st_ino == os.fstat(descriptor).st_ino:
-            # the lock lives as long as this process or its child
-            os.ftruncate(descriptor, 0)
-            os.write(descriptor, f"pid {os.getpid()} on {socket.gethostname()}\n".encode())
-            return path
-        os.close(descriptor)  # its last owner has just removed it
+        else:
+            if path.exists() and path.stat().st_ino == os.fstat(file.fileno()).st_ino:
+                return path, file  # held as long as this process or its child lives
+            file.close()  # its last owner has just removed it
 
 
-def _end_without(supervisor: int) -> None:
+def _end_without(supervisor: int, _: object) -> None:
+    """End when the supervisor has ended; until then the file that it holds is held here too."""
     while os.getppid() == supervisor:
         time.sleep(_LOOK_SECONDS)
     os._exit(ENDED)
@@ -146,12 +143,12 @@ class _Supervisor:
         self.forwarded.add(number)
         os.kill(self.child, number)
 
-    def wait(self, alone: Path | None) -> NoReturn:
+    def wait(self, held: tuple[Path, IO[bytes]] | None) -> NoReturn:
         """Wait for the end of the child and end like it."""
         status = self._status()
         self._end_the_rest()
-        if alone is not None:
-            alone.unlink(missing_ok=True)
+        if held is not None:
+            held[0].unlink(missing_ok=True)
         if not os.WIFSIGNALED(status):
             os._exit(os.waitstatus_to_exitcode(status))
         number = os.WTERMSIG(status)

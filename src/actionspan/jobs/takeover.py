@@ -29,22 +29,25 @@ def begin_run(*, main: bool) -> None:
     ended. A lock stays if its owner lives or cannot be seen from here. The `main` Snakemake is the
     one that a person started, not a part of it in a job.
     """
+    # 1. the jobs of this run know it
     me = Process.this()
     os.environ[RUN] = me.text()
     if not main:
         return
-    # first say that this one is here: of two that start together, neither takes the other for dead
+    # 2. the next run too: of two that start together, neither takes the other for dead
     RUNS.mkdir(parents=True, exist_ok=True)
     own = RUNS / f"{me.host}-{me.pid}"
     written = own.with_name(f".{own.name}")
     written.write_text(me.text(), encoding="utf-8")
     written.replace(own)
     atexit.register(_forget, own, me.pid)
+    # 3. who else is recorded, and what the dead left
     others = {path: Process.read(_text(path)) for path in RUNS.glob("[!.]*") if path != own}
     dead = {path: run for path, run in others.items() if run is None or run.alive() is False}
     runs = [run for path, run in others.items() if run is not None and path not in dead]
     for killed in filter(None, dead.values()):
         _end_jobs(killed)
+    # 4. the lock: explained if its owner may live, else removed
     locked = any(LOCKS.glob("*.lock"))
     if runs and locked:
         _explain_lock(runs)

@@ -186,7 +186,9 @@ def read_state(folder: Path, made_of: str) -> Progress | None:
     with restoring(path):
         at = Progress(**{name: content[name] for name in Progress.__dataclass_fields__})
         now = time.monotonic()
-        at.unanswered = deque(Place(*each, now) for each in content["unanswered"])
+        at.unanswered = deque(
+            Place(number, seconds, now) for number, seconds in content["unanswered"]
+        )
         at.proposer = _mapped(_unpacked, at.proposer)
     return at
 

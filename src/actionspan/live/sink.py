@@ -130,8 +130,9 @@ class Outputs:
         for file in _GROWING:
             if written is not None:
                 os.truncate(folder / file, self._sums[file].size)
-            how = "w" if written is None else "a"
-            self._files[file] = (folder / file).open(how, encoding="utf-8", newline="\n")
+            self._files[file] = (folder / file).open(
+                "w" if written is None else "a", encoding="utf-8", newline="\n"
+            )
         if written is None:
             self._line(ACTIONNESS, "\t".join(_COLUMNS))
         else:

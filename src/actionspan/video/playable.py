@@ -91,6 +91,7 @@ def write_playable(
     Raises:
         InputError: No frame of the file can be decoded, or FFmpeg has no encoder for H.264 here.
     """
+    # 1. the first frame, which gives the shape
     settings = settings or CopySettings()
     if _ENCODER not in av.codecs_available:
         raise InputError(f"PyAV has no encoder {_ENCODER} here; that of pip install av has it")
@@ -106,11 +107,13 @@ def write_playable(
         closing(_sound(path, 0.0 if math.isnan(timeline.origin) else timeline.origin)) as sound,
         av.open(str(partial), "w", format="mp4", options={"movflags": "+faststart"}) as file,
     ):
+        # 2. a stream of pictures, one of sound if there is any
         video = _video_stream(file, shape, timeline.step, settings)
         heard = next(sound, None)
         audio = None if heard is None else file.add_stream("aac", rate=_RATE, layout="stereo")
         if audio is not None:
             audio.bit_rate = 96_000
+        # 3. each frame at its time, after the sound before it
         last, key = -1, 0.0
         for frame in chain([first], frames):
             while heard is not None and audio is not None and (heard.time or 0.0) <= frame.seconds:

@@ -108,12 +108,12 @@ def _cut_snippets(frames: Iterable[Frame], settings: FrameSettings) -> Iterator[
         # Before the first centre every frame is kept: the video may end before it.
         if index >= half and (index - half + before) % length > stack:
             continue
-        # Convert the frame.
+        # 1. convert the frame
         picture, seconds = frame.picture(), frame.seconds
         size = size if index else fitted_size(*picture.shape[:2], settings.short_side)
         rgb = resized(picture, size)
         gray[index] = cv2.cvtColor(rgb, cv2.COLOR_RGB2GRAY)
-        # Yield the snippets it completes, and drop the frames no longer needed.
+        # 2. yield the snippets it completes, and drop the frames no longer needed
         if index == next_centre:
             waiting.append((index, rgb, seconds, _view(picture, settings)))
             next_centre += length
@@ -122,7 +122,7 @@ def _cut_snippets(frames: Iterable[Frame], settings: FrameSettings) -> Iterator[
         first_needed = (waiting[0][0] if waiting else next_centre) - before
         for old in [i for i in gray if i < first_needed and index >= half]:
             del gray[old]
-    # The video's end: a video shorter than its first centre has one snippet.
+    # 3. the video's end: a video shorter than its first centre has one snippet
     if 0 < count <= half:
         waiting.append((count - 1, rgb, seconds, _view(picture, settings)))
     for centre in waiting:
@@ -204,6 +204,7 @@ def write_frames(
     Raises:
         InputError: The file is not a video, it is beyond the limits, or its decoding breaks off.
     """
+    # 1. all frames pass once: they are counted, cuts and clips are taken of them
     count, cuts = 0, CutFinder()
     clips = ClipWriter(group, settings) if settings.clips else None
 
@@ -215,6 +216,7 @@ def write_frames(
                 clips.add(frame)
             yield frame
 
+    # 2. snippets, a block at a time
     remaining = cut_snippets(counted(), settings)
     while block := list(islice(remaining, _BLOCK)):
         append_rows(group, "rgb", np.stack([snippet.rgb for snippet in block]))
@@ -228,6 +230,7 @@ def write_frames(
         append_rows(group, "frame_difference", np.array(differences, np.float32))
     if count == 0:
         raise InputError(f"{video.path}: no frame can be decoded")
+    # 3. what is known at the end
     group[CUTS], group[BOUTS] = cuts.found(), cuts.bouts.found()
     if clips:
         clips.close()

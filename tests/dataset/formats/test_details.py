@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from actionspan.cli import main
 from actionspan.dataset.convert import facts
 from actionspan.dataset.formats import boris
 from actionspan.dataset.formats.records import RawInstance, Reading, Record
@@ -18,6 +17,7 @@ from actionspan.dataset.formats.registry import FORMATS, WRITABLE, read_annotati
 from actionspan.dataset.matching import IndexSettings, index_annotations
 from actionspan.dataset.merge import merge
 from actionspan.dataset.tables import read_annotations, write_annotations
+from worlds.command import actionspan
 
 SAMPLES = Path(__file__).parents[1] / "samples"
 HOLD = ("activitynet", "anet_anno_action", "boris_project", "boris", "table")
@@ -25,34 +25,30 @@ HOLD = ("activitynet", "anet_anno_action", "boris_project", "boris", "table")
 word = st.text(
     st.characters(exclude_categories=("C", "Z"), exclude_characters="/\\|"), min_size=1, max_size=4
 )
-times = st.integers(0, 40).map(lambda number: number / 4)
+
+
+def bout(start, end, label="groom", subject="", modifiers=""):
+    return RawInstance(start=start, end=end, label=label, subject=subject, modifiers=modifiers)
+
+
+def record_of(*bouts):
+    return Record(video_id="a", instances=list(bouts))
+
+
+quarters = st.integers(0, 40).map(lambda number: number / 4)
 bouts = st.builds(
-    lambda start, length, label, subject, modifiers: RawInstance(
-        start=start,
-        end=start + 0.25 + length,
-        label=label,
-        subject=subject,
-        modifiers="|".join(modifiers),
-    ),
-    times,
-    times,
-    st.sampled_from(["groom", "rear"]),
+    lambda start, length, *rest: bout(start, start + 0.25 + length, *rest),
+    *(quarters, quarters, st.sampled_from(["groom", "rear"])),
     st.sampled_from(["", "mouse A", "mouse B"]) | word,
-    st.lists(word, max_size=3),
+    st.lists(word, max_size=3).map("|".join),
 )
-records = st.builds(
-    Record,
-    video_id=st.just("cage 1"),
-    # one subject does one thing in one way once at a time
-    instances=st.lists(
-        bouts, max_size=6, unique_by=lambda raw: (raw.label, raw.subject, raw.modifiers)
-    ),
-)
+# one subject does one thing in one way once at a time
+alone = st.lists(bouts, max_size=6, unique_by=lambda raw: (raw.label, raw.subject, raw.modifiers))
 
 
 @pytest.mark.parametrize(("first", "second"), [*itertools.pairwise([*HOLD, HOLD[0]])])
 @settings(max_examples=60)
-@given(record=records)
+@given(record=alone.map(lambda each: record_of(*each)))
 def test_subjects_and_modifiers_come_back_over_two_forms(first, second, record):
     found = [record]
     for form in (first, second):
@@ -66,8 +62,7 @@ def test_subjects_and_modifiers_come_back_over_two_forms(first, second, record):
 
 @pytest.mark.parametrize("form", HOLD)
 def test_without_them_a_file_is_as_it_was(form):
-    raw = RawInstance(start=1, end=2, label="groom")
-    text = WRITABLE[form].write([Record(video_id="a", instances=[raw])])
+    text = WRITABLE[form].write([record_of(bout(1, 2))])
     if form == "boris":
         assert text.splitlines()[0].split(",") == boris.HEADER
     else:
@@ -77,11 +72,9 @@ def test_without_them_a_file_is_as_it_was(form):
 
 def test_an_export_of_boris_becomes_annotations_and_boris_again(tmp_path, capsys):
     shutil.copy(SAMPLES / "boris_aggregated.csv", tmp_path / "in.csv")
-    for words in (("in.csv", "a.json"), ("a.json", "b.boris"), ("a.json", "b.csv", "--to=boris")):
-        assert (
-            main(["dataset", "convert", *(str(tmp_path / each) for each in words[:2]), *words[2:]])
-            == 0
-        )
+    for source, out, *more in (("in", "a.json"), ("a", "b.boris"), ("a", "b.csv", "--to=boris")):
+        (given_file,) = tmp_path.glob(f"{source}.*")
+        assert actionspan("dataset", "convert", given_file, tmp_path / out, *more) == 0
     assert "subjects" not in capsys.readouterr().err
     entries = json.loads((tmp_path / "a.json").read_text())["database"]
     assert entries["cage 1"]["annotations"] == [
@@ -101,30 +94,23 @@ def test_an_export_of_boris_becomes_annotations_and_boris_again(tmp_path, capsys
     assert groom["modifiers"] == {}
     assert [each["values"] for each in rear["modifiers"].values()] == [["high"]]
     rows = list(csv.DictReader((tmp_path / "b.csv").open(newline="")))
-    assert [(row["Subject"], row["Modifier #1"]) for row in rows] == [
-        ("mouse A", ""),
-        ("No focal subject", "high"),
-        ("mouse B", ""),
-    ]
+    found = [(row["Subject"], row["Modifier #1"]) for row in rows]
+    assert found == [("mouse A", ""), ("No focal subject", "high"), ("mouse B", "")]
 
 
 def test_the_modifiers_of_a_behaviour_are_a_set_for_each_place():
-    instances = [
-        RawInstance(start=place, end=place + 1, label="rear", modifiers=modifiers)
-        for place, modifiers in enumerate(["high|left", "low", "high|right"])
-    ]
-    text = WRITABLE["boris_project"].write([Record(video_id="a", instances=instances)])
+    ways = enumerate(["high|left", "low", "high|right"])
+    instances = [bout(at, at + 1, "rear", modifiers=modifiers) for at, modifiers in ways]
+    text = WRITABLE["boris_project"].write([record_of(*instances)])
     (rear,) = json.loads(text)["behaviors_conf"].values()
     found = [each["values"] for each in rear["modifiers"].values()]
     assert found == [["high", "low"], ["left", "right"]]
 
 
 def test_what_one_subject_cannot_do_at_once_is_of_another():
-    instances = [
-        RawInstance(start=start, end=9, label="groom", subject=subject)
-        for start, subject in ((0, "A"), (1, "A"), (2, ""), (3, ""), (4, "A 2"))
-    ]
-    text = WRITABLE["boris_project"].write([Record(video_id="a", instances=instances)])
+    subjects = enumerate(["A", "A", "", "", "A 2"])
+    record = record_of(*(bout(start, 9, subject=subject) for start, subject in subjects))
+    text = WRITABLE["boris_project"].write([record])
     (record,) = FORMATS["boris_project"].read("file", text).records
     found = {raw.start: raw.subject for raw in record.instances}
     assert found == {0: "A", 1: "A 2", 2: "", 3: "subject 2", 4: "A 2 2"}
@@ -132,7 +118,7 @@ def test_what_one_subject_cannot_do_at_once_is_of_another():
 
 def test_what_other_forms_cannot_hold_is_said(tmp_path, capsys):
     out = tmp_path / "via.json"
-    assert main(["dataset", "convert", str(SAMPLES / "boris_old.csv"), str(out), "--to=via3"]) == 0
+    assert actionspan("dataset", "convert", SAMPLES / "boris_old.csv", out, "--to=via3") == 0
     assert "via3 cannot hold: " in (said := capsys.readouterr().err)
     assert "subjects and modifiers (1)" in said
 
@@ -140,7 +126,7 @@ def test_what_other_forms_cannot_hold_is_said(tmp_path, capsys):
 @pytest.mark.parametrize("name", ["boris_aggregated.csv", "boris.boris"])
 def test_a_subject_may_be_part_of_the_label(tmp_path, name):
     out = tmp_path / "a.json"
-    assert main(["dataset", "convert", str(SAMPLES / name), str(out), "--subjects"]) == 0
+    assert actionspan("dataset", "convert", SAMPLES / name, out, "--subjects") == 0
     labels = {raw.label for record in read_annotation_file(out).records for raw in record.instances}
     assert {"groom (mouse A)", "groom (mouse B)"} <= labels
     assert labels <= {"groom (mouse A)", "groom (mouse B)", "rear"}
@@ -154,24 +140,17 @@ def test_a_subject_may_be_part_of_the_label(tmp_path, name):
 )
 def test_a_bad_subject_is_a_line_that_names_it(name, text, what):
     with pytest.raises(ValueError, match=rf"^{name} '.*{what}"):
-        RawInstance(start=0, end=1, label="run", **{name: text}).parsed()
+        bout(0, 1, **{name: text}).parsed()
 
 
 def test_a_subject_in_json_that_is_no_text_is_none():
-    entry = {
-        "annotations": [{"segment": [0, 1], "label": "run", "subject": [1], "modifiers": None}]
-    }
-    (record,) = FORMATS["activitynet"].read("a", json.dumps({"database": {"v": entry}})).records
+    row = {"segment": [0, 1], "label": "run", "subject": [1], "modifiers": None}
+    text = json.dumps({"database": {"v": {"annotations": [row]}}})
+    (record,) = FORMATS["activitynet"].read("a", text).records
     assert record.bouts() == [(0, 1, "run", "", "")]
 
 
-# ---- corrections and runs ----
-
-
 def test_a_corrected_instance_keeps_who_did_it_and_how():
-    def bout(start, end, label="groom", subject="", modifiers=""):
-        return RawInstance(start=start, end=end, label=label, subject=subject, modifiers=modifiers)
-
     known = [bout(at, at + 4, subject="mouse A", modifiers="left") for at in (0, 10, 20, 30)]
     now = [
         bout(0, 4),  # accepted
@@ -180,20 +159,15 @@ def test_a_corrected_instance_keeps_who_did_it_and_how():
         bout(30, 34, subject="mouse B", modifiers="right"),
         bout(50, 54),  # added
     ]
-    (merged,), _ = merge(
-        [Record(video_id="a", instances=known)], [Record(video_id="a", instances=now)]
-    )
+    (merged,), _ = merge([record_of(*known)], [record_of(*now)])
     assert [(raw.subject, raw.modifiers) for raw in merged.instances] == [
-        ("mouse A", "left"),
-        ("mouse A", "left"),
-        ("mouse A", ""),
-        ("mouse B", "right"),
-        ("", ""),
+        *[("mouse A", "left"), ("mouse A", "left"), ("mouse A", "")],
+        *[("mouse B", "right"), ("", "")],
     ]
 
 
 def test_the_annotations_of_a_run_keep_them(tmp_path):
-    raw = RawInstance(start=1, end=2, label="groom", subject="mouse A", modifiers="left")
+    raw = bout(1, 2, subject="mouse A", modifiers="left")
     record = Record(video_id="a", seconds=9, subset="training", instances=[raw])
     index = index_annotations(Reading(records=[record]), IndexSettings())
     write_annotations(tmp_path / "a.json", index.annotations)

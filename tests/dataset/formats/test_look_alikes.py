@@ -1,9 +1,12 @@
 """Files that look like another form, folders of files, and what tools write now and then."""
 
+import json
+
 import pytest
 
 from actionspan.dataset.formats.records import RawInstance, Record
 from actionspan.dataset.formats.registry import FORMATS, read_annotation_file, sniffed
+from actionspan.dataset.formats.times import Frame
 from actionspan.dataset.merge import merge
 from actionspan.errors import InputError
 
@@ -35,10 +38,8 @@ def test_a_plain_table_stays_one(text, form):
 
 
 def test_a_table_of_proposals_keeps_its_subset_and_duration():
-    text = (
-        "video_id,rank,start_seconds,end_seconds,score,label,subset,duration\n"
-        "a,1,1,2,0.5,run,training,9\n"
-    )
+    header = "video_id,rank,start_seconds,end_seconds,score,label,subset,duration"
+    text = f"{header}\na,1,1,2,0.5,run,training,9\n"
     (record,) = FORMATS[sniffed(text)].read("p.csv", text).records
     assert (record.subset, record.seconds) == ("training", 9)
 
@@ -78,17 +79,13 @@ def test_chapters_with_fractions_and_with_ends():
 
 
 def test_a_file_behind_a_server_is_called_as_it_is():
-    text = (
-        '[{"id": 1, "data": {"video": "http://localhost:8080/data/local-files/?d=a/clip.mp4"},'
-        ' "annotations": [{"result": []}]}]'
-    )
+    video = "http://localhost:8080/data/local-files/?d=a/clip.mp4"
+    text = json.dumps([{"id": 1, "data": {"video": video}, "annotations": [{"result": []}]}])
     (record,) = FORMATS["label_studio"].read("l.json", text).records
     assert record.video_id == "clip"
 
 
 def test_frames_of_a_correction_are_counted_at_its_own_rate():
-    from actionspan.dataset.formats.times import Frame
-
     known = Record(video_id="v", fps=30, instances=[RawInstance(start=1, end=2, label="run")])
     frames = RawInstance(start=Frame(24), end=Frame(48), label="run")
     (merged,), changes = merge([known], [Record(video_id="v", fps=24, instances=[frames])])

@@ -1,3 +1,5 @@
+"""What is read of each format, from files right and wrong, at once and as a stream."""
+
 import json
 from collections import Counter
 
@@ -33,6 +35,7 @@ def activitynet(**entries):
     return json.dumps({"version": "1.3", "taxonomy": [], "database": entries})
 
 
+KNOWN = "known are training, validation, testing (train, val, test)"
 ENTRY = {"subset": "training", "duration": 9, "annotations": [{"segment": [1, 2], "label": "run"}]}
 
 
@@ -40,21 +43,15 @@ def test_activitynet_form(tmp_path):
     empty = {"subset": "testing", "duration": 3.5, "annotations": []}
     reading = read_annotation_file(write(tmp_path, activitynet(a=ENTRY, b=empty)))
     assert segments(reading) == {"a": [(1, 2, "run")], "b": []}
-    assert [(record.subset, record.seconds) for record in reading.records] == [
-        ("training", 9.0),
-        ("testing", 3.5),
-    ]
+    found = [(record.subset, record.seconds) for record in reading.records]
+    assert found == [("training", 9.0), ("testing", 3.5)]
     assert reading.records[0].instances[0].row == "database.a.annotations[0]"
     assert reasons(reading) == []
 
 
 def test_anet_anno_action_form(tmp_path):
-    entry = {
-        "duration_second": 9.5,
-        "duration_frame": 285,
-        "feature_frame": 272,
-        "annotations": ENTRY["annotations"],
-    }
+    facts = {"duration_second": 9.5, "duration_frame": 285, "feature_frame": 272}
+    entry = facts | {"annotations": ENTRY["annotations"]}
     reading = read_annotation_file(write(tmp_path, json.dumps({"v_a": entry})))
     assert segments(reading) == {"v_a": [(1, 2, "run")]}
     record = reading.records[0]
@@ -128,28 +125,15 @@ def test_latin_1_loses_only_the_rows_that_hold_it(tmp_path):
 )
 def test_a_file_of_no_use_is_one_line(tmp_path, content, message):
     path = write(tmp_path, content)
-    with pytest.raises(InputError, match=message) as raised:
+    with pytest.raises(InputError, match=rf"^{path}: [^\n]*{message}[^\n]*$"):
         read_annotation_file(path)
-    assert str(raised.value).startswith(f"{path}: ")
-    assert "\n" not in str(raised.value)
-
-
-def test_a_missing_file_is_one_line(tmp_path):
-    with pytest.raises(InputError, match="cannot be read: No such file or directory"):
-        read_annotation_file(tmp_path / "none.json")
 
 
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        (
-            {"subset": "dev"},
-            "unknown subset 'dev'; known are training, validation, testing (train, val, test)",
-        ),
-        (
-            {"subset": 3},
-            "unknown subset '3'; known are training, validation, testing (train, val, test)",
-        ),
+        ({"subset": "dev"}, f"unknown subset 'dev'; {KNOWN}"),
+        ({"subset": 3}, f"unknown subset '3'; {KNOWN}"),
         ({"annotations": 5}, "annotations are not a list"),
         ({"annotations": None}, "annotations are not a list"),
     ],
@@ -197,7 +181,7 @@ def test_rows_of_a_table_that_are_no_rows(tmp_path):
     reading = read_annotation_file(write(tmp_path, text))
     assert segments(reading) == {"a": [("1", "2", "run")]}
     assert reasons(reading) == [
-        ("3", "unknown subset 'dev'; known are training, validation, testing (train, val, test)"),
+        ("3", f"unknown subset 'dev'; {KNOWN}"),
         ("4", "subset training, but earlier rows put 'a' in validation"),
         ("5", "6 values in a table of 5 columns"),
         ("6", "not a row of a table: unexpected end of data"),
@@ -227,7 +211,7 @@ def test_video_info_takes_the_same_row_twice_but_not_two_truths():
     assert (record.seconds, record.frames, record.fps, record.subset) == (10, 300, 30, "training")
     assert reasons(reading) == [
         ("4", "values for 'a' differ from row 2, which counts"),
-        ("5", "unknown subset 'odd'; known are training, validation, testing (train, val, test)"),
+        ("5", f"unknown subset 'odd'; {KNOWN}"),
     ]
 
 
@@ -247,11 +231,7 @@ def test_both_forms_of_thumos14_say_the_same(shared_data):
         assert {record.subset for record in reading.records} == {"validation"}
         assert reasons(reading) == []
     rows = [
-        Counter(
-            (record.video_id, float(raw.start), float(raw.end), raw.label)
-            for record in reading.records
-            for raw in record.instances
-        )
+        Counter((each.video_id, *found) for each in reading.records for found in each.parsed())
         for reading in (one, two)
     ]
     assert rows[0].total() == rows[1].total() == 3457
@@ -284,9 +264,8 @@ def test_ids_that_name_no_file_are_refused(tmp_path, video_id, reason):
 
 def test_labels_have_a_length():
     RawInstance(start=0, end=1, label="x" * 1000).parsed()
-    with pytest.raises(ValueError, match="too long: 1001 characters, at most 1000") as raised:
+    with pytest.raises(ValueError, match="^.{,150}too long: 1001 characters, at most 1000$"):
         RawInstance(start=0, end=1, label="x" * 1001).parsed()
-    assert len(str(raised.value)) < 200
 
 
 def test_a_duration_too_short_to_divide_by_is_none(tmp_path):
@@ -366,4 +345,6 @@ def test_a_stream_of_any_file_is_what_is_read_at_once(tmp_path, content):
 
 def test_a_stream_of_a_folder_or_of_nothing_is_what_is_read_at_once(tmp_path):
     assert outcome(streamed, tmp_path) == outcome(at_once, tmp_path)
-    assert "cannot be read" in outcome(streamed, tmp_path / "missing")
+    missing = tmp_path / "missing"
+    assert "cannot be read: No such file" in outcome(streamed, missing)
+    assert outcome(streamed, missing) == outcome(at_once, missing)

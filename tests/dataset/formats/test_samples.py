@@ -230,7 +230,7 @@ def test_a_sample_says_what_its_tool_meant(name):
     ids=["mark", "utf16", "crlf", "blank"],
 )
 def test_a_sample_written_otherwise_says_the_same(name, change, tmp_path):
-    text = (sample(name)).read_text(encoding="utf-8")
+    text = sample(name).read_text(encoding="utf-8")
     if text.startswith("<?xml"):
         text = text[text.index("?>") + 2 :].lstrip()  # nothing may stand before a declaration
     (tmp_path / name).write_bytes(change(text))
@@ -241,7 +241,7 @@ def test_a_sample_written_otherwise_says_the_same(name, change, tmp_path):
 
 def test_a_folder_of_files_is_read_file_by_file(tmp_path):
     for name in ("elan.eaf", "boris_old.csv", "audacity.txt"):
-        (tmp_path / name).write_bytes((sample(name)).read_bytes())
+        (tmp_path / name).write_bytes(sample(name).read_bytes())
     (tmp_path / "notes.pdf").write_bytes(b"\0")
     reading = read_annotation_file(tmp_path)
     assert [record.video_id for record in reading.records] == ["audacity", "cage 1", "kitchen 1"]
@@ -257,25 +257,16 @@ def test_pictures_far_apart_are_two_instances():
         f'v_{frame:06}.jpg,1,"{{}}",1,0,"{{}}","{{""act"":""run""}}"\n'
         for frame in (0, 1, 2, 500, 501)
     )
-    header = "filename,file_size,file_attributes,region_count,region_id,"
-    header += "region_shape_attributes,region_attributes\n"
-    (record,) = registry.FORMATS["via2"].read("v.csv", header + rows).records
+    header = sample("via2.csv").read_text().splitlines()[0]
+    (record,) = registry.FORMATS["via2"].read("v.csv", f"{header}\n{rows}").records
     assert [(raw.start.number, raw.end.number) for raw in record.instances] == [(0, 3), (500, 502)]
-
-
-# ---- times ----
 
 
 @pytest.mark.parametrize(
     ("given", "seconds"),
     [
-        *[
-            ("90", 90),
-            ("1:30", 90),
-            ("01:30.25", 90.25),
-            ("0:01:30", 90),
-            ("100:00:00.5", 360000.5),
-        ],
+        *[("90", 90), ("1:30", 90), ("01:30.25", 90.25), ("0:01:30", 90)],
+        ("100:00:00.5", 360000.5),
         *[(" 0:00 ", 0), ("125:00", 7500), (2, 2), ("1e2", 100), (-0.5, -0.5)],
         *[("0:60", None), ("1:60:00", None), ("1:5", None), ("-1:00", None), ("1:2:3:4", None)],
         *[("", None), ("1:00,5", None), ("nan", None), ("1:٣٠", None), ("9" * 100, None)],
@@ -302,9 +293,6 @@ def test_times_that_need_the_video():
 def test_a_time_that_needs_the_video_is_a_line(name, message):
     with pytest.raises(ValueError, match=message):
         [record.parsed() for record in read_annotation_file(sample(name)).records]
-
-
-# ---- media ----
 
 
 @pytest.mark.parametrize(
@@ -353,10 +341,8 @@ def test_xml_that_is_refused(tmp_path, root, before, inside, message):
     path = tmp_path / "a.xml"
     inside = inside if isinstance(inside, bytes) else inside.encode()
     path.write_bytes(f"{before}<{root}>".encode() + inside + f"</{root}>".encode())
-    with pytest.raises(InputError, match=message) as raised:
+    with pytest.raises(InputError, match=rf"^{path}: [^\n]*{message}[^\n]*$"):
         read_annotation_file(path)
-    assert str(raised.value).startswith(f"{path}: ")
-    assert "\n" not in str(raised.value)
 
 
 def test_a_tier_of_elan_may_divide_another_evenly(tmp_path):
@@ -370,10 +356,9 @@ def test_a_tier_of_elan_may_divide_another_evenly(tmp_path):
     )
     tier = f'<TIER LINGUISTIC_TYPE_REF="parts" PARENT_REF="cook" TIER_ID="x">{annotations}</TIER>'
     slots = "".join(f'<TIME_SLOT TIME_SLOT_ID="n{place}"/>' for place in range(1, 5))
-    text = (sample("elan.eaf")).read_text().replace("</TIME_ORDER>", f"{slots}</TIME_ORDER>")
-    (tmp_path / "a.eaf").write_text(
-        text.replace("<LINGUISTIC_TYPE ", f"{tier}<LINGUISTIC_TYPE ", 1)
-    )
+    text = sample("elan.eaf").read_text().replace("</TIME_ORDER>", f"{slots}</TIME_ORDER>")
+    text = text.replace("<LINGUISTIC_TYPE ", f"{tier}<LINGUISTIC_TYPE ", 1)
+    (tmp_path / "a.eaf").write_text(text)
     read = read_annotation_file(tmp_path / "a.eaf")
     found = [each for each in said(read)["kitchen 1"] if each[2] == "part"]
     edges = [0.5 + each for each in (1.04, 1.04 + 1.46 / 3, 1.04 + 2.92 / 3, 2.5)]
@@ -392,38 +377,35 @@ def test_xml_that_is_too_large_is_refused(tmp_path, monkeypatch):
 
 
 def test_a_declared_encoding_does_not_change_what_is_decoded(tmp_path):
-    text = (sample("elan.eaf")).read_text().replace("UTF-8", "UTF-16", 1).replace("cut", "café")
+    text = sample("elan.eaf").read_text().replace("UTF-8", "UTF-16", 1).replace("cut", "café")
     (tmp_path / "a.eaf").write_text(text, encoding="utf-8")
     (first, _) = said(read_annotation_file(tmp_path / "a.eaf"))["kitchen 1"]
     assert first[2] == "café & stir"
 
 
-VALUES = ["NaN", "Infinity", "-5", "1e400", "9" * 1_000_000, "null", '""', "[]", "true", '"x"']
+NINES = "9" * 1_000_000
+JSON_VALUES = ("NaN", "Infinity", "-5", "1e400", NINES, "null", '""', "[]", "true", '"x"')
+JSON_PLACES = ("1.04", '"start":26', '"end":62', '"fps":25', '"framesCount":3000', '"z":[0.5,4]')
+TEXT_VALUES = ("nan", "inf", "-5", "1e400", NINES, "", "x", "1:99")
+TEXT_PLACES = ("1.04", "2.5", "00:00:01.040", '"1040"', '"26"', "1,04", "1:20", "25.0", "step=2")
+STRANGE = [
+    (name, value)
+    for name in EXPECTED
+    for value in (JSON_VALUES if name.endswith((".json", ".boris")) else TEXT_VALUES)
+]
 
 
-@pytest.mark.parametrize("value", VALUES, ids=lambda value: value[:9])
-@pytest.mark.parametrize("name", [name for name in EXPECTED if name.endswith((".json", ".boris"))])
-def test_json_with_strange_numbers_gives_sound_times_or_lines(tmp_path, name, value):
-    text = (sample(name)).read_text()
-    path = tmp_path / name
-    for old in ("1.04", '"start":26', '"end":62', '"fps":25', '"framesCount":3000', '"z":[0.5,4]'):
+@pytest.mark.parametrize(("name", "value"), STRANGE, ids=lambda text: text[:9])
+def test_a_strange_number_gives_sound_times_or_a_line(tmp_path, name, value):
+    text, path = sample(name).read_text(), tmp_path / name
+    if name.endswith((".json", ".boris")):
+        news = {old: re.sub("[^:]*$", lambda _: value, old, count=1) for old in JSON_PLACES}
+    else:
+        news = {old: f'"{value}"' if old.startswith('"') else value for old in TEXT_PLACES}
+        news["step=2"] = f"step={value}"
+    for old, new in news.items():
         if old in text:
-            key = old[: old.index(":") + 1] if ":" in old else ""
-            path.write_text(text.replace(old, key + value))
-            _is_sound_or_a_line(path)
-
-
-@pytest.mark.parametrize("value", ["nan", "inf", "-5", "1e400", "9" * 1_000_000, "", "x", "1:99"])
-@pytest.mark.parametrize(
-    "name", [name for name in EXPECTED if not name.endswith((".json", ".boris"))]
-)
-def test_tables_and_xml_with_strange_numbers_give_sound_times_or_lines(tmp_path, name, value):
-    text = (sample(name)).read_text()
-    path = tmp_path / name
-    for old in ("1.04", "2.5", "00:00:01.040", '"1040"', '"26"', "1,04", "1:20", "25.0", "step=2"):
-        if old in text:
-            new = f'"{value}"' if old.startswith('"') else value
-            path.write_text(text.replace(old, f"step={value}" if "=" in old else new))
+            path.write_text(text.replace(old, new))
             _is_sound_or_a_line(path)
 
 
