@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from actionspan.dataset.tables import Annotation, read_annotations
+from actionspan.annotations.tables import Annotation, read_annotations
 from actionspan.evaluation.baseline import actionness
 from actionspan.finetune.precision import average_precision
 

@@ -22,7 +22,7 @@ from statistics import median
 import h5py
 import numpy as np
 
-from actionspan.dataset.tables import SHARD_COLUMNS, write_videos
+from actionspan.annotations.tables import SHARD_COLUMNS, write_videos
 from actionspan.dataset.video_facts import probe_video
 from video_stages import steps
 

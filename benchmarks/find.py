@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from actionspan.dataset.tables import Instance
+from actionspan.annotations.tables import Instance
 from actionspan.evaluation.detection import detection_precision
 from actionspan.find.examples import Footage, Similar, find_like
 from actionspan.find.words import find_words

@@ -11,9 +11,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from actionspan.arrays import Int64
-from actionspan.dataset.folds import fold_parts
-from actionspan.dataset.tables import (
+from actionspan.annotations.tables import (
     VIDEO_COLUMNS,
     Annotation,
     Instance,
@@ -23,6 +21,8 @@ from actionspan.dataset.tables import (
     write_annotations,
     write_videos,
 )
+from actionspan.arrays import Int64
+from actionspan.dataset.folds import fold_parts
 from actionspan.features.collect import MOTION, STREAMS
 from actionspan.features.footage import shared_footage
 from actionspan.storage.writing import create_h5, open_h5

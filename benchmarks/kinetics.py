@@ -21,7 +21,7 @@ from scipy.special import softmax
 from scipy.stats import rankdata
 from torchvision.models.video import R3D_18_Weights
 
-from actionspan.dataset.tables import Instance, read_annotations
+from actionspan.annotations.tables import Instance, read_annotations
 from actionspan.features.clips import ClipEncoder, ClipStream
 from actionspan.features.settings import SAMPLES_A_VECTOR, EncoderSettings
 from actionspan.networks.weights import load_state

@@ -266,7 +266,7 @@ TABLE: Sequence[tuple[str, tuple[str, ...], Sequence[tuple[str, str]]]] = (
     ),
     (
         "matching and forms",
-        ("tests/dataset/test_matching.py", "tests/dataset/formats"),
+        ("tests/dataset/test_matching.py", "tests/annotations/formats"),
         (
             ("end = min(end, duration) if duration else end", "end = end"),
             (

@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 from playwright.sync_api import Browser, sync_playwright
 
-from actionspan.dataset.tables import Instance
+from actionspan.annotations.tables import Instance
 from actionspan.proposals.segments import Row, result_rows
 from actionspan.report.content import Page, PageVideo
 from actionspan.report.page import write_page

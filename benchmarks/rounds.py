@@ -25,8 +25,8 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
+from actionspan.annotations.tables import read_annotations, read_videos
 from actionspan.dataset.next import worth_of
-from actionspan.dataset.tables import read_annotations, read_videos
 from actionspan.evaluation.recall import average_recall_activitynet
 from actionspan.proposals import selection
 from actionspan.proposals.bundle_files import included_model

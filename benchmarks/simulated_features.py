@@ -13,9 +13,9 @@ from pathlib import Path
 import h5py
 import numpy as np
 
+from actionspan.annotations.tables import Annotation, write_annotations
 from actionspan.arrays import Float32
 from actionspan.dataset.matching import IndexSettings, index_annotations, read_annotations
-from actionspan.dataset.tables import Annotation, write_annotations
 from actionspan.errors import InputError, counted
 from actionspan.jobs.progress import progress
 from actionspan.storage.writing import atomic_path, create_h5, digest, read_json, write_json

@@ -28,8 +28,8 @@ import numpy as np
 import torch
 
 from accuracy import call, changed_config, flags, run_model, score
+from actionspan.annotations.tables import read_annotations
 from actionspan.arrays import temporal_iou
-from actionspan.dataset.tables import read_annotations
 from actionspan.features.collect import MOTION, STREAMS
 from actionspan.features.store import open_features
 from actionspan.live.proposing import OnlineProposer, Update

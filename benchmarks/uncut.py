@@ -37,7 +37,7 @@ import torch
 import yaml
 
 from accuracy import BASELINES, READER, call, changed_config, read, run_baseline, run_model
-from actionspan.dataset.tables import write_annotations
+from actionspan.annotations.tables import write_annotations
 from actionspan.evaluation.evaluate import VIDEO_COLUMNS, evaluate_files
 from actionspan.evaluation.reader import most_found
 from actionspan.evaluation.records import EvaluationSettings

@@ -18,7 +18,7 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from actionspan.dataset.tables import SHARD_COLUMNS, write_videos
+from actionspan.annotations.tables import SHARD_COLUMNS, write_videos
 from actionspan.dataset.video_facts import probe_video
 
 ONE_THREAD = {**os.environ, "OMP_NUM_THREADS": "1"}

@@ -12,8 +12,8 @@ import av
 import numpy as np
 import pytest
 
+from actionspan.annotations.formats.registry import read_annotation_file
 from actionspan.dataset.completing import complete
-from actionspan.dataset.formats.registry import read_annotation_file
 from actionspan.dataset.matching import IndexSettings, index_videos
 from actionspan.dataset.video_facts import frames_in, probe_video, read_timeline
 from actionspan.features.external import row_times

@@ -13,14 +13,14 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from actionspan.dataset.formats.records import RawInstance, Record, id_problem, text_problem
-from actionspan.dataset.formats.registry import (
+from actionspan.annotations.formats.records import RawInstance, Record, id_problem, text_problem
+from actionspan.annotations.formats.registry import (
     FORMAT_NAMES,
     WRITABLE,
     read_annotation_file,
     sniffed,
 )
-from actionspan.dataset.tables import read_annotations, read_videos
+from actionspan.annotations.tables import read_annotations, read_videos
 from actionspan.storage.writing import read_tsv
 from campaigns.cases import Result, fault, wrong
 from campaigns.children import Ended, call, command

@@ -11,7 +11,7 @@ import h5py
 import numpy as np
 import torch
 
-from actionspan.dataset.tables import VIDEO_COLUMNS, Video, write_videos
+from actionspan.annotations.tables import VIDEO_COLUMNS, Video, write_videos
 from actionspan.errors import InputError
 from campaigns.cases import Result, fault, wrong
 from campaigns.children import call, command

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import h5py
 
-from actionspan.dataset.tables import Video, read_videos
+from actionspan.annotations.tables import Video, read_videos
 from campaigns import sample_videos
 from campaigns.cases import Result, complaint, fault, wrong
 from campaigns.children import Ended, call, command

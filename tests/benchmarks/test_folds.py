@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import folds
-from actionspan.dataset.tables import Instance, Video
+from actionspan.annotations.tables import Instance, Video
 from uncut import ranking, size
 
 

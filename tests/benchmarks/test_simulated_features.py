@@ -8,8 +8,8 @@ import h5py
 import numpy as np
 import pytest
 
+from actionspan.annotations.tables import read_annotations
 from actionspan.cli import main
-from actionspan.dataset.tables import read_annotations
 from actionspan.features.store import open_features
 from actionspan.storage.writing import open_h5
 from simulated_features import Simulated, simulate

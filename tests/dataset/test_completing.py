@@ -1,7 +1,7 @@
 """Times that only the video gives: read from its file where it is needed, and nowhere else."""
 
+from actionspan.annotations.tables import Instance
 from actionspan.dataset.completing import Truth
-from actionspan.dataset.tables import Instance
 from dataset.conftest import encode_video
 from worlds.command import actionspan
 

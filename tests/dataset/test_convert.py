@@ -10,10 +10,10 @@ import av
 import numpy as np
 import pytest
 
+from actionspan.annotations.formats.registry import read_annotation_file
+from actionspan.annotations.tables import Video
 from actionspan.dataset.convert import add_arguments, run
-from actionspan.dataset.formats.registry import read_annotation_file
 from actionspan.dataset.matching import IndexSettings, index_videos, read_annotations
-from actionspan.dataset.tables import Video
 from actionspan.errors import InputError
 from dataset.conftest import encode_video
 

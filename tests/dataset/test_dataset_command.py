@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 
-from actionspan.dataset.tables import read_annotations, read_videos
+from actionspan.annotations.tables import read_annotations, read_videos
 from actionspan.storage.writing import read_tsv
 from worlds.command import actionspan
 

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actionspan.dataset.folds import fold_parts, hold_out
-from actionspan.dataset.tables import (
+from actionspan.annotations.tables import (
     VIDEO_COLUMNS,
     Annotation,
     Instance,
@@ -19,6 +18,7 @@ from actionspan.dataset.tables import (
     write_annotations,
     write_videos,
 )
+from actionspan.dataset.folds import fold_parts, hold_out
 from worlds.command import actionspan
 
 SUBSETS = ("training", "training", "validation", "training", "testing", "training", "training")

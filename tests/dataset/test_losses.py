@@ -3,9 +3,9 @@
 from dataclasses import replace
 from pathlib import Path
 
-from actionspan.dataset.formats.rejections import Rejection, read_rejections, write_rejections
+from actionspan.annotations.formats.rejections import Rejection, read_rejections, write_rejections
+from actionspan.annotations.tables import VIDEO_COLUMNS, write_videos
 from actionspan.dataset.losses import losses_line
-from actionspan.dataset.tables import VIDEO_COLUMNS, write_videos
 from actionspan.dataset.video_facts import bad_video
 from actionspan.errors import InputError
 from actionspan.jobs.parts import map_videos

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actionspan.dataset.formats.records import RawInstance, Reading, Record
-from actionspan.dataset.formats.times import Frame, VideoEnd
+from actionspan.annotations.formats.records import RawInstance, Reading, Record
+from actionspan.annotations.formats.times import Frame, VideoEnd
+from actionspan.annotations.tables import Instance, Video
 from actionspan.dataset.matching import (
     IndexSettings,
     check_instance,
@@ -19,7 +20,6 @@ from actionspan.dataset.matching import (
     read_annotations,
     split_subsets,
 )
-from actionspan.dataset.tables import Instance, Video
 
 SETTINGS = IndexSettings()
 

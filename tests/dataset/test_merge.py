@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from actionspan.annotations.formats.records import UNLABELLED, RawInstance, Record
+from actionspan.annotations.formats.registry import WRITABLE, read_annotation_file
 from actionspan.dataset.convert import facts
-from actionspan.dataset.formats.records import UNLABELLED, RawInstance, Record
-from actionspan.dataset.formats.registry import WRITABLE, read_annotation_file
 from actionspan.dataset.merge import merge
 from worlds.command import actionspan
 

@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
+from actionspan.annotations.tables import VIDEO_COLUMNS, write_videos
 from actionspan.dataset.next import entropy, worth_of
-from actionspan.dataset.tables import VIDEO_COLUMNS, write_videos
 from actionspan.dataset.video_facts import bad_video
 from worlds.command import actionspan
 

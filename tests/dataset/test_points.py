@@ -8,18 +8,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from actionspan.annotations.formats.records import RawInstance, Record
+from actionspan.annotations.formats.registry import read_annotation_file
+from actionspan.annotations.formats.rejections import Rejection, report
+from actionspan.annotations.formats.times import POINT, around
 from actionspan.dataset import completing
-from actionspan.dataset.formats.records import RawInstance, Record
-from actionspan.dataset.formats.registry import read_annotation_file
-from actionspan.dataset.formats.rejections import Rejection, report
-from actionspan.dataset.formats.times import POINT, around
 from actionspan.dataset.matching import IndexSettings, index_annotations, read_annotations
 from actionspan.errors import InputError
 from actionspan.evaluation.files import read_ground_truth
 from dataset.conftest import encode_video
 from worlds.command import actionspan
 
-SAMPLES = Path(__file__).parent / "samples"
+SAMPLES = Path(__file__).parents[1] / "annotations" / "samples"
 HINT = "without a length; give one by --points SECONDS (dataset.point_seconds of a run)"
 
 

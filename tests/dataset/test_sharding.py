@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from actionspan.annotations.names import other_names
 from actionspan.dataset.sharding import (
     MOST_SHARDS,
     assign_shards,
     find_videos,
     left_out,
-    other_names,
     possible_shards,
 )
 from actionspan.errors import InputError

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from actionspan.dataset.tables import VIDEO_COLUMNS, Video, write_annotations, write_videos
+from actionspan.annotations.tables import VIDEO_COLUMNS, Video, write_annotations, write_videos
 from actionspan.evaluation.baseline import (
     BaselineSettings,
     actionness,

@@ -9,7 +9,7 @@ import h5py
 import numpy as np
 import pytest
 
-from actionspan.dataset.tables import write_annotations
+from actionspan.annotations.tables import write_annotations
 from actionspan.proposals.grouping import group_actionness
 from actionspan.storage.writing import read_tsv
 from evaluation.conftest import run

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from matplotlib.colors import to_hex
 
-from actionspan.dataset.tables import Instance
+from actionspan.annotations.tables import Instance
 from actionspan.errors import InputError
 from actionspan.evaluation.curves import CURVE_COLUMNS, curve_rows
 from actionspan.evaluation.drawn import AR_AGAINST_AN, RECALL_AGAINST_TIOU

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from actionspan.dataset.tables import write_annotations
+from actionspan.annotations.tables import write_annotations
 from actionspan.evaluation import average_recall_activitynet
 from actionspan.evaluation.drawn import CHARACTERISTICS
 from actionspan.evaluation.figures import draw_misses

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from actionspan.dataset.tables import write_annotations
+from actionspan.annotations.tables import write_annotations
 from evaluation.conftest import run as call
 from worlds.scored import annotated, write_results
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from actionspan.annotations.tables import write_annotations
 from actionspan.cli import main
-from actionspan.dataset.tables import write_annotations
 from actionspan.evaluation import detection_precision, detection_precision_by_class
 from actionspan.evaluation.detection import match_greedily
 from actionspan.evaluation.recall import DETECTION_THRESHOLDS, tiou

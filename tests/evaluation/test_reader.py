@@ -8,7 +8,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from actionspan.dataset.tables import Instance, write_annotations
+from actionspan.annotations.tables import Instance, write_annotations
 from actionspan.errors import InputError
 from actionspan.evaluation.operating import operating_points
 from actionspan.evaluation.reader import NUMBERS, judge_list, repeats

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from actionspan.dataset.tables import write_annotations
+from actionspan.annotations.tables import write_annotations
 from actionspan.errors import InputError
 from actionspan.evaluation.curves import curve_rows
 from actionspan.evaluation.summary import read_records, summary_markdown

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom, rankdata
 
-from actionspan.dataset.tables import write_annotations
+from actionspan.annotations.tables import write_annotations
 from actionspan.evaluation.drawn import ScoredProposals
 from actionspan.evaluation.figures import draw_reliability
 from actionspan.evaluation.reliability import (

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from actionspan.dataset.tables import write_annotations
+from actionspan.annotations.tables import write_annotations
 from actionspan.evaluation import (
     average_recall_activitynet,
     average_recall_thumos14,

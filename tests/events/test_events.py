@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from actionspan.annotations.tables import Instance
 from actionspan.cli import main
-from actionspan.dataset.tables import Instance
 from actionspan.events.agree import agreements, cohens_kappa, matches, paired
 from actionspan.events.budget import budget
 from actionspan.events.frames import rows

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from actionspan.dataset.tables import (
+from actionspan.annotations.tables import (
     VIDEO_COLUMNS,
     Annotation,
     Video,

@@ -6,8 +6,8 @@ import h5py
 import numpy as np
 import pytest
 
+from actionspan.annotations.tables import read_name, write_annotations
 from actionspan.dataset.index import data_name
-from actionspan.dataset.tables import read_name, write_annotations
 from actionspan.errors import InputError
 from actionspan.features.collect import collect
 from actionspan.features.settings import EncoderSettings, RescaleSettings, SequenceSettings

@@ -10,8 +10,8 @@ import h5py
 import numpy as np
 import pytest
 
+from actionspan.annotations.tables import VIDEO_COLUMNS, write_videos
 from actionspan.cli import main
-from actionspan.dataset.tables import VIDEO_COLUMNS, write_videos
 from actionspan.errors import InputError, printable
 from actionspan.features.collect import collect
 from actionspan.features.external import find_file, import_features, row_times

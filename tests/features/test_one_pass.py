@@ -10,8 +10,8 @@ import h5py
 import numpy as np
 import pytest
 
+from actionspan.annotations.tables import read_videos
 from actionspan.cli import main
-from actionspan.dataset.tables import read_videos
 from actionspan.errors import InputError
 from actionspan.features import VideoSettings, encode_video, one_pass
 from actionspan.features.one_pass import VideoEncoder, encode_each

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actionspan.dataset.tables import Instance, Video
+from actionspan.annotations.tables import Instance, Video
 from actionspan.features.transform import Moments
 from actionspan.find.examples import PARTS, Footage, Likeness, describe, find_like, marked
 from actionspan.find.listing import listed

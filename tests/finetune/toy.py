@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from actionspan.dataset.tables import Annotation, Instance, write_annotations
+from actionspan.annotations.tables import Annotation, Instance, write_annotations
 from actionspan.features.settings import EncoderSettings, RescaleSettings
 from actionspan.finetune.settings import FinetuneSettings, StoreSettings
 from actionspan.finetune.store import store_snippets

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import h5py
 import pytest
 
-from actionspan.dataset.tables import read_videos
+from actionspan.annotations.tables import read_videos
 from tiers import first_tier
 from video.numbered import encode
 from worlds.command import actionspan

@@ -6,7 +6,7 @@ import h5py
 import numpy as np
 import pytest
 
-from actionspan.dataset.tables import write_annotations
+from actionspan.annotations.tables import write_annotations
 from actionspan.storage.writing import create_h5
 from worlds.scored import annotated
 

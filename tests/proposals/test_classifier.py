@@ -7,8 +7,8 @@ import h5py
 import numpy as np
 import pytest
 
+from actionspan.annotations.tables import Instance, write_annotations
 from actionspan.cli import main
-from actionspan.dataset.tables import Instance, write_annotations
 from actionspan.features.steps import cut_windows
 from actionspan.features.store import open_features
 from actionspan.proposals import SegmentClassifier, train_classifier

@@ -9,9 +9,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from actionspan.annotations.tables import write_annotations
 from actionspan.arrays import temporal_iou
 from actionspan.cli import main
-from actionspan.dataset.tables import write_annotations
 from actionspan.errors import InputError
 from actionspan.proposals import density_training
 from actionspan.proposals.density_training import (

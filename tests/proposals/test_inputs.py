@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 
+from actionspan.annotations.tables import read_annotations, read_segments
 from actionspan.cli import main
-from actionspan.dataset.tables import read_annotations, read_segments
 from actionspan.proposals import ProposalEvaluator
 from actionspan.proposals.candidates import open_candidates
 from actionspan.proposals.evaluator import (

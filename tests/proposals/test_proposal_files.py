@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actionspan.dataset.formats.times import frames_of
-from actionspan.dataset.tables import Instance
+from actionspan.annotations.formats.times import frames_of
+from actionspan.annotations.tables import Instance
 from actionspan.errors import InputError
 from actionspan.events.frames import rows
 from actionspan.events.reading import Observed

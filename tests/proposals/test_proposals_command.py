@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 import torch
 
+from actionspan.annotations.tables import write_annotations
 from actionspan.cli import main
-from actionspan.dataset.tables import write_annotations
 from actionspan.proposals import propose_video, temporal_iou
 from actionspan.proposals.candidates import open_candidates
 from actionspan.proposals.evaluator import ProposalEvaluator, load_evaluator

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from actionspan.dataset.tables import read_annotations, write_annotations
+from actionspan.annotations.tables import read_annotations, write_annotations
 from actionspan.errors import InputError
 from actionspan.proposals import training as module
 from actionspan.proposals.candidates import write_candidates

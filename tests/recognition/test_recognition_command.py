@@ -2,14 +2,14 @@
 
 import pytest
 
-from actionspan.cli import main
-from actionspan.dataset.tables import (
+from actionspan.annotations.tables import (
     SHARD_COLUMNS,
     Annotation,
     Instance,
     write_annotations,
     write_videos,
 )
+from actionspan.cli import main
 from actionspan.dataset.video_facts import probe_video
 from actionspan.recognition.clip_store import ClipStore
 from actionspan.storage.writing import read_tsv

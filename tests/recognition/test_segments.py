@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actionspan.dataset.tables import Annotation, Instance, write_annotations
+from actionspan.annotations.tables import Annotation, Instance, write_annotations
 from actionspan.errors import InputError
 from actionspan.jobs.shards import ShardWork
 from actionspan.recognition.clip_lists import ClipSettings, held_out_names

@@ -8,7 +8,7 @@ from typing import Any
 import av
 import numpy as np
 
-from actionspan.dataset.tables import Instance
+from actionspan.annotations.tables import Instance
 from actionspan.proposals.segments import Row
 from actionspan.report.content import Chart, Page, PageVideo, Series, Table
 

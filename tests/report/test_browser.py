@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from actionspan.dataset.tables import Instance
+from actionspan.annotations.tables import Instance
 from actionspan.proposals.segments import ranked_rows
 from actionspan.report.content import Chart, Series
 from actionspan.report.page import write_page

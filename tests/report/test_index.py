@@ -9,14 +9,14 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-from actionspan.cli import main
-from actionspan.dataset.tables import (
+from actionspan.annotations.tables import (
     VIDEO_COLUMNS,
     Annotation,
     Instance,
     write_annotations,
     write_videos,
 )
+from actionspan.cli import main
 from actionspan.dataset.video_facts import probe_video
 from actionspan.evaluation.misses import TABLE_COLUMNS, break_down, instance_outcomes, table_row
 from actionspan.report import index as index_module

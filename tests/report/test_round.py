@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from actionspan.annotations.tables import read_instances
 from actionspan.cli import main
-from actionspan.dataset.tables import read_instances
 from dataset.conftest import encode_video
 from report.conftest import PATIENCE, need_browser
 

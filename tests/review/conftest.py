@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import pytest
 import uvicorn
 
-from actionspan.dataset.tables import Video
+from actionspan.annotations.tables import Video
 from actionspan.propose.results import Result, source_of
 from actionspan.review import work as work_module
 from actionspan.review.footage import Encoded

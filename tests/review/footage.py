@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
-from actionspan.dataset.tables import Instance, Video
+from actionspan.annotations.tables import Instance, Video
 from actionspan.features.settings import VideoSettings
 from actionspan.review.footage import Encoded
 from actionspan.settings import to_json

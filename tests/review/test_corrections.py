@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from actionspan.dataset.formats.registry import read_annotation_file
+from actionspan.annotations.formats.registry import read_annotation_file
 from actionspan.errors import InputError, JobError
 from actionspan.review.corrections import Conflict, Corrections
 

@@ -7,8 +7,8 @@ from dataclasses import astuple, replace
 import numpy as np
 import pytest
 
+from actionspan.annotations.tables import Instance, read_instances
 from actionspan.dataset.completing import Truth
-from actionspan.dataset.tables import Instance, read_instances
 from actionspan.errors import InputError
 from actionspan.proposals.bundle_files import included_model
 from actionspan.proposals.model_bundle import load_bundle

@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
+from actionspan.annotations.formats.registry import read_annotation_file
 from actionspan.cli import main
-from actionspan.dataset.formats.registry import read_annotation_file
 from actionspan.errors import InputError
 from actionspan.review.corrections import Corrections
 from actionspan.workflow.steps import commands, steps_of
@@ -118,7 +118,7 @@ def test_every_command_names_them_and_has_the_flag(command, table, monkeypatch, 
     monkeypatch.chdir(table.parent)
     (table.parent / "half.mp4").touch()
     words = CALLS[command].replace("TABLE", str(table)).replace("VIDEO", "half.mp4").split()
-    module = sys.modules["actionspan.dataset.formats.corrections"]
+    module = sys.modules["actionspan.annotations.formats.corrections"]
     real = module.add_not_done
 
     def add_and_stop(*given):

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from actionspan.dataset.formats.registry import read_annotation_file
+from actionspan.annotations.formats.registry import read_annotation_file
 from actionspan.demo.data_set import render_demo
 from actionspan.demo.scenario import DemoSettings, demo_video_names
 from report.conftest import PATIENCE, broken_rules, closing_contexts, need_browser

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from actionspan.dataset.tables import VIDEO_COLUMNS, Video, write_videos
+from actionspan.annotations.tables import VIDEO_COLUMNS, Video, write_videos
 from runs.conftest import copy_program
 
 pytestmark = pytest.mark.workflow

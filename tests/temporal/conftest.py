@@ -8,7 +8,7 @@ import h5py
 import numpy as np
 import pytest
 
-from actionspan.dataset.tables import Annotation, Instance, write_annotations
+from actionspan.annotations.tables import Annotation, Instance, write_annotations
 from actionspan.features.steps import cut_windows, window_starts
 from actionspan.features.transform import StreamTransform, Transform
 

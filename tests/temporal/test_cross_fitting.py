@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from actionspan.dataset.tables import read_annotations, write_annotations
+from actionspan.annotations.tables import read_annotations, write_annotations
 from actionspan.errors import InputError
 from actionspan.features.store import UNSHARED, read_transform
 from actionspan.storage.model_files import read_model

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from actionspan.dataset.tables import read_annotations, write_annotations
+from actionspan.annotations.tables import read_annotations, write_annotations
 from actionspan.errors import InputError
 from actionspan.features.store import open_features, write_checked
 from actionspan.storage.checksums import append_checksums

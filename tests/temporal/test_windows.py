@@ -6,8 +6,8 @@ import h5py
 import numpy as np
 import pytest
 
+from actionspan.annotations.tables import Annotation, Instance, read_annotations, write_annotations
 from actionspan.cli import main
-from actionspan.dataset.tables import Annotation, Instance, read_annotations, write_annotations
 from actionspan.errors import InputError
 from actionspan.features.steps import cut_windows, window_starts
 from actionspan.temporal.labels import boundary_labels

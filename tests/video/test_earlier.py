@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from actionspan.annotations.tables import Video
 from actionspan.dataset.sharding import assign_shards
-from actionspan.dataset.tables import Video
 from actionspan.errors import InputError
 from actionspan.storage.writing import create_h5, open_h5
 from actionspan.video.earlier import (

@@ -13,9 +13,9 @@ import cv2
 import numpy as np
 import pytest
 
+from actionspan.annotations.tables import read_videos
 from actionspan.dataset.containers import claimed_samples, open_container
 from actionspan.dataset.settings import LimitSettings
-from actionspan.dataset.tables import read_videos
 from actionspan.dataset.video_facts import probe_video, read_timeline
 from actionspan.errors import InputError
 from actionspan.live.play import play

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actionspan.dataset.tables import Video
+from actionspan.annotations.tables import Video
 from actionspan.errors import InputError
 from actionspan.video.decode import Frame, fitted_size
 from actionspan.video.settings import FrameSettings

@@ -7,7 +7,7 @@ import h5py
 import numpy as np
 import pytest
 
-from actionspan.dataset.tables import SHARD_COLUMNS, write_videos
+from actionspan.annotations.tables import SHARD_COLUMNS, write_videos
 from actionspan.dataset.video_facts import probe_video
 from tiers import first_tier
 from video.numbered import encode

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from actionspan.dataset.tables import Annotation, Instance
+from actionspan.annotations.tables import Annotation, Instance
 
 
 def annotated(

@@ -5,14 +5,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from actionspan.dataset.formats import records
-from actionspan.dataset.formats.records import Reading, Record, quoted
-from actionspan.dataset.formats.registry import read_annotation_file
-from actionspan.dataset.formats.rejections import Rejection
-from actionspan.dataset.formats.times import unknown_time
+from actionspan.annotations.formats import records
+from actionspan.annotations.formats.records import Reading, Record, quoted
+from actionspan.annotations.formats.registry import read_annotation_file
+from actionspan.annotations.formats.rejections import Rejection
+from actionspan.annotations.formats.times import unknown_time
+from actionspan.annotations.tables import Instance, instances_of
 from actionspan.dataset.matching import Names, check_instance
 from actionspan.dataset.sharding import find_videos
-from actionspan.dataset.tables import Instance, instances_of
 from actionspan.dataset.video_facts import count_own_frames, has_sound, probe_video
 
 

@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from actionspan.dataset.formats import activitynet, elan, label_studio
-from actionspan.dataset.formats.records import (
+from actionspan.annotations.formats import activitynet, elan, label_studio
+from actionspan.annotations.formats.records import (
     FACTS,
     Reading,
     Record,
@@ -16,8 +16,8 @@ from actionspan.dataset.formats.records import (
     id_problem,
     report_left_out,
 )
-from actionspan.dataset.formats.registry import FORMAT_NAMES as NAMES
-from actionspan.dataset.formats.registry import FORMATS, WRITABLE, read_annotation_file
+from actionspan.annotations.formats.registry import FORMAT_NAMES as NAMES
+from actionspan.annotations.formats.registry import FORMATS, WRITABLE, read_annotation_file
 from actionspan.dataset.matching import Names
 from actionspan.dataset.settings import add_reading, how_read
 from actionspan.errors import InputError, counted

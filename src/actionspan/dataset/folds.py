@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from actionspan.dataset import tables
-from actionspan.dataset.tables import Annotation
+from actionspan.annotations import tables
+from actionspan.annotations.tables import Annotation
 from actionspan.errors import InputError
 
 

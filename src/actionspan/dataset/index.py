@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from actionspan.dataset import matching, tables
-from actionspan.dataset.formats.rejections import Rejection, report, write_rejections
+from actionspan.annotations import tables
+from actionspan.annotations.formats.rejections import Rejection, report, write_rejections
+from actionspan.annotations.tables import Video
+from actionspan.dataset import matching
 from actionspan.dataset.matching import IndexSettings
 from actionspan.dataset.sharding import left_out
-from actionspan.dataset.tables import Video
 from actionspan.errors import InputError, counted
 from actionspan.settings import add_settings, from_arguments
 

@@ -4,8 +4,8 @@ import argparse
 import sys
 from pathlib import Path
 
-from actionspan.dataset import tables
-from actionspan.dataset.formats.rejections import Rejection, read_rejections, write_rejections
+from actionspan.annotations import tables
+from actionspan.annotations.formats.rejections import Rejection, read_rejections, write_rejections
 from actionspan.jobs.parts import rejected_videos
 from actionspan.storage.writing import open_h5, read_tsv, write_tsv
 

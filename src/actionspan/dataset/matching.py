@@ -12,13 +12,17 @@ from dataclasses import dataclass, replace
 from operator import attrgetter
 from pathlib import Path
 
-from actionspan.dataset.formats.records import SUBSETS, RawInstance, Reading, Record, quoted
-from actionspan.dataset.formats.registry import AnnotationFormat, read_annotation_file, read_text
-from actionspan.dataset.formats.rejections import OnBadInput, Rejection
-from actionspan.dataset.formats.rows import iterate_video_info
-from actionspan.dataset.formats.times import OVERSHOOT
-from actionspan.dataset.sharding import VIDEO_SUFFIXES, other_names
-from actionspan.dataset.tables import Annotation, Instance, Video
+from actionspan.annotations.formats.records import SUBSETS, RawInstance, Reading, Record, quoted
+from actionspan.annotations.formats.registry import (
+    AnnotationFormat,
+    read_annotation_file,
+    read_text,
+)
+from actionspan.annotations.formats.rejections import OnBadInput, Rejection
+from actionspan.annotations.formats.rows import iterate_video_info
+from actionspan.annotations.formats.times import OVERSHOOT
+from actionspan.annotations.names import VIDEO_SUFFIXES, other_names
+from actionspan.annotations.tables import Annotation, Instance, Video
 from actionspan.errors import counted
 from actionspan.settings import Checked, option
 

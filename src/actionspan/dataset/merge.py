@@ -8,15 +8,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from actionspan.arrays import temporal_iou
-from actionspan.dataset.convert import (
-    add_target_form,
-    form_of,
-    report_lost,
-    what_is_lost,
-    write_records,
-)
-from actionspan.dataset.formats.records import (
+from actionspan.annotations.formats.records import (
     UNLABELLED,
     Bout,
     RawInstance,
@@ -25,10 +17,18 @@ from actionspan.dataset.formats.records import (
     drop_unsound,
     report_left_out,
 )
-from actionspan.dataset.formats.registry import read_annotation_file
+from actionspan.annotations.formats.registry import read_annotation_file
+from actionspan.annotations.tables import stated_name
+from actionspan.arrays import temporal_iou
+from actionspan.dataset.convert import (
+    add_target_form,
+    form_of,
+    report_lost,
+    what_is_lost,
+    write_records,
+)
 from actionspan.dataset.matching import Names
 from actionspan.dataset.settings import add_reading, how_read
-from actionspan.dataset.tables import stated_name
 from actionspan.errors import InputError, counted
 from actionspan.storage.inputs import inputs_kept
 

@@ -14,11 +14,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from actionspan.dataset.formats.records import drop_unsound, report_left_out
-from actionspan.dataset.formats.registry import read_annotation_file
-from actionspan.dataset.formats.times import to_number
+from actionspan.annotations.formats.records import drop_unsound, report_left_out
+from actionspan.annotations.formats.registry import read_annotation_file
+from actionspan.annotations.formats.times import to_number
+from actionspan.annotations.tables import read_videos
 from actionspan.dataset.matching import Names
-from actionspan.dataset.tables import read_videos
 from actionspan.errors import InputError, counted
 from actionspan.settings import at_least_one
 from actionspan.storage.json_stream import members

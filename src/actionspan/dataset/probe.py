@@ -4,9 +4,9 @@ import argparse
 from functools import partial
 from pathlib import Path
 
-from actionspan.dataset.formats.rejections import Rejection, report
+from actionspan.annotations.formats.rejections import Rejection, report
+from actionspan.annotations.tables import SHARD_COLUMNS, write_videos
 from actionspan.dataset.settings import LimitSettings
-from actionspan.dataset.tables import SHARD_COLUMNS, write_videos
 from actionspan.jobs.apart import work_apart
 from actionspan.jobs.progress import progress
 from actionspan.jobs.shards import add_shard_flags, shard_work

@@ -11,23 +11,17 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Literal
 
+from actionspan.annotations.names import LONGEST_ID, VIDEO_SUFFIXES
 from actionspan.errors import InputError, printable
 from actionspan.storage.inputs import keep
 from actionspan.storage.text import file_name, filled_in, hash_of
 
-VIDEO_SUFFIXES = frozenset(
-    ".3g2 .3gp .asf .avi .divx .f4v .flv .gif .m2ts .m4v .mkv .mov .mp4 .mpeg .mpg .mts .mxf .ogv "
-    ".ts .vob .webm .wmv".split()
-)
-LONGEST_ID = 251  # bytes: names of files have up to 255, and results add a suffix
 _VIDEOS_PER_SHARD = 24  # enough work for the seconds that each job takes to start
 MIN_SHARDS = 4  # small sets too use several cores
 _FEW_SHARDS = 1024  # planned quickly; larger sets first get larger shards
 _MOST_VIDEOS = 64  # a shard on average: what a job leaves on the disk stays small
 MOST_SHARDS = 16384  # more take Snakemake long to plan
 _FOLDER = "a folder"
-# in a folder of files
-ANNOTATION_SUFFIXES = (".boris", ".csv", ".eaf", ".json", ".tsv", ".txt", ".xml")
 
 
 def find_videos(folder: Path) -> dict[str, Path]:
@@ -175,12 +169,3 @@ def _shard_count(videos: int, videos_per_shard: int | str, least: int) -> int:
     if not isinstance(videos_per_shard, int) or videos_per_shard < 1:
         raise ValueError(f"videos_per_shard: {videos_per_shard!r} is not 'auto' or at least 1")
     return -(-videos // videos_per_shard)
-
-
-def other_names(video_id: str) -> list[str]:
-    """Return other names of a video: its id with ActivityNet's `v_` before it, and without.
-
-    A look-up tries the id itself first: `x` and `v_x` may be two videos.
-    """
-    bare = [video_id.removeprefix("v_")] if video_id.startswith("v_") else []
-    return [f"v_{video_id}", *bare]

@@ -4,8 +4,8 @@ import argparse
 from collections import Counter
 from pathlib import Path
 
-from actionspan.dataset.formats.records import SUBSETS
-from actionspan.dataset.tables import read_annotations
+from actionspan.annotations.formats.records import SUBSETS
+from actionspan.annotations.tables import read_annotations
 from actionspan.errors import InputError
 from actionspan.storage.writing import write_tsv
 

@@ -24,13 +24,13 @@ import numpy as np
 from av.container import InputContainer
 from numpy.typing import ArrayLike
 
+from actionspan.annotations.formats.records import Record
+from actionspan.annotations.formats.times import Frame, frames_of
+from actionspan.annotations.tables import Video
 from actionspan.arrays import Float64
 from actionspan.dataset import containers
 from actionspan.dataset.containers import open_container, opened
-from actionspan.dataset.formats.records import Record
-from actionspan.dataset.formats.times import Frame, frames_of
 from actionspan.dataset.settings import LimitSettings
-from actionspan.dataset.tables import Video
 from actionspan.errors import InputError, lacks_memory
 from actionspan.jobs.apart import described, still_working
 

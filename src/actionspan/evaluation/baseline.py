@@ -11,8 +11,8 @@ from typing import Literal
 
 import numpy as np
 
+from actionspan.annotations.tables import Annotation, read_annotations
 from actionspan.arrays import Float64, Int64
-from actionspan.dataset.tables import Annotation, read_annotations
 from actionspan.errors import InputError
 from actionspan.evaluation.files import without_videos
 from actionspan.features.steps import merge_windows

@@ -11,12 +11,12 @@ import msgspec
 import numpy as np
 from numpy.typing import ArrayLike
 
+from actionspan.annotations.formats.records import Reading, Record, subset_name
+from actionspan.annotations.formats.registry import read_text, stream_annotation_file
+from actionspan.annotations.formats.rows import iterate_video_info
+from actionspan.annotations.formats.times import POINT, times_problem, unknown_time
+from actionspan.annotations.tables import Annotation, read_annotations
 from actionspan.arrays import Float64
-from actionspan.dataset.formats.records import Reading, Record, subset_name
-from actionspan.dataset.formats.registry import read_text, stream_annotation_file
-from actionspan.dataset.formats.rows import iterate_video_info
-from actionspan.dataset.formats.times import POINT, times_problem, unknown_time
-from actionspan.dataset.tables import Annotation, read_annotations
 from actionspan.errors import InputError
 from actionspan.proposals import segments
 from actionspan.proposals.segments import Row

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from actionspan.annotations.tables import Annotation, Instance
 from actionspan.arrays import Float64, Int64
-from actionspan.dataset.tables import Annotation, Instance
 from actionspan.errors import counted
 from actionspan.evaluation import recall
 from actionspan.evaluation.drawn import CHARACTERISTICS, NAMES, Bin

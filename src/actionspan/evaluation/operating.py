@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from actionspan.dataset.tables import Instance
+from actionspan.annotations.tables import Instance
 from actionspan.proposals.segments import Row
 from actionspan.proposals.selection import right_events
 

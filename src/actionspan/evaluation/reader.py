@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from actionspan.annotations.tables import Annotation
 from actionspan.arrays import Float64
-from actionspan.dataset.tables import Annotation
 from actionspan.errors import counted
 from actionspan.evaluation import reliability
 from actionspan.evaluation.files import add_inputs, as_array, blaming, read_subset, segments_of

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.stats import rankdata
 
-from actionspan.dataset.tables import Annotation
+from actionspan.annotations.tables import Annotation
 from actionspan.errors import counted
 from actionspan.evaluation.detection import match_greedily
 from actionspan.evaluation.drawn import ScoreBin, ScoredProposals

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from actionspan.annotations.names import other_names
 from actionspan.arrays import Float64
-from actionspan.dataset.sharding import other_names
 from actionspan.storage.scratch import VideoTables
 
 NO_PROPOSALS: Float64 = np.empty((0, 3))

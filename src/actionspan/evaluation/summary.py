@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from actionspan.dataset.formats.times import to_number
+from actionspan.annotations.formats.times import to_number
 from actionspan.errors import InputError, counted
 from actionspan.evaluation.records import AR_NUMBERS
 from actionspan.storage.text import markdown_table

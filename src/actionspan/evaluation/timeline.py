@@ -4,7 +4,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from actionspan.dataset.tables import read_annotations
+from actionspan.annotations.tables import read_annotations
 from actionspan.evaluation.files import read_proposals
 from actionspan.evaluation.rows import NO_PROPOSALS
 from actionspan.temporal.probabilities import video_probabilities

@@ -18,8 +18,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator, MultipleLocator
 from numpy.typing import ArrayLike
 
+from actionspan.annotations.tables import Instance
 from actionspan.arrays import Float64
-from actionspan.dataset.tables import Instance
 from actionspan.storage.figures import BOX, QUIET, RULE, fonts_for, house_style, save_figure
 
 _SHOWN_PROPOSALS = 15

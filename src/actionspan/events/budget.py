@@ -46,7 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Write the table, and the chart if it is asked for."""
-    from actionspan.dataset.formats.rows import csv_text
+    from actionspan.annotations.formats.rows import csv_text
     from actionspan.storage.writing import write_text
 
     if arguments.bin is not None and not 0 < arguments.bin < math.inf:

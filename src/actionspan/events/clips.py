@@ -89,7 +89,7 @@ def chosen(
     observed: "list[Observed]", folder: Path, labels: Collection[str], around: float
 ) -> "Iterator[Clip]":
     """Yield the clips of the events with one of the labels; each has a name of its own."""
-    from actionspan.dataset.formats.records import UNLABELLED
+    from actionspan.annotations.formats.records import UNLABELLED
     from actionspan.dataset.matching import Names
     from actionspan.dataset.sharding import find_videos
     from actionspan.events.cutting import Clip
@@ -118,7 +118,7 @@ def chosen(
 
 def _write_lists(clips: "list[Clip]", folder: Path) -> None:
     """Write a list of cuts for each video, in two forms."""
-    from actionspan.dataset.formats.rows import csv_lines
+    from actionspan.annotations.formats.rows import csv_lines
     from actionspan.dataset.video_facts import read_timeline
     from actionspan.storage.text import file_name
     from actionspan.storage.writing import write_text
@@ -139,7 +139,7 @@ def edl(clips: "list[Clip]", rate: float) -> str:
 
     Editors count time in frames of the rate that the file states, also where its own rate varies.
     """
-    from actionspan.dataset.formats.times import frames_of
+    from actionspan.annotations.formats.times import frames_of
 
     lines, at = [f"TITLE: {clips[0].video.stem}", "FCM: NON-DROP FRAME"], 0
     whole = max(1, round(rate))

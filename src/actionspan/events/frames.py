@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
+from actionspan.annotations.formats.times import frames_of
 from actionspan.arrays import Float64, Int64
-from actionspan.dataset.formats.times import frames_of
 from actionspan.errors import InputError, counted
 from actionspan.events.reading import Observed, add_events, need_durations, overlap, read_events
 
@@ -24,7 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Write the tables."""
-    from actionspan.dataset.formats.rows import csv_text
+    from actionspan.annotations.formats.rows import csv_text
     from actionspan.storage.text import file_name
     from actionspan.storage.writing import write_text
 

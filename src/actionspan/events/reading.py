@@ -6,11 +6,11 @@ from pathlib import Path
 
 import numpy as np
 
+from actionspan.annotations.formats.records import UNLABELLED, drop_unsound, report_left_out
+from actionspan.annotations.formats.registry import read_annotation_file
+from actionspan.annotations.tables import Instance, instances_of
 from actionspan.arrays import Float64
-from actionspan.dataset.formats.records import UNLABELLED, drop_unsound, report_left_out
-from actionspan.dataset.formats.registry import read_annotation_file
 from actionspan.dataset.settings import add_reading, how_read
-from actionspan.dataset.tables import Instance, instances_of
 from actionspan.errors import InputError
 
 

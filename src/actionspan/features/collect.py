@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import h5py
 import numpy as np
 
+from actionspan.annotations.tables import Video, read_annotations, read_name, read_videos
 from actionspan.arrays import Float32, Float64
-from actionspan.dataset.tables import Video, read_annotations, read_name, read_videos
 from actionspan.errors import InputError
 from actionspan.features.cues import REACHES, Past, causal_cues
 from actionspan.features.footage import FEWEST_FEATURES, MOST_STEPS, shared_footage

@@ -25,7 +25,7 @@ def run(arguments: argparse.Namespace) -> None:
     """Compute the features of one shard."""
     settings, how = video_settings(arguments), shard_work(arguments)
     limits = from_arguments(LimitSettings, arguments)
-    from actionspan.dataset.tables import at_files, read_videos
+    from actionspan.annotations.tables import at_files, read_videos
     from actionspan.features.one_pass import encode_shard
 
     videos = at_files(read_videos(arguments.shard), arguments.videos)

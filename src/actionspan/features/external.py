@@ -11,9 +11,9 @@ import h5py
 import numpy as np
 from numpy.typing import NDArray
 
+from actionspan.annotations.names import other_names
+from actionspan.annotations.tables import Video, read_videos
 from actionspan.arrays import Float32, Float64
-from actionspan.dataset.sharding import other_names
-from actionspan.dataset.tables import Video, read_videos
 from actionspan.errors import InputError, naming, printable
 from actionspan.features.settings import ExternalSettings
 from actionspan.jobs.apart import described

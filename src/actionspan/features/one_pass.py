@@ -18,9 +18,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from actionspan.annotations.tables import Video
 from actionspan.arrays import Float32
 from actionspan.dataset.settings import LimitSettings
-from actionspan.dataset.tables import Video
 from actionspan.errors import InputError, printable
 from actionspan.features import extraction
 from actionspan.features.clips import ClipStream

@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from actionspan.annotations.tables import Instance
 from actionspan.arrays import Float32, Float64
-from actionspan.dataset.tables import Instance
 from actionspan.features.collect import MOTION
 from actionspan.features.cues import log_motion
 from actionspan.features.settings import RescaleSettings

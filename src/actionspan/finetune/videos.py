@@ -11,8 +11,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from actionspan.annotations.tables import Instance, read_annotations
 from actionspan.arrays import Float64
-from actionspan.dataset.tables import Instance, read_annotations
 from actionspan.errors import InputError
 from actionspan.finetune.settings import FinetuneSettings
 from actionspan.finetune.snippets import NONE, SnippetFrames, SnippetStore, draw

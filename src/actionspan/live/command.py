@@ -90,7 +90,7 @@ def _instances(annotations: Path | None, video: str) -> "Float64 | None":
         return None
     import numpy as np
 
-    from actionspan.dataset.tables import read_instances
+    from actionspan.annotations.tables import read_instances
 
     known = read_instances(annotations)
     if video not in known:

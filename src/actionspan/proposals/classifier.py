@@ -38,7 +38,7 @@ def train_on_features(
     Raises:
         InputError: A file cannot be read.
     """
-    from actionspan.dataset.tables import iterate_annotations
+    from actionspan.annotations.tables import iterate_annotations
     from actionspan.features.store import open_features
     from actionspan.proposals import classifier_training
     from actionspan.proposals.segment_classifier import save_classifier

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import torch
 
+from actionspan.annotations.tables import Instance
 from actionspan.arrays import Float32, Float64, Int64
-from actionspan.dataset.tables import Instance
 from actionspan.jobs.determinism import deterministic
 from actionspan.proposals import segment_classifier as segments
 from actionspan.proposals.segment_classifier import BLOCKS, SegmentClassifier

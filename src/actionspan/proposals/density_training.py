@@ -12,8 +12,8 @@ from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits, smooth_l1_loss
 
 from actionspan import __version__
+from actionspan.annotations.tables import read_annotations
 from actionspan.arrays import Float32, Float64, Int64, temporal_iou
-from actionspan.dataset.tables import read_annotations
 from actionspan.errors import InputError
 from actionspan.jobs.determinism import deterministic
 from actionspan.proposals import intensity, selection

@@ -28,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Choose the proposals and the events of all videos."""
-    from actionspan.dataset.tables import read_videos
+    from actionspan.annotations.tables import read_videos
     from actionspan.dataset.video_facts import frames_in
     from actionspan.jobs.progress import progress
     from actionspan.proposals.density_training import load_density

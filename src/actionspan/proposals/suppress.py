@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from actionspan.dataset.tables import read_annotations
+from actionspan.annotations.tables import read_annotations
 from actionspan.errors import InputError
 from actionspan.proposals.settings import SuppressionSettings
 from actionspan.settings import add_settings, from_arguments

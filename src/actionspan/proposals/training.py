@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import smooth_l1_loss
 
+from actionspan.annotations.tables import read_segments
 from actionspan.arrays import Int64
-from actionspan.dataset.tables import read_segments
 from actionspan.jobs.determinism import deterministic
 from actionspan.parallel.member import Replica
 from actionspan.proposals import examples as sampling

@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from actionspan import __version__
+from actionspan.annotations.names import VIDEO_SUFFIXES
 from actionspan.dataset.settings import add_reading, how_read
-from actionspan.dataset.sharding import VIDEO_SUFFIXES, find_videos, left_out
+from actionspan.dataset.sharding import find_videos, left_out
 from actionspan.errors import InputError, counted
 from actionspan.jobs.shards import add_jobs, videos_at_once
 from actionspan.settings import at_least_one

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from actionspan import __version__
+from actionspan.annotations.tables import Instance
 from actionspan.arrays import temporal_iou
-from actionspan.dataset.tables import Instance
 from actionspan.evaluation.recall import TIOU_THRESHOLDS
 from actionspan.proposals.segments import Row
 from actionspan.propose.results import Result, ResultFolder, Shown, copy_path

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from actionspan.dataset.formats.times import frames_of
+from actionspan.annotations.formats.times import frames_of
 from actionspan.errors import InputError, counted
 from actionspan.proposals.segments import Row, proposal_files
 from actionspan.proposals.settings import ChapterSettings
@@ -26,7 +26,7 @@ from actionspan.storage.inputs import refuse_input
 from actionspan.storage.writing import digest, read_json, write_json
 
 if TYPE_CHECKING:
-    from actionspan.dataset.tables import Instance
+    from actionspan.annotations.tables import Instance
     from actionspan.propose.proposed import Proposed
 
 _FOLDER = "videos"

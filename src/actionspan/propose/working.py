@@ -24,8 +24,8 @@ from actionspan.propose.results import (
 from actionspan.storage.process import sweep
 
 if TYPE_CHECKING:
+    from actionspan.annotations.tables import Instance
     from actionspan.dataset.completing import Truth
-    from actionspan.dataset.tables import Instance
     from actionspan.features.settings import Device
     from actionspan.propose.labels import Labels
 

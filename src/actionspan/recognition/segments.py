@@ -20,8 +20,8 @@ from typing import NamedTuple
 import h5py
 import numpy as np
 
+from actionspan.annotations.tables import Annotation, read_annotations, read_name
 from actionspan.arrays import Float64
-from actionspan.dataset.tables import Annotation, read_annotations, read_name
 from actionspan.errors import InputError, naming
 from actionspan.jobs.parts import map_videos
 from actionspan.jobs.shards import ShardWork, add_shard_flags, shard_work

@@ -34,11 +34,11 @@ def run(arguments: argparse.Namespace) -> None:
     source, video = arguments.events or arguments.proposals, arguments.video
     rows = next((rows for name, rows in iterate_proposals(source) if name == video.stem), [])
     if arguments.events is None:
-        rows = [row for _, row in choose_chapters(rows, ChapterSettings(chapters=MOST))]
+        rows = [row for _, row in choose_chapters(rows, ChapterSettings(chapters=_MOST))]
     write_sheet(arguments.out, video, rows)
 
 
-MOST = 24  # events on a sheet
+_MOST = 24  # events on a sheet
 _HEIGHT, _WIDTH = 150, 1560  # pixels: of a picture, and about of a sheet
 _GAP, _CAPTION, _TITLE = 10, 22, 34  # pixels
 _NARROWEST, _LETTER = 200, 6.3  # pixels: of a picture's place, and about of a letter below it
@@ -52,7 +52,7 @@ def write_sheet(path: Path, video: Path, rows: Sequence[Row]) -> None:
     """
     from actionspan.video.thumbnails import pictures_at
 
-    shown = sorted(rows, key=lambda row: -row["score"])[:MOST]
+    shown = sorted(rows, key=lambda row: -row["score"])[:_MOST]
     middles = [float(sum(row["segment"])) / 2 for row in shown]
     times = sorted(set(middles))
     decoded = dict(zip(times, pictures_at(video, times, _HEIGHT), strict=True))

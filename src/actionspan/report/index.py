@@ -11,9 +11,15 @@ from typing import NamedTuple
 import numpy as np
 
 from actionspan import __version__
+from actionspan.annotations.formats.records import Subset
+from actionspan.annotations.tables import (
+    Annotation,
+    Video,
+    iterate_annotations,
+    read_name,
+    read_videos,
+)
 from actionspan.arrays import Float32
-from actionspan.dataset.formats.records import Subset
-from actionspan.dataset.tables import Annotation, Video, iterate_annotations, read_name, read_videos
 from actionspan.evaluation.operating import Point, operating_points
 from actionspan.evaluation.summary import read_records
 from actionspan.evaluation.worst import read_videos as read_scores

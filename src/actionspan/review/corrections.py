@@ -9,9 +9,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from actionspan.dataset.formats.corrections import HEADER, KEPT, LEFT_OUT
-from actionspan.dataset.formats.records import UNLABELLED, RawInstance, quoted, text_problem
-from actionspan.dataset.formats.rows import csv_text
+from actionspan.annotations.formats.corrections import HEADER, KEPT, LEFT_OUT
+from actionspan.annotations.formats.records import UNLABELLED, RawInstance, quoted, text_problem
+from actionspan.annotations.formats.rows import csv_text
 from actionspan.errors import InputError, JobError
 from actionspan.storage.text import file_name, read_cell, read_utf8
 from actionspan.storage.writing import read_json, write_json, write_text

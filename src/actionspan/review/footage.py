@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from actionspan import __version__
+from actionspan.annotations.tables import Video
 from actionspan.arrays import Float32
-from actionspan.dataset.tables import Video
 from actionspan.dataset.video_facts import probe_video
 from actionspan.errors import InputError
 from actionspan.features.collect import MOTION, STREAMS

@@ -14,14 +14,14 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from actionspan.arrays import Float64
-from actionspan.dataset.tables import (
+from actionspan.annotations.tables import (
     VIDEO_COLUMNS,
     Annotation,
     Instance,
     write_annotations,
     write_videos,
 )
+from actionspan.arrays import Float64
 from actionspan.errors import counted
 from actionspan.evaluation.operating import Point, operating_points
 from actionspan.evaluation.recall import average_recall_activitynet

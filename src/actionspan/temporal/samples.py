@@ -13,8 +13,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from actionspan.annotations.tables import iterate_annotations
 from actionspan.arrays import Float32, Float64, Int64
-from actionspan.dataset.tables import iterate_annotations
 from actionspan.errors import InputError
 from actionspan.features.steps import cut_windows
 from actionspan.features.store import Features, open_features

@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 
 import h5py
 
+from actionspan.annotations.tables import Video
 from actionspan.dataset.sharding import possible_shards
-from actionspan.dataset.tables import Video
 from actionspan.errors import InputError
 from actionspan.jobs.parts import DAMAGED, rejected_videos, take_over
 from actionspan.storage.writing import digest, open_h5, read_json

@@ -22,7 +22,7 @@ def run(arguments: argparse.Namespace) -> None:
     """Write the snippets of one shard."""
     settings = from_arguments(FrameSettings, arguments)
     limits, how = from_arguments(LimitSettings, arguments), shard_work(arguments)
-    from actionspan.dataset.tables import at_files, read_videos
+    from actionspan.annotations.tables import at_files, read_videos
     from actionspan.video.snippets import frames_of_shard
 
     videos = at_files(read_videos(arguments.shard), arguments.videos)

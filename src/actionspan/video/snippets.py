@@ -20,9 +20,9 @@ import cv2
 import h5py
 import numpy as np
 
+from actionspan.annotations.tables import Video
 from actionspan.arrays import Float32, Float64, Mask, UInt8
 from actionspan.dataset.settings import LimitSettings
-from actionspan.dataset.tables import Video
 from actionspan.errors import InputError
 from actionspan.jobs.parts import map_videos
 from actionspan.jobs.shards import ShardWork

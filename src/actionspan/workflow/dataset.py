@@ -9,8 +9,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeGuard
 
+from actionspan.annotations.names import ANNOTATION_SUFFIXES
 from actionspan.dataset.sharding import (
-    ANNOTATION_SUFFIXES,
     MIN_SHARDS,
     MOST_SHARDS,
     assign_shards,

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from actionspan.dataset.formats.records import Subset
+from actionspan.annotations.formats.records import Subset
 from actionspan.evaluation.baseline import METHODS
 from actionspan.networks.names import ImageNetwork
 from actionspan.parallel.settings import ON_CPUS, ExchangeName

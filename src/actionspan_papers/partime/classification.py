@@ -9,8 +9,8 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
+from actionspan.annotations.tables import read_instances
 from actionspan.arrays import Float32, Float64, Int64
-from actionspan.dataset.tables import read_instances
 from actionspan.errors import InputError
 from actionspan_papers.estimates import over_seeds
 from actionspan_papers.experiments import Experiment, Row, Table, over_rows, values, where

@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from actionspan.annotations.tables import Video
 from actionspan.arrays import Float32, Float64, UInt8
-from actionspan.dataset.tables import Video
 from actionspan.storage.writing import create_h5, digest, open_h5
 from actionspan.video.decode import read_frames
 from actionspan_papers.partime.networks import RANDOM_INPUTS

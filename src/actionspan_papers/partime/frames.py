@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from actionspan.dataset.tables import at_files, read_videos
+from actionspan.annotations.tables import at_files, read_videos
 from actionspan.errors import InputError
 from actionspan.settings import add_settings, from_arguments
 from actionspan_papers.partime.settings import StreamSettings

@@ -6,7 +6,7 @@ import h5py
 import numpy as np
 import pytest
 
-from actionspan.dataset.tables import VIDEO_COLUMNS, write_videos
+from actionspan.annotations.tables import VIDEO_COLUMNS, write_videos
 from actionspan.dataset.video_facts import probe_video
 from actionspan.errors import InputError
 from actionspan_papers.experiments import read_frame, values

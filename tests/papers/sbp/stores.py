@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
-from actionspan.dataset.tables import (
+from actionspan.annotations.tables import (
     VIDEO_COLUMNS,
     Annotation,
     Instance,

@@ -6,9 +6,9 @@ over; a label at a point ends where it starts. Read only.
 
 import re
 
-from actionspan.dataset.formats.records import Reading, record_of_file
-from actionspan.dataset.formats.rows import first_line, split_lines
-from actionspan.dataset.formats.times import with_decimal_point
+from actionspan.annotations.formats.records import Reading, record_of_file
+from actionspan.annotations.formats.rows import first_line, split_lines
+from actionspan.annotations.formats.times import with_decimal_point
 
 _LINE = re.compile(r"-?\d+[.,]?\d*\t-?\d+[.,]?\d*(\t[^\t]*)?", re.ASCII)
 

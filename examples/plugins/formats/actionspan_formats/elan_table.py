@@ -11,15 +11,15 @@ import re
 from collections.abc import Sequence
 from pathlib import PurePath
 
-from actionspan.dataset.formats.records import (
+from actionspan.annotations.formats.records import (
     SUBSET_NAMES,
     SUFFIXES,
     Reading,
     id_problem,
     video_id_of,
 )
-from actionspan.dataset.formats.rows import split_lines
-from actionspan.dataset.sharding import VIDEO_SUFFIXES
+from actionspan.annotations.formats.rows import split_lines
+from actionspan.annotations.names import VIDEO_SUFFIXES
 
 _CLOCK = re.compile(r"\d+:\d\d:\d\d\.\d+", re.ASCII)
 _HEADER = re.compile(r"(begin|end) time - (.*)", re.IGNORECASE)

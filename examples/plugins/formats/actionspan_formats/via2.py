@@ -13,10 +13,10 @@ from itertools import pairwise
 from pathlib import PurePath
 from typing import Any
 
-from actionspan.dataset.formats.parsing import items, objects, parse_json, peek_json
-from actionspan.dataset.formats.records import RawInstance, Reading, quoted, video_id_of
-from actionspan.dataset.formats.rows import split_lines
-from actionspan.dataset.formats.times import Frame
+from actionspan.annotations.formats.parsing import items, objects, parse_json, peek_json
+from actionspan.annotations.formats.records import RawInstance, Reading, quoted, video_id_of
+from actionspan.annotations.formats.rows import split_lines
+from actionspan.annotations.formats.times import Frame
 from actionspan.errors import InputError, printable
 
 _COLUMNS = "filename,file_size,file_attributes,region_count,region_id,region_shape_attributes"

@@ -1,6 +1,6 @@
 """Files of a lap timer: `LAPTIMER video`, then `start-end label` in each line."""
 
-from actionspan.dataset.formats.records import RawInstance, Reading, Record
+from actionspan.annotations.formats.records import RawInstance, Reading, Record
 
 
 def sniff(text: str) -> bool:

@@ -6,7 +6,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol, cast
 
-from actionspan.dataset.formats import (
+from actionspan.annotations.formats import (
     activitynet,
     anet_anno_action,
     boris,
@@ -21,10 +21,10 @@ from actionspan.dataset.formats import (
     thumos14,
     via3,
 )
-from actionspan.dataset.formats.records import Reading, Record, quoted
-from actionspan.dataset.formats.rows import first_line
-from actionspan.dataset.formats.times import to_number
-from actionspan.dataset.sharding import ANNOTATION_SUFFIXES
+from actionspan.annotations.formats.records import Reading, Record, quoted
+from actionspan.annotations.formats.rows import first_line
+from actionspan.annotations.formats.times import to_number
+from actionspan.annotations.names import ANNOTATION_SUFFIXES
 from actionspan.errors import InputError
 from actionspan.plugins import load, plugins
 from actionspan.storage.inputs import keep

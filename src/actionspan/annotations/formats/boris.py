@@ -10,9 +10,9 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Any
 
-from actionspan.dataset.formats import rows
-from actionspan.dataset.formats.records import Reading, Record, media_name, quoted
-from actionspan.dataset.formats.rows import Line
+from actionspan.annotations.formats import rows
+from actionspan.annotations.formats.records import Reading, Record, media_name, quoted
+from actionspan.annotations.formats.rows import Line
 
 HEADER = (
     "Observation id,Observation date,Description,Observation type,Source,Time offset (s),"

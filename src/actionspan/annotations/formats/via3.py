@@ -10,9 +10,9 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from actionspan.dataset.formats.parsing import items, objects, parse_json, peek_json
-from actionspan.dataset.formats.records import Reading, Record, media_name, video_id_of
-from actionspan.dataset.formats.rows import split_lines
+from actionspan.annotations.formats.parsing import items, objects, parse_json, peek_json
+from actionspan.annotations.formats.records import Reading, Record, media_name, video_id_of
+from actionspan.annotations.formats.rows import split_lines
 from actionspan.errors import InputError, printable
 
 _KEYS = {"metadata", "view", "file", "attribute"}

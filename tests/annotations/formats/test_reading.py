@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actionspan.dataset.formats.records import RawInstance, Reading
-from actionspan.dataset.formats.registry import read_annotation_file, stream_annotation_file
-from actionspan.dataset.formats.rows import iterate_video_info
+from actionspan.annotations.formats.records import RawInstance, Reading
+from actionspan.annotations.formats.registry import read_annotation_file, stream_annotation_file
+from actionspan.annotations.formats.rows import iterate_video_info
 from actionspan.errors import InputError
 from actionspan.storage import json_stream
 

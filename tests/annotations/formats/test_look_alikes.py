@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from actionspan.dataset.formats.records import RawInstance, Record
-from actionspan.dataset.formats.registry import FORMATS, read_annotation_file, sniffed
-from actionspan.dataset.formats.times import Frame
+from actionspan.annotations.formats.records import RawInstance, Record
+from actionspan.annotations.formats.registry import FORMATS, read_annotation_file, sniffed
+from actionspan.annotations.formats.times import Frame
 from actionspan.dataset.merge import merge
 from actionspan.errors import InputError
 

@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from actionspan.dataset.tables import (
+from actionspan.annotations.tables import (
     Annotation,
     Instance,
     read_annotations,

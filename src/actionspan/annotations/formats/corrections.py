@@ -9,10 +9,10 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from actionspan.dataset.formats import rows
-from actionspan.dataset.formats.proposals import labelled
-from actionspan.dataset.formats.records import Reading, quoted
-from actionspan.dataset.formats.rows import Line
+from actionspan.annotations.formats import rows
+from actionspan.annotations.formats.proposals import labelled
+from actionspan.annotations.formats.records import Reading, quoted
+from actionspan.annotations.formats.rows import Line
 from actionspan.errors import InputError, counted
 from actionspan.storage.writing import read_json
 

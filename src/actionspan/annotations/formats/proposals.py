@@ -6,11 +6,11 @@ none.
 
 from collections.abc import Iterator
 
-from actionspan.dataset.formats import rows
-from actionspan.dataset.formats.parsing import items, parse_json, peek_json
-from actionspan.dataset.formats.records import FACTS, UNLABELLED, Reading
-from actionspan.dataset.formats.rows import Line
-from actionspan.dataset.formats.times import to_number
+from actionspan.annotations.formats import rows
+from actionspan.annotations.formats.parsing import items, parse_json, peek_json
+from actionspan.annotations.formats.records import FACTS, UNLABELLED, Reading
+from actionspan.annotations.formats.rows import Line
+from actionspan.annotations.formats.times import to_number
 from actionspan.errors import InputError, printable
 
 _COLUMNS = {

@@ -7,8 +7,8 @@ from pathlib import Path, PurePath, PurePosixPath, PureWindowsPath
 from typing import Any, Literal, get_args
 from urllib.parse import unquote, urlsplit
 
-from actionspan.dataset.formats.rejections import Rejection, lines_of
-from actionspan.dataset.formats.times import (
+from actionspan.annotations.formats.rejections import Rejection, lines_of
+from actionspan.annotations.formats.times import (
     OVERSHOOT,
     around,
     times_problem,
@@ -17,7 +17,7 @@ from actionspan.dataset.formats.times import (
     unknown_time,
     with_decimal_point,
 )
-from actionspan.dataset.sharding import LONGEST_ID, VIDEO_SUFFIXES
+from actionspan.annotations.names import LONGEST_ID, VIDEO_SUFFIXES
 from actionspan.errors import InputError, printable
 
 _LONGEST_LABEL = 1000  # characters

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
-from actionspan.dataset.formats.records import (
+from actionspan.annotations.formats.records import (
     DETAILS,
     FACTS,
     Reading,
@@ -25,7 +25,7 @@ from actionspan.dataset.formats.records import (
     subset_problem,
     video_id_of,
 )
-from actionspan.dataset.formats.times import to_number, to_seconds, with_decimal_point
+from actionspan.annotations.formats.times import to_number, to_seconds, with_decimal_point
 from actionspan.errors import InputError, counted, printable
 from actionspan.storage.text import read_cell, safe_cell
 

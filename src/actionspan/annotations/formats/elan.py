@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from pathlib import PurePath
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
-from actionspan.dataset.formats.parsing import parse_xml, root_name
-from actionspan.dataset.formats.records import Reading, Record, media_name, quoted, video_id_of
-from actionspan.dataset.formats.times import to_number
-from actionspan.dataset.sharding import VIDEO_SUFFIXES
+from actionspan.annotations.formats.parsing import parse_xml, root_name
+from actionspan.annotations.formats.records import Reading, Record, media_name, quoted, video_id_of
+from actionspan.annotations.formats.times import to_number
+from actionspan.annotations.names import VIDEO_SUFFIXES
 from actionspan.errors import InputError
 
 SUFFIX = ".eaf"  # a file of this format is about one video

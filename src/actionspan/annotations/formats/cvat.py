@@ -8,9 +8,15 @@ gives no frame rate, unless its meta has `fps`: then the video's own counts.
 import re
 from xml.etree.ElementTree import Element
 
-from actionspan.dataset.formats.parsing import parse_xml, root_name
-from actionspan.dataset.formats.records import Reading, Record, id_problem, positive, video_id_of
-from actionspan.dataset.formats.times import Frame, to_number
+from actionspan.annotations.formats.parsing import parse_xml, root_name
+from actionspan.annotations.formats.records import (
+    Reading,
+    Record,
+    id_problem,
+    positive,
+    video_id_of,
+)
+from actionspan.annotations.formats.times import Frame, to_number
 from actionspan.errors import InputError
 
 _STEP = re.compile(r"step\s*=\s*(\d{1,9})", re.ASCII)

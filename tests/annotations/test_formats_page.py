@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from actionspan.dataset.formats.registry import FORMATS, WRITABLE
+from actionspan.annotations.formats.registry import FORMATS, WRITABLE
 from dataset.conftest import encode_video
 from worlds.command import actionspan
 

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actionspan.dataset.formats import label_studio
-from actionspan.dataset.formats.records import RawInstance, Record
-from actionspan.dataset.formats.registry import FORMATS, read_annotation_file
+from actionspan.annotations.formats import label_studio
+from actionspan.annotations.formats.records import RawInstance, Record
+from actionspan.annotations.formats.registry import FORMATS, read_annotation_file
 from worlds.command import actionspan
 
 EVENTS = {

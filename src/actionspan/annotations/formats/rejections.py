@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from actionspan.dataset.formats.times import POINT
+from actionspan.annotations.formats.times import POINT
 from actionspan.errors import InputError, counted, printable
 from actionspan.storage.writing import read_tsv, write_tsv
 

@@ -7,8 +7,8 @@ frame rate.
 import json
 from collections.abc import Sequence
 
-from actionspan.dataset.formats.activitynet import entries_of, parse_object, read_entries
-from actionspan.dataset.formats.records import Reading, Record
+from actionspan.annotations.formats.activitynet import entries_of, parse_object, read_entries
+from actionspan.annotations.formats.records import Reading, Record
 from actionspan.errors import InputError
 
 

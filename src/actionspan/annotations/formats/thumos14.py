@@ -13,8 +13,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from actionspan.dataset.formats.records import Reading, Record
-from actionspan.dataset.formats.rows import Line, add_lines, csv_text, first_line, read_lines
+from actionspan.annotations.formats.records import Reading, Record
+from actionspan.annotations.formats.rows import Line, add_lines, csv_text, first_line, read_lines
 from actionspan.errors import InputError
 
 CLASSES = (

@@ -19,8 +19,8 @@ from statistics import fmean
 from typing import Any
 from urllib.parse import parse_qs, quote, unquote, urlsplit
 
-from actionspan.dataset.formats.parsing import items, parse_json, peek_json
-from actionspan.dataset.formats.records import (
+from actionspan.annotations.formats.parsing import items, parse_json, peek_json
+from actionspan.annotations.formats.records import (
     SUFFIXES,
     Reading,
     Record,
@@ -29,7 +29,7 @@ from actionspan.dataset.formats.records import (
     subset_name,
     video_id_of,
 )
-from actionspan.dataset.formats.times import Frame, frames_of, to_number
+from actionspan.annotations.formats.times import Frame, frames_of, to_number
 from actionspan.errors import InputError
 
 USUAL_RATE = 24.0  # frames a second

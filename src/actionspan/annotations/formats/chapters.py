@@ -6,9 +6,9 @@ and the last one with the video. Other lines are text. The video is the file's s
 
 import re
 
-from actionspan.dataset.formats.records import Reading, record_of_file
-from actionspan.dataset.formats.rows import first_line, is_header, split_lines
-from actionspan.dataset.formats.times import VideoEnd, to_seconds
+from actionspan.annotations.formats.records import Reading, record_of_file
+from actionspan.annotations.formats.rows import first_line, is_header, split_lines
+from actionspan.annotations.formats.times import VideoEnd, to_seconds
 
 _TIME = r"((?:\d+:)?\d+:\d\d(?:\.\d+)?)"
 _LINE = re.compile(

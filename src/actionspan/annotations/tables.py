@@ -7,10 +7,10 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
-from actionspan.dataset.formats import activitynet
-from actionspan.dataset.formats.records import RawInstance, Record
-from actionspan.dataset.formats.registry import stream_annotation_file
-from actionspan.dataset.formats.rejections import Rejection
+from actionspan.annotations.formats import activitynet
+from actionspan.annotations.formats.records import RawInstance, Record
+from actionspan.annotations.formats.registry import stream_annotation_file
+from actionspan.annotations.formats.rejections import Rejection
 from actionspan.errors import InputError
 from actionspan.storage.scratch import VideoTables
 from actionspan.storage.writing import read_json, read_tsv, write_text, write_tsv

@@ -12,17 +12,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from actionspan.dataset.convert import facts, what_is_lost
-from actionspan.dataset.formats.label_studio import USUAL_RATE
-from actionspan.dataset.formats.records import SUBSETS, RawInstance, Reading, Record
-from actionspan.dataset.formats.registry import (
+from actionspan.annotations.formats.label_studio import USUAL_RATE
+from actionspan.annotations.formats.records import SUBSETS, RawInstance, Reading, Record
+from actionspan.annotations.formats.registry import (
     FORMAT_NAMES,
     FORMATS,
     WRITABLE,
     read_annotation_file,
     sniffed,
 )
-from actionspan.dataset.formats.thumos14 import CLASSES, NUMBERS
+from actionspan.annotations.formats.thumos14 import CLASSES, NUMBERS
+from actionspan.dataset.convert import facts, what_is_lost
 from actionspan.dataset.matching import IndexSettings
 from actionspan.errors import InputError
 from tiers import first_tier

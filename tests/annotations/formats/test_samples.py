@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from actionspan.dataset.formats import parsing, registry
-from actionspan.dataset.formats.records import Reading, video_id_of
-from actionspan.dataset.formats.registry import read_annotation_file, sniffed
-from actionspan.dataset.formats.times import Frame, VideoEnd, to_seconds
+from actionspan.annotations.formats import parsing, registry
+from actionspan.annotations.formats.records import Reading, video_id_of
+from actionspan.annotations.formats.registry import read_annotation_file, sniffed
+from actionspan.annotations.formats.times import Frame, VideoEnd, to_seconds
 from actionspan.errors import InputError
 
 SAMPLES = Path(__file__).parents[1] / "samples"

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from actionspan.dataset.formats.records import DETAILS, FACTS, Reading, Record
-from actionspan.dataset.formats.rows import (
+from actionspan.annotations.formats.records import DETAILS, FACTS, Reading, Record
+from actionspan.annotations.formats.rows import (
     COLUMNS,
     add_lines,
     csv_text,

@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from actionspan.annotations.formats import boris
+from actionspan.annotations.formats.records import RawInstance, Reading, Record
+from actionspan.annotations.formats.registry import FORMATS, WRITABLE, read_annotation_file, sniffed
+from actionspan.annotations.tables import read_annotations, write_annotations
 from actionspan.dataset.convert import facts
-from actionspan.dataset.formats import boris
-from actionspan.dataset.formats.records import RawInstance, Reading, Record
-from actionspan.dataset.formats.registry import FORMATS, WRITABLE, read_annotation_file, sniffed
 from actionspan.dataset.matching import IndexSettings, index_annotations
 from actionspan.dataset.merge import merge
-from actionspan.dataset.tables import read_annotations, write_annotations
 from worlds.command import actionspan
 
 SAMPLES = Path(__file__).parents[1] / "samples"

@@ -15,8 +15,8 @@ from itertools import accumulate, zip_longest
 from string import ascii_lowercase, ascii_uppercase, digits
 from typing import Any
 
-from actionspan.dataset.formats.parsing import items, objects, parse_json, peek_json
-from actionspan.dataset.formats.records import (
+from actionspan.annotations.formats.parsing import items, objects, parse_json, peek_json
+from actionspan.annotations.formats.records import (
     Bout,
     Reading,
     Record,
@@ -25,7 +25,7 @@ from actionspan.dataset.formats.records import (
     quoted,
     video_id_of,
 )
-from actionspan.dataset.formats.times import to_number
+from actionspan.annotations.formats.times import to_number
 from actionspan.errors import InputError, printable
 
 _KEYS = ("behaviors_conf", "observations")

@@ -10,8 +10,8 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, TextIO
 
-from actionspan.dataset.formats.parsing import parse_json
-from actionspan.dataset.formats.records import (
+from actionspan.annotations.formats.parsing import parse_json
+from actionspan.annotations.formats.records import (
     DETAILS,
     Reading,
     Record,
@@ -22,7 +22,7 @@ from actionspan.dataset.formats.records import (
     subset_problem,
     text_problem,
 )
-from actionspan.dataset.formats.rejections import Rejection
+from actionspan.annotations.formats.rejections import Rejection
 from actionspan.errors import InputError, printable
 from actionspan.storage.json_stream import members
 
