@@ -13,7 +13,7 @@ from actionspan.finetune.settings import FinetuneSettings, StoreSettings
 from actionspan.finetune.store import store_snippets
 from actionspan.networks.architecture import architecture
 from actionspan.settings import option
-from actionspan.storage.model_files import write_model
+from actionspan.storage.torch_files import write_torch
 from actionspan.temporal.settings import TemporalSettings
 from networks.tiny import TINY_NETWORK
 from worlds.shards import Pictures, write_shard
@@ -91,7 +91,7 @@ def write_toy(folder: Path, lengths: dict[str, int] = LENGTHS) -> Toy:
     for name, buffer in network.named_buffers():  # norms that do something
         if name.endswith("running_var"):
             buffer.uniform_(0.5, 2)
-    write_model(weights, network.state_dict())
+    write_torch(weights, network.state_dict())
     encoders = AnyEncoder(rgb_weights=weights, input_size=32, device="cpu")
     return Toy(store=store, annotations=folder / "annotations.json", encoders=encoders)
 

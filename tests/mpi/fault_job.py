@@ -32,20 +32,26 @@ def fail() -> None:
     raise RuntimeError("a bug of this rank")
 
 
+def full() -> None:
+    """Let no file grow beyond 100 bytes; bytecode would be left cut off."""
+    sys.dont_write_bytecode = True
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
+
+
 DEEDS = {
     "raise": fail,
     "sleep": lambda: time.sleep(600),
     "stop": lambda: os.kill(os.getpid(), signal.SIGSTOP),
     "kill": lambda: os.kill(os.getpid(), signal.SIGKILL),
     "slow": lambda: time.sleep(0.05),
-    "full": lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100)),  # a file's size
+    "full": full,
 }
 PLACES = {
     "read": "read_samples",
     "step": "training_step",
     "data": "batches",
     "validation": "validate",
-    "checkpoint": "write_torch",
+    "checkpoint": "write_sealed",
     "exchange": "make_replica",
 }
 

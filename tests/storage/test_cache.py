@@ -2,7 +2,6 @@
 
 import errno
 import os
-import resource
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +13,7 @@ from hypothesis import strategies as st
 
 from actionspan.storage import cache
 from actionspan.storage.cache import read_cached, write_cached
+from worlds.limits import files_of_at_most
 
 CONTENT = bytes(range(256)) * 4
 drawn = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -129,12 +129,8 @@ def test_a_user_without_a_home_has_none(monkeypatch):
 
 def test_without_room_the_old_file_stays_and_nothing_else(folder):
     write_cached("a", CONTENT)
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (len(CONTENT), before[1]))
-    try:
+    with files_of_at_most(len(CONTENT)):
         write_cached("a", 2 * CONTENT)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
     assert read_cached("a") == CONTENT
     assert kept(folder) == ["a.kept"]
 
@@ -162,6 +158,7 @@ def test_what_is_larger_than_half_of_all_is_not_kept_and_moves_nothing_out(folde
 WRITER = """
 import sys
 from actionspan.storage.cache import read_cached, write_cached
+from worlds.limits import files_of_at_most
 content = sys.argv[1].encode() * 300_000
 for _ in range(100):
     write_cached("a", content)

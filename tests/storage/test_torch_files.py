@@ -2,8 +2,6 @@
 
 import io
 import random
-import resource
-import signal
 import zipfile
 
 import numpy as np
@@ -14,6 +12,7 @@ from actionspan.errors import InputError
 from actionspan.networks.weights import load_file
 from actionspan.storage.model_files import write_model
 from actionspan.storage.torch_files import DAMAGED, read_torch, unsealed, write_sealed, write_torch
+from worlds.limits import files_of_at_most
 
 CONTENT = {"weights": torch.arange(5000.0), "rows": [{"epoch": 1, "loss": 0.5}], "big": 2**127}
 
@@ -34,15 +33,9 @@ def test_equal_content_gives_equal_bytes_whatever_the_name(tmp_path):
 def test_no_room_is_one_line_and_leaves_what_was_there(tmp_path, limit, write):
     path = tmp_path / "model.pt"
     path.write_bytes(b"before")
-    limits, signals = resource.getrlimit(resource.RLIMIT_FSIZE), signal.getsignal(signal.SIGXFSZ)
-    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    try:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limits[1]))
-        with pytest.raises(InputError, match=r"model\.pt: the file is larger than a file may be"):
-            write(path, CONTENT)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-        signal.signal(signal.SIGXFSZ, signals)
+    line = r"model\.pt: the file is larger than a file may be"
+    with pytest.raises(InputError, match=line), files_of_at_most(limit):
+        write(path, CONTENT)
     assert path.read_bytes() == b"before"
     assert [each.name for each in tmp_path.iterdir()] == ["model.pt"]
 

@@ -1,8 +1,6 @@
 """The engine with a toy module: resuming to the bit, keeping, logging, stopping with a line."""
 
 import math
-import resource
-import signal
 from pathlib import Path
 
 import pytest
@@ -19,6 +17,7 @@ from actionspan.storage.writing import read_tsv
 from actionspan.training.fit import CHECKPOINT, Run, begin, end, fit
 from storage.changed import changed_leaves
 from tiers import first_tier
+from worlds.limits import files_of_at_most
 
 EPOCHS = 5
 COLUMNS = ("epoch", "learning_rate", "training_loss", "validation_loss", "drawn")
@@ -296,15 +295,9 @@ def test_without_room_for_the_checkpoint_the_one_before_stays(tmp_path):
     expected = Toy(tmp_path / "whole")()
     with pytest.raises(KeyboardInterrupt):
         toy(killed_in=3)
-    limits, signals = resource.getrlimit(resource.RLIMIT_FSIZE), signal.getsignal(signal.SIGXFSZ)
-    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    try:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))
-        with pytest.raises(InputError, match=r"\.checkpoint\.pt: the file is larger than a file"):
-            toy()
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-        signal.signal(signal.SIGXFSZ, signals)
+    line = r"\.checkpoint\.pt: the file is larger than a file"
+    with pytest.raises(InputError, match=line), files_of_at_most(1000):
+        toy()
     assert [path.name for path in Path(tmp_path).iterdir() if path.is_file()] == [CHECKPOINT]
     toy.trained = [1, 2]
     assert same(toy(), expected)
