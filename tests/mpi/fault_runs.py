@@ -57,15 +57,12 @@ class Job:
         words: The command after `actionspan`.
         log: Where the output goes.
         fault: For `fault_job.py`; None: the command itself, without that script.
-        warm: Whether ranks with a fault are forks of a warm interpreter, which none can stop.
     """
 
-    def __init__(
-        self, n: int, words: list[str], log: Path, fault: str | None = "-", warm: bool = False
-    ) -> None:
+    def __init__(self, n: int, words: list[str], log: Path, fault: str | None = "-") -> None:
         program = ["-m", "actionspan"] if fault is None else [str(SCRIPT), fault]
         self.log, self.name = log, uuid.uuid4().hex
-        interpreter = python() if warm or fault == "-" else sys.executable
+        interpreter = python() if fault == "-" else sys.executable
         with log.open("w") as file:
             self.process = subprocess.Popen(
                 [str(MPIRUN), "-n", str(n), interpreter, "-m", "mpi4py", *program, *words],

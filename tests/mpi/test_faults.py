@@ -45,11 +45,10 @@ class Case:
     workers: int = 2
     flags: str = ""
     more: int = 0  # processes beyond those that are needed
-    warm: bool = False  # forks of a warm interpreter, which take no SIGSTOP and no `excepthook`
 
     def __str__(self) -> str:
         """Return its name as a test."""
-        words = self.fault, self.exchange, str(self.workers), self.flags, "warm" * self.warm
+        words = self.fault, self.exchange, str(self.workers), self.flags
         return " ".join(filter(None, words))
 
     @property
@@ -72,7 +71,6 @@ RAISES = [
     Case("raise@step:1:7", "aavg"),
 ]
 KILLS = [
-    Case("kill@step:1:7", "ring", warm=True),
     Case("kill@step:1:7", "ring"),
     Case("kill@step:1:7", "gloo"),
     Case("kill@step:0:7", "ps", 1),
@@ -129,7 +127,7 @@ def ended(
     def run(case: Case) -> Ended:
         folder = tmp_path_factory.mktemp("case")
         words = training(toy, folder / "out", case.exchange, case.workers, *case.flags.split())
-        return Job(case.ranks + case.more, words, folder / "log", case.fault, case.warm).end()
+        return Job(case.ranks + case.more, words, folder / "log", case.fault).end()
 
     with ThreadPoolExecutor(AT_ONCE) as pool:
         jobs: dict[Case, Future[Ended]] = {}

@@ -158,7 +158,6 @@ def test_what_is_larger_than_half_of_all_is_not_kept_and_moves_nothing_out(folde
 WRITER = """
 import sys
 from actionspan.storage.cache import read_cached, write_cached
-from worlds.limits import files_of_at_most
 content = sys.argv[1].encode() * 300_000
 for _ in range(100):
     write_cached("a", content)
