@@ -25,9 +25,9 @@ from actionspan.annotations.tables import Instance, read_annotations
 from actionspan.features.clips import ClipEncoder, ClipStream
 from actionspan.features.settings import SAMPLES_A_VECTOR, EncoderSettings
 from actionspan.networks.weights import load_state
+from actionspan.video.clips import ClipSampler
 from actionspan.video.decode import read_frames
 from actionspan.video.settings import FrameSettings
-from actionspan.video.snippets import ClipSampler
 
 CLASSES: list[str] = R3D_18_Weights.KINETICS400_V1.meta["categories"]
 NAMES = {

@@ -15,7 +15,8 @@ import pytest
 from actionspan.annotations.formats.registry import read_annotation_file
 from actionspan.dataset.completing import complete
 from actionspan.dataset.matching import IndexSettings, index_videos
-from actionspan.dataset.video_facts import frames_in, probe_video, read_timeline
+from actionspan.dataset.timeline import frames_in, read_timeline
+from actionspan.dataset.video_facts import probe_video
 from actionspan.features.external import row_times
 from actionspan.features.settings import ExternalSettings
 from actionspan.live.settings import parse_source

@@ -15,9 +15,9 @@ from actionspan.features.hub_encoders import located, pinned
 from actionspan.features.one_pass import encode_video
 from actionspan.features.settings import EncoderSettings, VideoSettings
 from actionspan.networks.hub import find_source
+from actionspan.video.clips import ClipWriter
 from actionspan.video.decode import read_frames
 from actionspan.video.settings import FrameSettings
-from actionspan.video.snippets import ClipWriter
 from networks.test_hub import CUT, SMALL, WORDS, write_model, write_timm
 
 huggingface_hub = pytest.importorskip("huggingface_hub", reason="huggingface_hub is missing")

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from actionspan.errors import InputError
-from actionspan.review.work import Lists
+from actionspan.review.lists import Lists
 from review.conftest import A, B, C, row, save
 
 

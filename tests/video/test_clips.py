@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from actionspan.video.clips import ClipWriter
 from actionspan.video.decode import Frame, read_frames
 from actionspan.video.settings import FrameSettings
-from actionspan.video.snippets import ClipWriter, write_frames
+from actionspan.video.snippets import write_frames
 from video.numbered import encode, numbered_picture, read_number
 from video.test_decode import MPEG4, OPEN
 from video.test_snippets import plain_video

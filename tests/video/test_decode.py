@@ -11,7 +11,8 @@ import av
 import numpy as np
 import pytest
 
-from actionspan.dataset.video_facts import probe_video, read_timeline
+from actionspan.dataset.timeline import read_timeline
+from actionspan.dataset.video_facts import probe_video
 from actionspan.errors import InputError
 from actionspan.video import decode
 from actionspan.video.decode import read_frames

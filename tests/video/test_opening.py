@@ -16,7 +16,8 @@ import pytest
 from actionspan.annotations.tables import read_videos
 from actionspan.dataset.containers import claimed_samples, open_container
 from actionspan.dataset.settings import LimitSettings
-from actionspan.dataset.video_facts import probe_video, read_timeline
+from actionspan.dataset.timeline import read_timeline
+from actionspan.dataset.video_facts import probe_video
 from actionspan.errors import InputError
 from actionspan.live.play import play
 from actionspan.live.settings import StreamSettings, parse_source

@@ -6,7 +6,7 @@ import av
 import numpy as np
 import pytest
 
-from actionspan.dataset.video_facts import read_timeline
+from actionspan.dataset.timeline import read_timeline
 from actionspan.errors import InputError
 from actionspan.video.decode import read_frames
 from actionspan.video.playable import why_not_playable, write_playable

@@ -119,7 +119,7 @@ def chosen(
 def _write_lists(clips: "list[Clip]", folder: Path) -> None:
     """Write a list of cuts for each video, in two forms."""
     from actionspan.annotations.formats.rows import csv_lines
-    from actionspan.dataset.video_facts import read_timeline
+    from actionspan.dataset.timeline import read_timeline
     from actionspan.storage.text import file_name
     from actionspan.storage.writing import write_text
 

@@ -14,7 +14,7 @@ from av.video.frame import VideoFrame
 
 from actionspan.arrays import UInt8
 from actionspan.dataset.containers import open_container, opened
-from actionspan.dataset.video_facts import Timeline, read_timeline, readable
+from actionspan.dataset.timeline import Timeline, read_timeline, readable
 from actionspan.errors import InputError
 from actionspan.storage.writing import atomic_path
 from actionspan.video.decode import Frame, pyav_picture, read_frames, resized

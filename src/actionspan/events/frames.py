@@ -51,7 +51,7 @@ def rows(video: Observed, labels: list[str], every: float | None) -> tuple[Float
 
     A label applies to a frame if it does at some time while the frame is shown.
     """
-    from actionspan.dataset.video_facts import read_timeline  # opens video files
+    from actionspan.dataset.timeline import read_timeline  # opens video files
 
     own = () if every or video.file is None else read_timeline(video.file).seconds
     step = every or 1 / (video.rate or 1)

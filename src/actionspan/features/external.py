@@ -64,7 +64,7 @@ def row_times(rows: int, video: Video, settings: ExternalSettings) -> Float64:
             "stride is in frames, and the annotations give this video no frame rate; give "
             "dataset.video_info, or stride 0"
         )
-    from actionspan.dataset.video_facts import seconds_of  # --help does not wait for PyAV
+    from actionspan.dataset.timeline import seconds_of  # --help does not wait for PyAV
 
     times = seconds_of(settings.offset + settings.stride * np.arange(rows), video)
     if times[-1] > video.duration_seconds + settings.stride / video.fps:

@@ -33,12 +33,13 @@ from actionspan.jobs.prefetch import prefetched
 from actionspan.jobs.shards import ShardWork
 from actionspan.settings import to_json
 from actionspan.storage.writing import create_h5, digest
+from actionspan.video.clips import ClipSampler
 from actionspan.video.cuts import CutFinder
 from actionspan.video.decode import Frame, read_frames
 from actionspan.video.earlier import earlier_features, recipe_attribute, recipe_digest
 from actionspan.video.optical_flow import prepare_flow
 from actionspan.video.settings import BOUTS, CUTS
-from actionspan.video.snippets import ClipSampler, snippet_batches
+from actionspan.video.snippets import snippet_batches
 from actionspan.video.stillness import STILL, own_rows
 
 

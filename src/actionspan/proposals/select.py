@@ -29,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Choose the proposals and the events of all videos."""
     from actionspan.annotations.tables import read_videos
-    from actionspan.dataset.video_facts import frames_in
+    from actionspan.dataset.timeline import frames_in
     from actionspan.jobs.progress import progress
     from actionspan.proposals.density_training import load_density
     from actionspan.proposals.intensity import choose

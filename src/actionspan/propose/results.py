@@ -124,7 +124,7 @@ _FACTS = ("thumbnails", "frames_per_second", "frame_seconds", "unplayable")
 
 def _facts(path: Path) -> dict[str, Any]:
     """Return the facts of a video file by their names in `Result`."""
-    from actionspan.dataset.video_facts import read_timeline, uneven
+    from actionspan.dataset.timeline import read_timeline, uneven
     from actionspan.video.playable import why_not_playable
     from actionspan.video.thumbnails import thumbnails
 

@@ -7,20 +7,18 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import closing, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 from actionspan import __version__
-from actionspan.arrays import temporal_iou
 from actionspan.errors import InputError, JobError, counted
 from actionspan.jobs.progress import progress
 from actionspan.jobs.shards import ShardWork
 from actionspan.proposals.bundle_files import included_model
 from actionspan.proposals.model_bundle import Bundle, load_bundle
-from actionspan.proposals.segments import Row
 from actionspan.propose.page import learned, page_video
 from actionspan.propose.proposer import proposed_of
 from actionspan.propose.results import (
@@ -36,10 +34,10 @@ from actionspan.report.content import Page, PageVideo
 from actionspan.report.page import write_page
 from actionspan.review.corrections import Corrections
 from actionspan.review.footage import Encoded, encode_all, source_if_there
+from actionspan.review.lists import Lists
 from actionspan.storage.process import hold_file
 from actionspan.storage.writing import read_json, write_json
 
-_SAME = 0.5  # least tIoU of an event with one of an earlier list
 _PATIENCE = 5.0  # seconds for the work to end
 _SAME_NS = 2 * 10**9  # between times of a video and its copy, which file systems may round
 _RETRY = 60.0  # seconds until work that an error ended begins again
@@ -315,51 +313,3 @@ class ReviewWork:
         done = result.video_id in self.corrections.done()  # a person knows all that happens in it
         video = page_video(result, f"videos/{result.video_id}", note, shown)
         return replace(video, before=listed.before, gone=() if done else listed.gone)
-
-
-class _Listed(NamedTuple):
-    """The events of a video that the page lists."""
-
-    events: Sequence[Row] = ()
-    gone: Sequence[Row] = ()  # listed earlier; no current event is like them
-    before: int | None = None  # number of events in the list before; None: it is the first
-
-
-class Lists:
-    """The events that the page has listed, so that a round of learning hides none.
-
-    They are kept in a file, which a new start continues.
-
-    Raises:
-        InputError: The file is damaged.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self._path, self._kept = path, dict[str, _Listed]()
-        try:
-            content: Mapping[str, Any] = read_json(path) if path.exists() else {}
-            self._kept = {name: _Listed(**one) for name, one in content.items()}
-            for one in self._kept.values():
-                temporal_iou(_times(one.events), _times(one.gone))
-        except (AttributeError, KeyError, TypeError, ValueError):
-            raise InputError(f"{path}: not what `review` keeps of lists; move it away") from None
-
-    def follow(self, video_id: str, events: Sequence[Row]) -> _Listed:
-        """Note the current events; return them with those that are no longer listed."""
-        last = self._kept.get(video_id, _Listed(events))
-        known = [*last.events, *last.gone]
-        best = temporal_iou(_times(known), _times(events)).max(axis=1, initial=0)
-        gone = [row for row, tiou in zip(known, best, strict=True) if tiou < _SAME]
-        changed = _times(last.events) != _times(events)
-        before = len(last.events) if changed else last.before
-        self._kept[video_id] = _Listed(events, gone, before)
-        return self._kept[video_id]
-
-    def write(self) -> None:
-        """Write the file."""
-        content = {name: one._asdict() for name, one in self._kept.items()}
-        write_json(self._path, content, indent=None)
-
-
-def _times(rows: Sequence[Row]) -> list[Sequence[float]]:
-    return [row["segment"] for row in rows]

@@ -14,7 +14,7 @@ from av.video.frame import VideoFrame
 from actionspan.arrays import UInt8
 from actionspan.dataset.containers import opened
 from actionspan.dataset.settings import LimitSettings
-from actionspan.dataset.video_facts import Timeline, read_timeline
+from actionspan.dataset.timeline import Timeline, read_timeline
 from actionspan.errors import InputError
 from actionspan.jobs.apart import still_working
 from actionspan.video.decord_reader import decord_pictures

@@ -20,7 +20,7 @@ from av.container import OutputContainer
 from av.video.frame import PictureType, VideoFrame
 
 from actionspan.dataset.containers import open_container, opened, turned_sideways
-from actionspan.dataset.video_facts import read_timeline, readable
+from actionspan.dataset.timeline import read_timeline, readable
 from actionspan.errors import InputError
 from actionspan.storage.writing import atomic_path
 from actionspan.video.decode import Frame, read_frames, resized
