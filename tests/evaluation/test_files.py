@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from actionspan.annotations.tables import write_annotations
 from actionspan.errors import InputError
+from actionspan.evaluation import files
 from actionspan.evaluation.files import (
     as_array,
     read_frame_rates,
@@ -51,6 +52,44 @@ def test_reads_the_official_form_of_one_subset_with_instances_of_no_length(tmp_p
     assert list(truth) == ["aaa", "ccc"]
     np.testing.assert_array_equal(truth["aaa"], [[1, 2.5], [3, 3]])
     assert truth["ccc"].shape == (0, 2)
+
+
+ENTRIES = st.fixed_dictionaries(
+    {"subset": st.sampled_from(["validation", "val", "training", "testing", "", None, 1])},
+    optional={
+        "duration": st.sampled_from([10, "10"]),
+        "annotations": st.lists(
+            st.fixed_dictionaries(
+                {"segment": st.lists(st.sampled_from([0, 1.5, 3, -1, "2", None]), max_size=3)},
+                optional={"label": st.sampled_from(["x", "segment", 1])},
+            ),
+            max_size=2,
+        )
+        | st.none(),
+    },
+)
+
+
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    videos=st.dictionaries(st.sampled_from(["a", "subset", "\u200b", "é"]), ENTRIES, max_size=3),
+    change=st.sampled_from([("", ""), ('"label"', '"segment"'), ('"duration"', '"subset"')]),
+    subset=st.sampled_from(["validation", "val", "testing", "all"]),
+)
+def test_truth_read_at_once_is_what_is_read_video_by_video(tmp_path, videos, change, subset):
+    text = json.dumps({"database": videos}, ensure_ascii=False).replace(*change)
+    path = written(tmp_path, text)
+
+    def outcome():
+        try:
+            return [(name, rows.tolist()) for name, rows in read_ground_truth(path, subset).items()]
+        except InputError as error:
+            return str(error)
+
+    found = outcome()
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(files, "_truth_at_once", lambda *_: None)
+        assert found == outcome()
 
 
 def test_reads_our_own_canonical_form(tmp_path):

@@ -66,6 +66,7 @@ _SHARES: Float64 = np.arange(1, 101) / 100.0  # of THUMOS14's lists
 THUMOS14_NUMBERS = (50, 100, 200, 500, 1000)
 
 _BLOCK = 1024  # instances
+_CELLS = 1 << 15  # pairs of an instance and a proposal: a table of them fits into the cache
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,12 +139,37 @@ def _best_of_all(
     """
     best = scratch((int(instances.sum()), len(_SHARES)), np.float64)
     end = 0
-    for rows, ranked, budgets in lists:
-        begin, end = end, end + len(rows)
-        padded = np.pad(tiou(rows, ranked, unit), ((0, 0), (1, 0)))  # (G, 1 + P), first: none
-        # `take` keeps rows contiguous, on which the last digit of later sums depends
-        best[begin:end] = np.maximum.accumulate(padded, axis=1).take(budgets, axis=1)
+    for videos in _together(lists):
+        rows, ranked, budgets = zip(*videos, strict=True)
+        # 1. one table of proposals, as wide as the longest list; what fills it up never counts
+        table = np.zeros((len(ranked), max(1, *map(len, ranked)), 2))
+        for place, proposals in enumerate(ranked):
+            table[place, : len(proposals)] = proposals
+        # 2. the best of each instance so far, then at each budget
+        counts = [len(each) for each in rows]
+        each = _tiou_of_pairs(np.concatenate(rows)[:, None], np.repeat(table, counts, axis=0), unit)
+        so_far = np.maximum.accumulate(each, axis=1, out=each)
+        taken = np.repeat(np.array(budgets), counts, axis=0)
+        begin, end = end, end + len(taken)
+        found = np.take_along_axis(so_far, np.maximum(taken - 1, 0), axis=1)
+        best[begin:end] = np.where(taken > 0, found, 0.0)
     return best
+
+
+def _together(
+    lists: Iterable[tuple[Float64, Float64, Int64]],
+) -> Iterator[list[tuple[Float64, Float64, Int64]]]:
+    """Yield videos in groups whose tables of instances and proposals fit into the cache."""
+    group: list[tuple[Float64, Float64, Int64]] = []
+    instances = longest = 0
+    for video in lists:
+        instances, longest = instances + len(video[0]), max(longest, len(video[1]))
+        if group and instances * longest > _CELLS:
+            yield group
+            group, instances, longest = [], len(video[0]), len(video[1])
+        group.append(video)
+    if group:
+        yield group
 
 
 def tiou(instances: Float64, segments: Float64, unit: float = 0.0) -> Float64:
@@ -153,11 +179,16 @@ def tiou(instances: Float64, segments: Float64, unit: float = 0.0) -> Float64:
     decide at the thresholds; `actionspan.arrays` rounds differently. The `unit` is 1
     where ends are the last frames inside, 0 for times.
     """
-    start = np.maximum(instances[:, None, 0], segments[None, :, 0])
-    end = np.minimum(instances[:, None, 1], segments[None, :, 1])
+    return _tiou_of_pairs(instances[:, None], segments[None], unit)
+
+
+def _tiou_of_pairs(instances: Float64, segments: Float64, unit: float = 0.0) -> Float64:
+    """Return `tiou` (...) of instances (..., 2) and segments (..., 2) that broadcast."""
+    start = np.maximum(instances[..., 0], segments[..., 0])
+    end = np.minimum(instances[..., 1], segments[..., 1])
     overlap = np.maximum(end - start + unit, 0.0)
-    lengths = (instances[:, 1] - instances[:, 0] + unit)[:, None]
-    union = lengths + (segments[:, 1] - segments[:, 0] + unit) - overlap
+    lengths = instances[..., 1] - instances[..., 0] + unit
+    union = lengths + (segments[..., 1] - segments[..., 0] + unit) - overlap
     return np.divide(overlap, union, out=np.zeros_like(overlap), where=union > 0)
 
 

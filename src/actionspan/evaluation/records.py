@@ -12,6 +12,7 @@ from actionspan.evaluation.recall import AVERAGE_NUMBERS, AverageRecall, Thumos1
 from actionspan.settings import Checked, option
 
 AR_NUMBERS = (1, 5, 10, 50, 100)
+_DRAWS = 1 << 20  # of videos, in memory at a time
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,19 +114,21 @@ def recall_intervals(result: AverageRecall, settings: EvaluationSettings) -> Int
     for rows in blocks(len(areas)):
         under = np.trapezoid(result.hits[rows], AVERAGE_NUMBERS, axis=1)
         areas[rows] = 100 * under / AVERAGE_NUMBERS[-1]
-    video_areas = result.sums_by_video(areas)  # (V,)
     found = (result.best_tiou[:, -1:] >= result.thresholds).astype(np.float64)  # (I, K)
     numbers = result.hits.shape[1]
-    sums = np.hstack([result.sums_by_video(result.hits), result.sums_by_video(found)])  # (V, 100+K)
+    summed = [areas[:, None], result.hits, found]
+    sums = np.hstack([result.sums_by_video(each) for each in summed])  # (V, 1 + 100 + K)
+    videos = len(sums)
     generator = np.random.default_rng(settings.seed)
-    values = np.empty(settings.resamples)
     curves = np.empty((settings.resamples, sums.shape[1]))
-    for resample in range(settings.resamples):
-        drawn = generator.integers(len(video_areas), size=len(video_areas))
-        instances = result.instances[drawn].sum()
-        values[resample] = video_areas[drawn].sum() / instances
-        curves[resample] = np.bincount(drawn, minlength=len(sums)) @ sums / instances
+    together = max(1, _DRAWS // videos)
+    for first in range(0, settings.resamples, together):
+        chosen = curves[first : first + together]
+        drawn = generator.integers(videos, size=(len(chosen), videos))
+        drawn += videos * np.arange(len(chosen))[:, None]
+        counts = np.bincount(drawn.ravel(), minlength=drawn.size).reshape(drawn.shape)
+        chosen[:] = counts @ sums / (counts @ result.instances)[:, None]
     ends = [(1 - settings.confidence) / 2, (1 + settings.confidence) / 2]
-    low, high = np.quantile(values, ends)
     bands = np.quantile(curves, ends, axis=0)
-    return Intervals((float(low), float(high)), bands[:, :numbers], bands[:, numbers:])
+    low, high = bands[:, 0].tolist()
+    return Intervals((low, high), bands[:, 1 : 1 + numbers], bands[:, 1 + numbers :])
