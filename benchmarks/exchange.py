@@ -12,7 +12,8 @@ exchange sums tensors that lie where its buckets do in training. On the CPU the 
 directly, without our wrapper: `MPI.COMM_WORLD` on a NumPy array, `torch.distributed` on a tensor.
 
 MPI_Allreduce takes and frees a buffer in every call, so it matters what the C library does with
-freed memory. Launches in which it keeps it (`kept` 1), as in `actionspan temporal train`, and
+freed memory. `limit` is the memory's: what the ring reads and writes, by all ranks at once and
+without a message. Launches in which it keeps it (`kept` 1), as in `actionspan temporal train`, and
 launches in which it gives large blocks back (0), as in any other program, take turns. With
 `--device cuda` the tensors lie on GPUs, over which ranks are spread.
 """
@@ -34,6 +35,7 @@ from actionspan.networks.runtime import choose_device
 from actionspan.parallel.communicator import Exchange
 from actionspan.parallel.exchange import make_exchange
 from actionspan.parallel.launch import world
+from actionspan.parallel.neighbours import Shared, shared_zeros
 from actionspan.parallel.settings import ParallelSettings
 from actionspan.parallel.transfer import zeros
 
@@ -56,8 +58,11 @@ def measure(keep: bool, device: str) -> None:
             for name, exchange in exchanges.items()
         }
         calls = {name: direct(name, exchanges[name], each) for name, each in tensors.items()}
+        shared = shared_zeros(size // 4, torch.float32, comm) if place.type == "cpu" else None
+        if shared is not None:
+            tensors["limit"], calls["limit"] = shared.own, moved(shared, comm.Get_size())
         turns = 9 if size > 1 << 21 else 101
-        seconds: dict[str, list[float]] = {name: [] for name in NAMES}
+        seconds: dict[str, list[float]] = {name: [] for name in calls}
         for _ in range(turns):
             for name, call in calls.items():
                 tensors[name].fill_(1.0)
@@ -67,7 +72,7 @@ def measure(keep: bool, device: str) -> None:
                 call()
                 settle(place)
                 seconds[name].append(time.perf_counter() - begun)
-        assert all(float(each[-1]) == comm.Get_size() for each in tensors.values())
+        assert all(float(tensors[name][-1]) == comm.Get_size() for name in NAMES)
         for name, taken in seconds.items():
             slowest = [max(turn) for turn in zip(*comm.allgather(taken), strict=True)]
             if comm.Get_rank() == 0:
@@ -87,6 +92,17 @@ def direct(name: str, exchange: Exchange, tensor: torch.Tensor) -> Callable[[], 
     if tensor.device.type == "cpu" and name == "gloo":
         return lambda: torch.distributed.all_reduce(tensor)
     return lambda: exchange.allreduce(tensor)
+
+
+def moved(shared: Shared, ranks: int) -> Callable[[], object]:
+    """Return what adds and copies as many values as a rank of the ring does."""
+    part = slice(len(shared.own) * (ranks - 1) // ranks)
+
+    def call() -> None:
+        shared.own[part].add_(shared.left[part])
+        shared.own[part].copy_(shared.left[part])
+
+    return call
 
 
 def settle(place: torch.device) -> None:

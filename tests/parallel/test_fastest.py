@@ -4,7 +4,9 @@ import pytest
 import torch
 
 from actionspan.parallel import fastest
+from actionspan.parallel.exchange import make_exchange
 from actionspan.parallel.fastest import SIZES, BySize, keep, kept, measure
+from actionspan.parallel.settings import ParallelSettings
 from actionspan.parallel.transfer import zeros
 
 NAMES = dict.fromkeys(("ring", "mpi", "ps_sharded"))
@@ -64,8 +66,8 @@ def cache(tmp_path, monkeypatch):
 def test_small_tensors_go_by_latency_and_large_ones_by_bandwidth(clock):
     exchanges = {"ring": Taking(clock, 1e-4, 1e-10), "mpi": Taking(clock, 1e-5, 1e-9)}
     # alike at 100,000 bytes
-    largest, *_ = SIZES
-    expected = [(0, "mpi"), (SIZES[2] // 3, "mpi"), (SIZES[1] // 3, "ring"), (largest // 3, "ring")]
+    measured = [(size // 3, "ring" if size > 100_000 else "mpi") for size in reversed(SIZES[:-1])]
+    expected = [(0, "mpi"), *measured]
     assert measure(exchanges, Alone(0, 0), zeros) == expected
 
 
@@ -85,7 +87,7 @@ def test_the_best_turn_counts(clock):
     assert {name for _, name in measure(exchanges, Alone(0, 0), zeros)} == {"ring"}
 
 
-@pytest.mark.parametrize(("seconds", "sizes"), [(1e-4, 4), (0.01, 4), (0.05, 2), (10.0, 1)])
+@pytest.mark.parametrize(("seconds", "sizes"), [(1e-4, 5), (0.01, 5), (0.05, 2), (10.0, 1)])
 def test_time_is_limited_and_the_largest_size_is_measured_first(clock, seconds, sizes):
     exchanges = {"ring": Taking(clock, seconds, 0), "mpi": Taking(clock, seconds / 2, 0)}
     table = measure(exchanges, Alone(0, 0), zeros)
@@ -113,3 +115,23 @@ def test_a_table_is_kept_for_its_digest_alone():
 def test_a_table_of_an_exchange_that_is_not_there_counts_as_none():
     keep("0123", [(0, "carrier pigeon")])
     assert kept("0123", NAMES) is None
+
+
+class Doubling:
+    """A communicator of two ranks that hold the same values."""
+
+    def Allreduce(self, sendbuf, recvbuf, op):
+        recvbuf *= 2
+
+
+def test_a_small_tensor_is_known_by_its_memory_its_length_and_its_type():
+    pytest.importorskip("mpi4py.MPI")
+    exchange = make_exchange("mpi", Doubling(), ParallelSettings())
+    values, half = torch.ones(4), torch.ones(4, dtype=torch.float16)
+    for tensor in (values, values[:2], values.view(2, 2), half, half, values[:0]):
+        exchange.allreduce(tensor)
+    assert values.tolist() == [8, 8, 4, 4]
+    assert half.tolist() == [4, 4, 4, 4]
+    for tensor in (values.view(2, 2).t(), values.view(torch.int32)):
+        with pytest.raises(ValueError, match=r"contiguous|one of"):
+            exchange.allreduce(tensor)

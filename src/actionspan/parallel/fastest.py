@@ -15,7 +15,7 @@ from actionspan.storage.cache import read_cached, write_cached
 from actionspan.storage.writing import digest
 
 Table = list[tuple[int, str]]  # least bytes and the exchange from there on; ascending, first is 0
-SIZES = (4 << 20, 512 << 10, 64 << 10, 8 << 10)  # bytes
+SIZES = (4 << 20, 1 << 20, 256 << 10, 64 << 10, 8 << 10)  # bytes
 _FEWEST_TURNS, _TURNS = 5, 15  # at a size
 SECONDS = 0.4  # for all sizes
 _FOR = "exchanges-"
@@ -29,11 +29,15 @@ class BySize:
 
     def __init__(self, exchanges: Mapping[str, Exchange], table: Table, room: Room) -> None:
         self.exchanges, self.table, self.room = exchanges, table, room
+        self._chosen: dict[int, Exchange] = {}  # by bytes
 
     def allreduce(self, tensor: Tensor, bucket: int = 0) -> None:
         """Sum a tensor in place over the ranks."""
-        name = [name for least, name in self.table if least <= tensor.nbytes][-1]
-        self.exchanges[name].allreduce(tensor, bucket)
+        size = tensor.nbytes
+        if size not in self._chosen:
+            name = [name for least, name in self.table if least <= size][-1]
+            self._chosen[size] = self.exchanges[name]
+        self._chosen[size].allreduce(tensor, bucket)
 
 
 def fastest(exchanges: Mapping[str, Exchange], comm: Communicator, room: Room) -> Table:
@@ -46,7 +50,8 @@ def fastest(exchanges: Mapping[str, Exchange], comm: Communicator, room: Room) -
     """
     from mpi4py import MPI
 
-    made_by = digest(__version__, MPI.Get_library_version(), comm.allgather(platform.node()))
+    hosts = comm.allgather(platform.node())
+    made_by = digest(__version__, SIZES, MPI.Get_library_version(), hosts)
     first = comm.Get_rank() == 0
     table: Table | None = comm.bcast(kept(made_by, exchanges) if first else None, root=0)
     if table is None:
