@@ -353,6 +353,7 @@ def uniform_proposals(generator, duration, count):
     return np.column_stack(rows)
 
 
+@pytest.mark.full
 def test_uniform_random_proposals_on_activitynet_score_what_is_published(shared_data):
     path = shared_data / "activitynet/anet_anno_action.json"
     truth = read_ground_truth(path, "validation")

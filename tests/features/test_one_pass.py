@@ -141,6 +141,7 @@ def test_a_part_is_kept_while_its_video_and_all_settings_are_the_same(shard, tmp
     assert len(set(sum(given[1:], []))) == 4 * len(given[0])
 
 
+@pytest.mark.full
 def test_memory_does_not_grow_with_the_video(tmp_path):
     """Of 114 more snippets only the features are held, no pictures.
 

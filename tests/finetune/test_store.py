@@ -122,6 +122,7 @@ def test_a_shard_without_videos_is_an_empty_store(tmp_path, write_videos, write_
     assert SnippetStore([tmp_path / "none.h5", write_store({"a": 1})]).videos == ["a"]
 
 
+@pytest.mark.full
 def test_a_real_video_takes_little_room(shared_data, tmp_path):
     """As large as its frames: at most 5 MB for 100 snippets of both streams, and near to them."""
     path = shared_data / "fights" / "untrimmed" / "training_002.mp4"

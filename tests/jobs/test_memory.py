@@ -35,6 +35,7 @@ print(json.dumps([before, held, peak, peak_bytes()]))
 """
 
 
+@pytest.mark.full
 @pytest.mark.skipif(not CLEAR.exists(), reason=f"there is no {CLEAR} here")
 def test_the_highest_value_is_of_what_was_freed_too_until_it_is_forgotten(monkeypatch):
     command = [sys.executable, "-c", HOLD_AND_FREE]

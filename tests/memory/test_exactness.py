@@ -49,7 +49,7 @@ def same_bits(found, expected):
     return equal(*map(list, values))
 
 
-@pytest.mark.parametrize("make", [lite0, resnet18])
+@pytest.mark.parametrize("make", first_tier([lite0, resnet18], lite0))
 def test_features_of_image_networks_are_those_of_full_training(make):
     encoder, frames = make(), pictures(7)
     expected = full(encoder, frames)

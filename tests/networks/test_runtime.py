@@ -101,6 +101,7 @@ def test_a_network_that_it_does_not_take_says_why(rng):
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.full
 def test_importing_it_reports_nothing_to_its_makers():
     code = (
         "import sys; from actionspan.networks.runtime import find_openvino; "
@@ -221,7 +222,7 @@ def test_a_network_with_layers_of_a_plug_in_is_not_kept(cache, converted, rng):
     np.testing.assert_allclose(found[1], 2 * plain, rtol=1e-4)
 
 
-@pytest.mark.parametrize("content", [b"", b"no network", bytes(10_000), None])
+@pytest.mark.parametrize("content", first_tier([b"", b"no network", bytes(10_000), None], None))
 def test_a_file_that_openvino_refuses_is_made_again(content, cache, converted, rng):
     """And what is damaged."""
     images = rng.integers(0, 256, (2, 32, 32, 3), np.uint8)

@@ -133,6 +133,7 @@ def test_a_flat_video_has_one_candidate_and_one_of_one_bin_has_none():
     assert found.features.dtype == found.segments.dtype == found.scores.dtype == np.float32
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("reference", [True, False])
 def test_upper_bound_of_bin_centres_on_activitynet(shared_data, reference):
     """All pairs of 100 bin centres against the real validation annotations.

@@ -103,6 +103,7 @@ def test_a_person_asks_for_labels(clip, video, here, tmp_path):
     assert "holds proposals of another model" in call.errors[-1]
 
 
+@pytest.mark.full
 def test_clips_know_words_too(video, tmp_path):
     model, processor = write_xclip(tmp_path / "xclip")
     write_words(tmp_path / "xclip", model, KNOWN)

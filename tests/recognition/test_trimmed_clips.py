@@ -98,6 +98,7 @@ def test_a_missing_algorithm_is_one_error(clips, tmp_path, monkeypatch):
         store_clips(clips, tmp_path / "s.h5", SMALL, FlowSettings(algorithm="tvl1"))
 
 
+@pytest.mark.full
 def test_real_clips_are_stored(shared_data, tmp_path):
     """One clip a class of UCF101, HMDB51 and UCF11: avi, mpg and gif."""
     clips = list_clips(shared_data / "clips" / "ucf_hmdb_clips")

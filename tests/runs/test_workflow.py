@@ -188,7 +188,7 @@ EDITS = [
 ]
 
 
-@pytest.mark.parametrize(("module", "expected"), first_tier(EDITS, *EDITS[::2]))
+@pytest.mark.parametrize(("module", "expected"), first_tier(EDITS, EDITS[2]))
 def test_an_edit_re_runs_the_rules_of_that_file(project, module, expected):
     path = project.folder / "src/actionspan" / module
     before = path.read_text()

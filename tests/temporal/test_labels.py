@@ -150,6 +150,7 @@ def test_the_labels_need_no_torch():
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
+@pytest.mark.full
 def test_positives_on_the_real_training_videos(shared_data):
     folder = shared_data / "activitynet"
     known = json.loads((folder / "anet_anno_action.json").read_text())

@@ -253,6 +253,7 @@ def test_the_same_run_gives_the_same_bytes_and_another_seed_does_not(toy, traine
     assert not same_files(whole, trained("mtn", replace(SMALL, seed=2)))
 
 
+@pytest.mark.full
 def test_two_threads_give_the_same_bytes_every_time(toy, tmp_path):
     for out in ("one", "two"):
         fit(toy, tmp_path / out, "mtn", threads=2)

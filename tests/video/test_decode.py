@@ -170,6 +170,7 @@ def test_without_decord_the_extra_is_named_and_no_video_is_rejected(tmp_path, mo
     assert actionspan(*words) == 0
 
 
+@pytest.mark.full
 def test_memory_does_not_grow_with_the_length(tmp_path):
     path = encode(tmp_path / "long.mp4", 1500, options={"preset": "ultrafast"})
     tracemalloc.start()
@@ -292,6 +293,7 @@ def test_names_that_look_like_protocols_or_options_open(tmp_path, monkeypatch):
         assert decoded(Path(name))[0] == [0, 1, 2]
 
 
+@pytest.mark.full
 def test_torch_and_pyav_work_after_decord(tmp_path):
     """decord2 puts NVIDIA's BLAS before torch's and its FFmpeg before PyAV's, if it is let.
 

@@ -82,6 +82,7 @@ def test_a_copy_is_small_and_never_larger_than_the_video(tmp_path):
         assert next(iter(read_frames(tmp_path / "copy.mp4"))).picture().shape == (*shape, 3)
 
 
+@pytest.mark.full
 def test_real_files_are_upright_square_and_heard(shared_data, tmp_path):
     cases, out = shared_data / "decode_cases", tmp_path / "copy.mp4"
     shapes = {}
