@@ -32,10 +32,10 @@ from actionspan.workflow.sections import defaults
 
 ROOT = Path(__file__).parents[1]
 COLUMNS = ("AR@1", "AR@10", "AR@100")
-BASELINES = ("random", "sliding", "difference", "cuts")
+BASELINES = ("random", "tiles", "sliding", "difference", "cuts")
 READER = (
-    *("events a video", "precision", "recall", "found in the first five"),
-    *("calibration error", "ranking"),
+    *("events a video", "found in as many as there are", "first right", "precision", "recall"),
+    *("found in the first five", "starts off, s", "ends off, s", "calibration error", "ranking"),
 )
 
 
@@ -88,17 +88,25 @@ def run_model(results: Path, config: dict[str, Any], model: str, seed: int, out:
 
 
 def read(out: Path, annotations: Path, config: dict[str, Any]) -> dict[str, float | None]:
-    """Return what a reader gets of the events, by the names of `READER`; shares in percent."""
+    """Return what a reader gets of the events, by the names of `READER`; shares in percent.
+
+    Of a method without events it is what its proposals give.
+    """
+    shown = ["--events", out / "events.json"] if (out / "events.json").exists() else []
     call(
         *("evaluation", "reader", "--proposals", out / "proposals.json"),
-        *("--events", out / "events.json", "--annotations", annotations),
+        *(*shown, "--annotations", annotations),
         *("--subset", config["evaluation"]["subset"], "--method", "span"),
         *("--out-json", out / "reader.json", "--out-markdown", out / "reader.md"),
     )
-    events = json.loads((out / "reader.json").read_text())["lists"]["events"]
-    shares = events["precision"], events["recall"], events["first"]["5"]["recall"]
+    record = json.loads((out / "reader.json").read_text())
+    events = record["lists"]["events" if shown else "proposals"]
+    first = events["first"]["1"]["recall"] * record["instances"] / record["videos"]
+    shares = events["as_many"], first, events["precision"], events["recall"]
+    shares = *shares, events["first"]["5"]["recall"]
     percent = [None if share is None else 100 * share for share in shares]
-    values = events["per_video"], *percent, events["calibration_error"], events["ranking"]
+    ends = events["end_errors"].values()
+    values = events["per_video"], *percent, *ends, events["calibration_error"], events["ranking"]
     return dict(zip(READER, values, strict=True))
 
 

@@ -49,6 +49,9 @@ def test_figures_by_hand():
         "5": shares(right=2, given=5, instances=4, most=1),
         "10": shares(right=2, given=5, instances=4, most=1),
     }
+    # the first two of `a` find one instance
+    assert judged["as_many"] == 1 / 4
+    assert judged["end_errors"] == {"start": 0, "end": 0.5}  # (20, 29) and (0, 10)
     assert judged["repeats"] == pytest.approx(1 / 3)  # ranks 2, 3, 4 of `a`
     # five bins of an event: (score, right) = (.4, 1) (.5, 0) (.6, 0) (.8, 0) (.9, 1)
     assert [row["right"] for row in judged["reliability"]] == [1, 0, 0, 0, 1]
@@ -76,6 +79,7 @@ def test_nothing_shown_has_no_precision_and_finds_nothing():
     assert judged["precision"] is None
     assert judged["first"]["5"]["recall"] == 0
     assert [judged[key] for key in ("repeats", "calibration_error", "ranking")] == [None] * 3
+    assert (judged["as_many"], judged["end_errors"]) == (0, {"start": None, "end": None})
     assert judged["reliability"] == []
 
 
@@ -113,6 +117,8 @@ def test_properties_of_any_lists(lists, instances):
         first = judged["first"][str(number)]
         assert first == shares(hits, few, total, most=first["most"])
         assert hits <= min(number, len(instances)) + 1 == round(first["most"] * total)
+        if number == len(instances):  # of `a`; `b` has one
+            assert round(judged["as_many"] * total) <= hits
     # the bins hold every event once; those that are right are the ones counted
     bins = judged["reliability"]
     assert sum(row["events"] for row in bins) == given
@@ -183,8 +189,8 @@ def test_without_events_the_chapters_are_the_readers_list(judge, tmp_path):
     assert (chapters["per_video"], chapters["videos_without"]) == (pytest.approx(4 / 3), 1)
     page = (tmp_path / "out.md").read_text()
     assert (
-        "| proposals | 1.7 | 40.0 | 50.0 | 50.0 / 25.0 | 25.0 / 25.0 | 40.0 / 50.0 "
-        "| 40.0 / 50.0 | 33.3 |" in page
+        "| proposals | 1.7 | 40.0 | 50.0 | 25.0 | 0.00 / 0.50 | 50.0 / 25.0 | 25.0 / 25.0 "
+        "| 40.0 / 50.0 | 40.0 / 50.0 | 33.3 |" in page
     )
     assert "the first 1 / 3 / 5 / 10 find 50.0 / 100.0 / 100.0 / 100.0 % at most." in page
     assert "% of the pairs of 2 right and 2 wrong ones" in page.replace("**", "")
@@ -219,7 +225,7 @@ def test_what_is_found_is_said_in_plain_numbers(judge, tmp_path, capsys):
     events = {"a": [(0, 9, 0.75), (8, 30, 0.5), (20, 30, 0.25)], "calm": []}
     assert judge(LISTS, events=events) == 0
     found = found_markdown([tmp_path / "out.json"]).splitlines()
-    assert found[-1] == "| span | 3 | 2 of 4 | 1 of 3 |"
+    assert found[-1] == "| span | 3 | 2 of 4 | 1 of 4 | 1 of 3 |"
     (tmp_path / "other.json").write_text('{"method": "span", "lists": []}')
     with pytest.raises(InputError, match="other.json: not a record of `evaluation reader`"):
         found_markdown([tmp_path / "other.json"])
@@ -228,7 +234,7 @@ def test_what_is_found_is_said_in_plain_numbers(judge, tmp_path, capsys):
 def test_a_bar_that_nothing_reaches_leaves_a_page(judge, tmp_path):
     assert judge(LISTS, events={"a": [], "calm": [], "silent": []}) == 0
     page = (tmp_path / "out.md").read_text()
-    assert "| events | 0.0 | – | 0.0 | – / 0.0 |" in page
+    assert "| events | 0.0 | – | 0.0 | 0.0 | – / – | – / 0.0 |" in page
     assert page.endswith("Nothing is shown.\n")
 
 

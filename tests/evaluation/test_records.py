@@ -130,7 +130,9 @@ FIRST = {
     "1": {"precision": 0.5, "recall": 0.1},
     "5": {"precision": 0.4, "recall": 0.3, "most": 0.625},
 }
+OFF = {"start": 0.25, "end": None}
 LISTS = {"per_video": 2.5, "precision": 0.5, "recall": None, "repeats": 0.1, "first": FIRST}
+LISTS |= {"as_many": 0.4, "end_errors": OFF}
 READER = {"method": "mtn", "lists": {"events": LISTS}}
 
 

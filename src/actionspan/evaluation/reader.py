@@ -20,10 +20,10 @@ from actionspan.evaluation import reliability
 from actionspan.evaluation.files import add_inputs, as_array, blaming, read_subset, segments_of
 from actionspan.evaluation.rows import NO_PROPOSALS, check_truth, match_proposals
 from actionspan.evaluation.score import check_common
-from actionspan.evaluation.summary import percent
+from actionspan.evaluation.summary import percent, seconds
 from actionspan.proposals.chapters import choose_chapters
 from actionspan.proposals.segments import read_proposals
-from actionspan.proposals.selection import shares_much
+from actionspan.proposals.selection import found_instances, shares_much
 from actionspan.proposals.settings import ChapterSettings
 from actionspan.settings import add_settings, from_arguments
 from actionspan.storage.text import markdown_table
@@ -89,8 +89,10 @@ def judge_list(annotations: Sequence[Annotation], lists: Mapping[str, ArrayLike]
         What the record has of a list. `precision` is the share of the events that are right, None
         where there is none; `recall` is the share of the instances that are found. Both are also
         given for the `first` 1, 3, 5 and 10 events of each video, with the recall that is the
-        `most` so few can have (`most_found`). `repeats` is the share of the
-        events of ranks 2 to 5 that repeat a better one, None where there is none.
+        `most` so few can have (`most_found`), and the recall of `as_many` events as the video has
+        instances. `end_errors` are the median distances in seconds of starts and of ends of right
+        events from those of their instances, None where no event is right. `repeats` is the share
+        of the events of ranks 2 to 5 that repeat a better one, None where there is none.
         `calibration_error` is that of the score as the chance to be right, None where a score lies
         outside 0…1 or there is no event; the next is its mean if each score were that chance.
         `ranking` is the area under the ROC curve of the scores, see `reliability.ranking`.
@@ -104,8 +106,8 @@ def judge_list(annotations: Sequence[Annotation], lists: Mapping[str, ArrayLike]
     matched, _ = match_proposals(lists, truth)
     ranked = [matched.get(name, NO_PROPOSALS)[:, :2] for name in truth]
     scored = reliability.scored_proposals(annotations, lists)  # in the same order
-    ends = np.cumsum([len(rows) for rows in ranked])
-    right = np.split(scored.first[:, 0], ends[:-1])
+    lengths = [len(rows) for rows in ranked]
+    right = np.split(scored.first[:, 0], np.cumsum(lengths)[:-1])
     counts = [len(segments) for segments in truth.values()]
     instances = sum(counts)
 
@@ -115,7 +117,15 @@ def judge_list(annotations: Sequence[Annotation], lists: Mapping[str, ArrayLike]
         precision = hits / len(chosen) if len(chosen) else None
         return {"precision": precision, "recall": hits / instances}
 
-    # 2. precision, recall, repeats and what the score means
+    # 2. as many events as instances, and the ends of those that are right
+    as_many = sum(float(row[:count].sum()) for row, count in zip(right, counts, strict=True))
+    errors = [np.empty((0, 2))]
+    for rows, segments in zip(ranked, truth.values(), strict=True):
+        found = found_instances(rows, segments)
+        errors.append(np.abs(rows - segments[found])[found >= 0] if len(segments) else errors[0])
+    ends = np.concatenate(errors)
+    medians = np.median(ends, axis=0).tolist() if len(ends) else (None, None)
+    # 3. precision, recall, repeats and the meaning of the score
     repeated = np.concatenate([repeats(rows[:_LOOKED_AT])[1:] for rows in ranked])
     bins = reliability.score_bins(scored, BINS)
     return {
@@ -125,6 +135,8 @@ def judge_list(annotations: Sequence[Annotation], lists: Mapping[str, ArrayLike]
         "first": {
             str(number): {**judge(number), "most": most_found(counts, number)} for number in NUMBERS
         },
+        "as_many": as_many / instances,
+        "end_errors": dict(zip(("start", "end"), medians, strict=True)),
         "repeats": float(repeated.mean()) if len(repeated) else None,
         "calibration_error": reliability.calibration_error(scored, bins, lambda row: row.first[0]),
         "calibration_error_of_exact_scores": reliability.error_by_luck(scored, bins),
@@ -170,12 +182,14 @@ def reader_markdown(record: Mapping[str, Any]) -> str:
     """Return the page: a row for each list, then what the score of the reader's list means."""
     # 1. a row for each list
     name, shown = next(iter(record["lists"].items()))
-    titles = ["list", "a video", "precision", "recall"]
+    titles = ["list", "a video", "precision", "recall", "as many", "ends off, s"]
     titles += [*(f"first {number}" for number in NUMBERS), "repeats"]
     rows = []
     for title, each in record["lists"].items():
         pairs = [[percent(one[key]) for key in _BOTH] for one in (each, *each["first"].values())]
-        cells = [*pairs[0], *map(" / ".join, pairs[1:]), percent(each["repeats"])]
+        off = " / ".join(seconds(value) for value in each["end_errors"].values())
+        cells = [*pairs[0], percent(each["as_many"]), off, *map(" / ".join, pairs[1:])]
+        cells.append(percent(each["repeats"]))
         rows.append([title, f"{each['per_video']:.1f}", *cells])
     most = " / ".join(percent(one["most"]) for one in shown["first"].values())
     lines = [
@@ -186,9 +200,10 @@ def reader_markdown(record: Mapping[str, Any]) -> str:
         "An event is right where it is the first of its video's list to reach a tIoU of 0.5 with "
         "an instance. Precision is the share of events that is right, recall the share of "
         "instances that is found, in percent: of all events, and (precision / recall) of the "
-        "first few of each video. Repeats: the share of ranks 2 to 5 that overlaps a better event "
-        "by more than half of the shorter. As an event finds one instance, the first "
-        f"{' / '.join(map(str, NUMBERS))} find {most} % at most.",
+        "first few of each video. As many: recall of as many events as a video has instances. Ends "
+        "off: median distance of starts / ends of right events. Repeats: the share of ranks 2 to "
+        "5 that overlaps a better event by more than half of the shorter. As an event finds one "
+        f"instance, the first {' / '.join(map(str, NUMBERS))} find {most} % at most.",
         "",
         *markdown_table("l" + "r" * (len(titles) - 1), titles, rows),
         "",

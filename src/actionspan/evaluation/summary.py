@@ -124,15 +124,16 @@ def found_markdown(paths: Sequence[Path]) -> str:
             events, videos = record["instances"], record["videos"]
             # a method without a list of events has the best proposals that do not overlap
             judged = record["lists"].get("events", record["lists"]["chapters"])
-            found = [judged["recall"], judged["first"]["1"]["recall"]]  # of the first in each video
-            right, first = (round(share * events) for share in found)
-            listed = round(judged["per_video"] * videos)
-            row = [record["method"], listed, f"{right} of {events}", f"{first} of {videos}"]
+            shares = judged["recall"], judged["as_many"], judged["first"]["1"]["recall"]
+            right, as_many, first = (round(share * events) for share in shares)
+            found = f"{right} of {events}", f"{as_many} of {events}", f"{first} of {videos}"
+            row = [record["method"], round(judged["per_video"] * videos), *found]
         except (KeyError, TypeError, AttributeError):
             raise InputError(f"{path}: not a record of `evaluation reader`") from None
         rows.append(row)
-    titles = ["method", "events listed", "events found", "videos whose first event is right"]
-    return "\n".join([*markdown_table("lrrr", titles, rows), ""])
+    titles = ["method", "events listed", "events found", "found in as many as there are"]
+    titles.append("videos whose first event is right")
+    return "\n".join([*markdown_table("lrrrr", titles, rows), ""])
 
 
 def summarize(records: Sequence[Record]) -> dict[str, dict[str, Any]]:
@@ -224,6 +225,11 @@ def summary_markdown(records: Sequence[Record]) -> str:
 def percent(share: float | None) -> str:
     """Return a share in percent, a dash where there is none."""
     return "–" if share is None else f"{100 * share:.1f}"
+
+
+def seconds(value: float | None) -> str:
+    """Return a time for a table; a dash where there is none."""
+    return "–" if value is None else f"{value:.2f}"
 
 
 def _score(key: str, value: float) -> str:

@@ -150,16 +150,21 @@ def shares_much(segments: Float64, others: Float64, overlap: float) -> NDArray[n
     return much
 
 
-def right_events(events: Float64, instances: Float64) -> Float64:
-    """Return 1 for each event (K,) that first finds an instance (G, 2) at tIoU 0.5, else 0."""
-    right = np.zeros(len(events))
+def found_instances(events: Float64, instances: Float64) -> Int64:
+    """Return the instance (G, 2) that each event (K,) is the first to find at tIoU 0.5, else -1."""
+    found = np.full(len(events), -1)
     free = np.full(len(instances), True)
     for place, row in enumerate(temporal_iou(events, instances)):
         row = np.where(free, row, 0.0)
         if row.max(initial=0) >= 0.5:
-            right[place] = 1
-            free[row.argmax()] = False
-    return right
+            found[place] = row.argmax()
+            free[found[place]] = False
+    return found
+
+
+def right_events(events: Float64, instances: Float64) -> Float64:
+    """Return 1 for each event (K,) that first finds an instance (G, 2) at tIoU 0.5, else 0."""
+    return (found_instances(events, instances) >= 0).astype(np.float64)
 
 
 def calibrate(gains: Float64, right: Float64, instances: int) -> Calibration:

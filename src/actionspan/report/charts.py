@@ -13,7 +13,14 @@ from actionspan.evaluation.drawn import (
     RECALL_AGAINST_TIOU,
     curves_of,
 )
-from actionspan.evaluation.summary import Record, percent, said_of, said_of_papers, table_of
+from actionspan.evaluation.summary import (
+    Record,
+    percent,
+    said_of,
+    said_of_papers,
+    seconds,
+    table_of,
+)
 from actionspan.report.content import Chart, Series, Table
 from actionspan.storage.writing import read_json, read_tsv
 
@@ -189,7 +196,9 @@ def reader_tables(paths: Iterable[Path]) -> list[Table]:
                 most = percent(each["first"]["5"]["most"])
                 judged = [each, each["first"]["1"], each["first"]["5"]]
                 shares = [one[key] for one in judged for key in ("precision", "recall")]
-                cells = [*map(percent, shares), percent(each["repeats"])]
+                cells = [*map(percent, shares), percent(each["as_many"]), percent(each["repeats"])]
+                off = each["end_errors"]["start"], each["end_errors"]["end"]
+                cells.append(" / ".join(map(seconds, off)))
                 rows.append([str(record["method"]), name, f"{each['per_video']:.1f}", *cells])
         except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError):
             raise InputError(f"{path}: not a record of a reader's lists; make it again") from None
@@ -202,10 +211,11 @@ def reader_tables(paths: Iterable[Path]) -> list[Table]:
     return [
         Table(
             title="What a reader gets",
-            columns=[*columns, "repeats"],
+            columns=[*columns, "recall, as many", "repeats", "ends off, s"],
             rows=rows,
-            note="In percent, at tIoU 0.5; a video: events listed on average; repeats: ranks 2 to "
-            "5 that overlap a better event. An event finds one instance: the first 5 of each video "
-            f"find {most} % at most",
+            note="In percent, at tIoU 0.5; a video: events listed on average; as many: as many "
+            "events as a video has instances; repeats: ranks 2 to 5 that overlap a better event; "
+            "ends off: median of starts / ends of right events. An event finds one instance: the "
+            f"first 5 of each video find {most} % at most",
         )
     ]
