@@ -1,5 +1,6 @@
 """Where a video is cut: frames that differ more than those around them."""
 
+import cv2
 import numpy as np
 import pytest
 
@@ -9,6 +10,7 @@ from video.numbered import write_film
 
 RATE = 25
 SIZE = (72, 96)
+LEVELS = np.arange(256, dtype=np.uint8)
 
 
 def scene(colour, number, size=SIZE) -> np.ndarray:
@@ -68,16 +70,52 @@ def test_a_still_video_and_none_at_all_have_no_cut(count):
     assert cuts_of([scene(RED, 0)] * count).shape == (0, 2)
 
 
-def test_frames_pass_as_they_are_and_are_converted_once():
+def test_frames_pass_and_are_converted_only_where_a_cut_is_possible():
     made = []
 
-    def picture(number):
-        made.append(number)
-        return scene(RED, number)
+    def frame(number, shown) -> Frame:
+        def picture():
+            made.append(number)
+            return shown
 
-    frames = [Frame(lambda n=n: picture(n), n / RATE) for n in range(3)]
-    for number, frame in enumerate(CutFinder().watch(frames)):
-        assert frame.seconds == number / RATE
-        for _ in range(2):
-            np.testing.assert_array_equal(frame.picture(), scene(RED, number))
-    assert made == [0, 1, 2]
+        grey = cv2.cvtColor(shown, cv2.COLOR_RGB2GRAY)
+        return Frame(picture, number / RATE, lambda: (grey, LEVELS))
+
+    pictures = shots(RED, BLUE)
+    frames = [frame(number, shown) for number, shown in enumerate(pictures)]
+    finder = CutFinder()
+    assert all(one is other for one, other in zip(finder.watch(frames), frames, strict=True))
+    assert set(made) == {49, 50}
+    # levels of grey may be rounded before or after the mean, colours are the same
+    np.testing.assert_array_equal(finder.found(), cuts_of(pictures))
+
+
+@pytest.mark.parametrize(
+    ("name", "has_luma", "how"),
+    [
+        ("limited.mp4", True, {}),
+        ("full.mp4", True, {"pixels": "yuvj420p"}),
+        ("422.mkv", True, {"codec": "ffv1", "pixels": "yuv422p"}),
+        ("444.mkv", True, {"codec": "ffv1", "pixels": "yuv444p"}),
+        ("odd.mkv", True, {"codec": "ffv1", "size": (75, 97)}),
+        ("rotated.mp4", True, {"rotation": 90}),
+        ("interlaced.mp4", True, {"options": {"x264-params": "tff=1"}}),
+        ("grey.mkv", False, {"codec": "ffv1", "pixels": "gray"}),
+        ("rgb.mkv", False, {"codec": "ffv1", "pixels": "bgr0"}),
+        ("10bit.mkv", False, {"codec": "ffv1", "pixels": "yuv420p10le"}),
+    ],
+)
+def test_every_format_of_pixels_has_its_cuts(name, has_luma, how, tmp_path):
+    size, how = how.get("size", SIZE), {key: how[key] for key in how if key != "size"}
+    path = write_film(tmp_path / name, shots(RED, BLUE, size=size), **how)
+    finder, frames = CutFinder(), list(read_frames(path))
+    assert len(list(finder.watch(frames))) == 100
+    assert finder.found()[:, 0] == pytest.approx([2])
+    for frame in frames[::30]:
+        luma, picture = frame.luma(), frame.picture()
+        assert (luma is not None) == has_luma
+        if luma:
+            grey = cv2.cvtColor(picture, cv2.COLOR_RGB2GRAY).astype(float)
+            assert luma[0].shape == grey.shape
+            # but where a colour at an edge is beyond what RGB can show
+            assert np.quantile(np.abs(luma[1][luma[0]] - grey), 0.9) <= 2

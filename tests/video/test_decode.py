@@ -123,7 +123,7 @@ def test_narrow_frames_that_decord_pads_come_whole(width, tmp_path):
 def test_a_quarter_of_the_frames_and_16_may_lack(tmp_path, monkeypatch, frames, lacking, refused):
     path = encode(tmp_path / "v.mp4", frames)
     pictures = [(0.0, lambda: np.zeros((2, 2, 3), np.uint8))] * (frames - lacking)
-    monkeypatch.setattr(decode, "_pyav_pictures", lambda *_: iter(pictures))
+    monkeypatch.setattr(decode, "_pyav_frames", lambda *_: iter(pictures))
     found = read_frames(path)
     if refused:
         with pytest.raises(InputError, match=f"stopped at frame {frames - lacking} of {frames}"):
@@ -153,7 +153,7 @@ def test_decord_decodes_a_frame_once(tmp_path, monkeypatch):
         seek_accurate = get_batch = skip_frames = seek
 
     monkeypatch.setattr(decord(), "VideoReader", Watched)
-    monkeypatch.setattr(decode, "_pyav_pictures", None)
+    monkeypatch.setattr(decode, "_pyav_frames", None)
     assert len(list(read_frames(path, decoder="decord"))) == FRAMES == len(calls)
 
 

@@ -1,12 +1,14 @@
 """Where a video is cut: a frame that differs from the one before it more than its neighbours do."""
 
+import math
 from array import array
-from collections.abc import Callable, Iterable, Iterator
+from collections import deque
+from collections.abc import Iterable, Iterator
 
 import cv2
 import numpy as np
 
-from actionspan.arrays import Float64, UInt8
+from actionspan.arrays import Float32, Float64, UInt8
 from actionspan.video.bouts import BoutFinder
 from actionspan.video.decode import Frame
 
@@ -27,31 +29,32 @@ class CutFinder:
 
     def __init__(self) -> None:
         self._rows = array("d")  # seconds, difference and change of colours, frame by frame
-        self._before: tuple[UInt8, Float64] | None = None
+        self._last: deque[float] = deque(maxlen=_AROUND)  # differences
+        self._before: tuple[Frame, UInt8] | None = None
         self.bouts = BoutFinder()
 
     def watch(self, frames: Iterable[Frame]) -> Iterator[Frame]:
-        """Yield frames as they are; the picture of each is made once."""
+        """Yield frames as they are; of most only the luma is looked at."""
         for frame in frames:
-            picture = frame.picture()
-            self._rows.extend((frame.seconds, *self._changes(picture)))
-            assert self._before is not None
-            self.bouts.watch(frame.seconds, self._before[0])
-            yield frame._replace(picture=_made(picture))
+            grey = _small_grey(frame)
+            self._rows.extend((frame.seconds, *self._changes(frame, grey)))
+            self.bouts.watch(frame.seconds, grey)
+            yield frame
 
-    def _changes(self, picture: UInt8) -> tuple[float, float]:
-        """Return by how much grey values and colours differ from the frame before, 0 … 1."""
-        # of a large picture every so many pixels: to average all takes longer than to decode them
-        step = max(1, min(picture.shape[0] // _ENOUGH[1], picture.shape[1] // _ENOUGH[0]))
-        small = cv2.resize(picture[::step, ::step], _SIZE, interpolation=cv2.INTER_AREA)
-        grey = cv2.cvtColor(small, cv2.COLOR_RGB2GRAY)
-        bins = [_LEVELS] * 3
-        histogram = cv2.calcHist([small], [0, 1, 2], None, bins, [0, 256] * 3) / grey.size
-        before, self._before = self._before, (grey, histogram)
+    def _changes(self, frame: Frame, grey: UInt8) -> tuple[float, float]:
+        """Return by how much grey values and colours differ from the frame before, 0 … 1.
+
+        Colours are compared only where a cut is possible, whatever follows.
+        """
+        before, self._before = self._before, (frame, grey)
         if before is None:
             return 0.0, 0.0
-        difference = cv2.norm(grey, before[0], cv2.NORM_L1) / (255 * grey.size)
-        return difference, cv2.norm(histogram, before[1], cv2.NORM_L1) / 2
+        difference = cv2.norm(grey, before[1], cv2.NORM_L1) / (255 * grey.size)
+        least = max(_TIMES * sum(self._last) / (2 * _AROUND + 1), _LEAST)
+        self._last.append(difference)
+        if difference < least:
+            return difference, 0.0
+        return difference, cv2.norm(_histogram(frame), _histogram(before[0]), cv2.NORM_L1) / 2
 
     def found(self) -> Float64:
         """Return (K, 2) when the video is cut, in seconds, and how much the colours change, 0 … 1.
@@ -69,5 +72,20 @@ class CutFinder:
         return np.stack([seconds[is_cut], colours[is_cut]], axis=1)
 
 
-def _made(picture: UInt8) -> Callable[[], UInt8]:
-    return lambda: picture
+def _small_grey(frame: Frame) -> UInt8:
+    luma = frame.luma()
+    if luma is None:
+        return np.asarray(cv2.cvtColor(_small(frame.picture()), cv2.COLOR_RGB2GRAY), np.uint8)
+    return np.asarray(cv2.LUT(_small(luma[0]), luma[1]), np.uint8)
+
+
+def _histogram(frame: Frame) -> Float32:
+    counts = cv2.calcHist([_small(frame.picture())], [0, 1, 2], None, [_LEVELS] * 3, [0, 256] * 3)
+    return np.asarray(counts / math.prod(_SIZE), np.float32)
+
+
+def _small(picture: UInt8) -> UInt8:
+    # of a large picture every so many pixels: to average all takes longer than to decode them
+    step = max(1, min(picture.shape[0] // _ENOUGH[1], picture.shape[1] // _ENOUGH[0]))
+    small = cv2.resize(picture[::step, ::step], _SIZE, interpolation=cv2.INTER_AREA)
+    return np.asarray(small, np.uint8)

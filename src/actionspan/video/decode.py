@@ -4,12 +4,13 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple, cast
 
 import av
 import cv2
 import numpy as np
 from av.video.frame import VideoFrame
+from av.video.reformatter import ColorRange
 
 from actionspan.arrays import UInt8
 from actionspan.dataset.containers import opened
@@ -23,6 +24,10 @@ from actionspan.video.settings import Decoder
 # At most this many frames, and a quarter of the file, may be missing at the end: streams that are
 # cut without decoding lose a few.
 _FRAMES_ALLOWED_TO_LACK = 16
+_LUMA_FIRST = {f"{form}{kind}p" for form in ("yuv", "yuvj") for kind in (420, 422, 444)} | {"nv12"}
+_LEVELS = np.arange(256, dtype=np.uint8)
+_LIMITED = ((_LEVELS.clip(16, 235) - 16.0) * 255 / 219).round().astype(np.uint8)
+_Luma = tuple[UInt8, UInt8]  # an (H, W) plane, and the grey (256,), 0 … 255, of each of its levels
 
 
 class Frame(NamedTuple):
@@ -30,6 +35,7 @@ class Frame(NamedTuple):
 
     picture: Callable[[], UInt8]  # makes the (H, W, 3) RGB picture; frames not needed cost nothing
     seconds: float  # its time stamp, counted from the video's first frame
+    luma: Callable[[], _Luma | None] = lambda: None  # None: it has no plane of 8 bits
 
 
 def read_frames(
@@ -53,21 +59,21 @@ def read_frames(
             yield Frame(picture, timeline.at(done))
             done += 1
     if done < len(timeline):
-        for stamp, picture in islice(_pyav_pictures(path, timeline, limits), done, None):
+        for stamp, frame in islice(_pyav_frames(path, timeline, limits), done, None):
             still_working()
             at = timeline.at(done)
             if stamp is not None and not timeline.continuous:  # else AVI has stamps of no use
                 at = stamp - timeline.origin
-            yield Frame(picture, at)
+            yield Frame(partial(pyav_picture, frame), at, partial(_luma, frame))
             done += 1
     lacking = len(timeline) - timeline.headless - done
     if lacking > min(_FRAMES_ALLOWED_TO_LACK, len(timeline) // 4):
         raise _stopped(path, done, timeline)
 
 
-def _pyav_pictures(
+def _pyav_frames(
     path: Path, timeline: Timeline, limits: LimitSettings
-) -> Iterator[tuple[float | None, Callable[[], UInt8]]]:
+) -> Iterator[tuple[float | None, VideoFrame]]:
     """Yield the frames FFmpeg decodes through PyAV, each with its time stamp where it has one."""
     done = 0
     try:
@@ -77,7 +83,7 @@ def _pyav_pictures(
             for frame in container.decode(stream):
                 limits.check(frame.width, frame.height, done)  # a stream may change its size
                 stamped = frame.time is not None and not np.isnan(timeline.origin)
-                yield frame.time if stamped else None, partial(pyav_picture, frame)
+                yield frame.time if stamped else None, frame
                 done += 1
     except (OSError, av.FFmpegError):
         raise _stopped(path, done, timeline) from None
@@ -85,8 +91,19 @@ def _pyav_pictures(
 
 def pyav_picture(frame: VideoFrame) -> UInt8:
     """Return a frame that PyAV decoded as an (H, W, 3) RGB picture, rotation applied."""
-    upright = np.rot90(frame.to_ndarray(format="rgb24"), round(frame.rotation / 90))
-    return np.ascontiguousarray(upright, dtype=np.uint8)
+    # more threads cost more than they save
+    rgb = frame.to_ndarray(format="rgb24", threads=1)
+    return np.ascontiguousarray(np.rot90(rgb, round(frame.rotation / 90)), dtype=np.uint8)
+
+
+def _luma(frame: VideoFrame) -> _Luma | None:
+    """Return the luma of a frame as PyAV decoded it, upright; None if it has no plane of 8 bits."""
+    name, plane = frame.format.name, cast(Any, frame.planes[0])
+    if name not in _LUMA_FIRST or plane.line_size <= 0:  # rows may lie from the last to the first
+        return None
+    rows = np.frombuffer(plane, np.uint8).reshape(-1, plane.line_size)[:, : frame.width]
+    full = name.startswith("yuvj") or frame.color_range == ColorRange.JPEG
+    return np.rot90(rows, round(frame.rotation / 90)), _LEVELS if full else _LIMITED
 
 
 def _stopped(path: Path, done: int, timeline: Timeline) -> InputError:
