@@ -240,7 +240,7 @@ def test_bad_input(monkeypatch, capsys):
 
 def test_an_interrupt(monkeypatch, capsys):
     assert main(raising(monkeypatch, KeyboardInterrupt)) == 130
-    assert capsys.readouterr().err == ("actionspan schema: interrupted; run it again to go on\n")
+    assert capsys.readouterr().err == ("actionspan schema: interrupted; run it again to resume\n")
 
 
 @pytest.mark.parametrize(

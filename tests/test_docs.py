@@ -3,9 +3,11 @@
 import ast
 import importlib
 import re
+import tokenize
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from tokenize import COMMENT
 from types import SimpleNamespace
 
 import pytest
@@ -163,20 +165,35 @@ def prose(page: Path) -> str:
     return re.sub(r"`[^`]*`|\]\([^)]*\)", " ` ", text)
 
 
-def avoided() -> list[str]:
-    """Return the words that the guide avoids."""
+def avoided(where: str) -> list[str]:
+    """Return the words that the guide avoids in `docs` or `src`, as patterns."""
     guide = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
     table = guide.split("## Words", 1)[1].split("\n## ", 1)[0]
-    rows = re.findall(r"^\| (?!avoid)(\w[^|]*) \|.*\| docs \|$", table, re.MULTILINE)
-    return [word for row in rows for word in row.split(", ")]
+    rows = re.findall(r"^\| (?!avoid)(\w[^|]*) \|.*\| ([\w, ]+) \|$", table, re.MULTILINE)
+    words = [
+        word for row, places in rows if where in places.split(", ") for word in row.split(", ")
+    ]
+    return [r"(?<![\w-])" + r"\s+".join(word.split()) + r"(?![\w-])" for word in words]
 
 
 @pytest.mark.parametrize("page", WRITTEN, ids=lambda page: f"{page.parent.name}/{page.stem}")
 def test_words_to_avoid_are_not_in_the_docs(page):
-    assert len(avoided()) > 30
-    for words in avoided():
-        pattern = r"(?<![\w-])" + r"\s+".join(words.split()) + r"(?![\w-])"
-        assert not re.search(pattern, prose(page), re.IGNORECASE), words
+    assert len(avoided("docs")) > 30
+    for pattern in avoided("docs"):
+        assert not re.search(pattern, prose(page), re.IGNORECASE), pattern
+
+
+def test_words_to_avoid_are_not_in_the_source():
+    pattern = re.compile("|".join(avoided("src")), re.IGNORECASE)
+    found = set()
+    for path in (ROOT / "src").rglob("*.py"):
+        with path.open("rb") as file:
+            comments = [
+                one.string for one in tokenize.tokenize(file.readline) if one.type == COMMENT
+            ]
+        texts = [*comments, *said(path.read_text(encoding="utf-8"))]
+        found |= {f"{path.name}: {word}" for text in texts for word in pattern.findall(text)}
+    assert found == set()
 
 
 def said(source: str) -> list[str]:

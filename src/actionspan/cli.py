@@ -92,7 +92,7 @@ def _main(words: list[str]) -> int:
             raise
         return status
     except KeyboardInterrupt:
-        return _complain(words[0], "interrupted; run it again to go on", 130)
+        return _complain(words[0], "interrupted; run it again to resume", 130)
 
 
 def _taken(parsed: argparse.Namespace, words: Sequence[str]) -> bool:

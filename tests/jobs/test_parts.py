@@ -170,7 +170,7 @@ def noted(source, group) -> None:
 
 def break_off(out: Path, names, sources) -> None:
     """Be ended at the last video."""
-    with pytest.raises(JobError, match="killed by SIGTERM; run it again to go on"):
+    with pytest.raises(JobError, match="killed by SIGTERM; run it again to resume"):
         run(out, [*names, "last"], [*sources, 99], work=noted)
     assert not out.exists()
 

@@ -44,7 +44,7 @@ def test_the_lock_of_a_killed_run_is_removed(capsys):
     begin_run(main=True)
     assert not LOCKS.exists()
     assert len(list(RUNS.iterdir())) == 1
-    assert "was killed; going on" in capsys.readouterr().err
+    assert "was killed; resuming" in capsys.readouterr().err
     assert Process.read(os.environ[RUN]) == Process.this()
 
 

@@ -79,7 +79,7 @@ def test_a_signal_ends_with_valid_files(video, tmp_path, number, status):
     assert stdout == (tmp_path / EVENTS).read_text()
     assert json.loads(stdout.splitlines()[-1])["reason"] == "interrupted"
     (line,) = stderr.splitlines()
-    assert "interrupted; --resume goes on" in line
+    assert "interrupted; --resume continues" in line
 
 
 @pytest.mark.full

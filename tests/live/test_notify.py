@@ -124,7 +124,7 @@ def test_a_busy_receiver_is_tried_again_with_the_same_message(capsys):
     assert third - second >= 0.1
     assert "X-Actionspan-Signature" not in hook.requests[0].headers
     shown = f"--notify http://127.0.0.1:{hook.port}: HTTP status 503; "
-    assert capsys.readouterr().err == f"{shown}trying again while the stream goes on\n"
+    assert capsys.readouterr().err == f"{shown}trying again while the stream continues\n"
 
 
 def test_waits_grow_and_are_bounded():
@@ -136,10 +136,10 @@ def test_waits_grow_and_are_bounded():
 @pytest.mark.parametrize(
     ("statuses", "how"),
     [
-        ((500,) * 4, "trying again while the stream goes on"),
-        ((400,), "not tried again; the stream goes on"),
-        ((302,), "not tried again; the stream goes on"),
-        ((307,), "not tried again; the stream goes on"),
+        ((500,) * 4, "trying again while the stream continues"),
+        ((400,), "not tried again; the stream continues"),
+        ((302,), "not tried again; the stream continues"),
+        ((307,), "not tried again; the stream continues"),
     ],
 )
 def test_a_message_is_given_up_after_its_last_retry_or_at_once(statuses, how, capsys):
@@ -167,7 +167,7 @@ def test_what_is_no_web_server_is_tried_again(capsys):
         thread.join(10)
         assert not thread.is_alive()
     first, last = capsys.readouterr().err.splitlines()
-    assert first.endswith(": what?; trying again while the stream goes on")
+    assert first.endswith(": what?; trying again while the stream continues")
     assert last.endswith(LOST)
 
 
@@ -180,7 +180,7 @@ def test_a_dead_receiver_is_said_and_does_no_harm(
     assert kinds == [event["event"] for event in events(whole)]
     first, lost, summary = capsys.readouterr().err.splitlines()
     shown = f"--notify http://127.0.0.1:{nobody}: "
-    assert first == f"{shown}Connection refused; trying again while the stream goes on"
+    assert first == f"{shown}Connection refused; trying again while the stream continues"
     number = kinds.count("proposal")
     assert lost == f"{shown}{number} of {number} messages not delivered; events.jsonl has all"
     assert summary.endswith("finished")
@@ -237,7 +237,7 @@ def test_user_and_password_are_sent_and_nothing_secret_is_shown(capsys):
     assert request.headers["Authorization"] == f"Basic {base64.b64encode(b'me:p@ss').decode()}"
     shown = f"--notify http://127.0.0.1:{hook.port}: "
     assert capsys.readouterr().err.splitlines() == [
-        f"{shown}HTTP status 401; not tried again; the stream goes on",
+        f"{shown}HTTP status 401; not tried again; the stream continues",
         f"{shown}{LOST}",
     ]
 
@@ -330,4 +330,4 @@ class TestMqtt:
     def test_a_broker_that_is_gone_is_said(self, nobody, capsys):
         send(f"mqtt://127.0.0.1:{nobody}/door", "a")
         first, _ = capsys.readouterr().err.splitlines()
-        assert first.endswith("Connection refused; trying again while the stream goes on")
+        assert first.endswith("Connection refused; trying again while the stream continues")

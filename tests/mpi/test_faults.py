@@ -361,7 +361,7 @@ def test_interrupted_or_stalled_it_goes_on_where_it_was(toy, tmp_path, undisturb
     job.signal("group", signal.SIGINT)  # Ctrl-C
     done = job.end()
     assert done.status
-    assert done.lines() == ["actionspan temporal: interrupted; run it again to go on"]
+    assert done.lines() == ["actionspan temporal: interrupted; run it again to resume"]
     assert not done.left
 
     # with another deadline, which changes no result

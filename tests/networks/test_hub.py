@@ -245,7 +245,7 @@ def drawing(folder):
     [
         (broken, "SafetensorError|header"),
         (unnamed, "config.json: names no architecture"),
-        (bare, "no config.json beside the weights"),
+        (bare, "no config.json next to the weights"),
         (lacking, "its weights lack encoder.layer.0.norm1.weight"),
         (drawing, "gives other vectors each time"),
         (lambda folder: None, "no such folder or file"),

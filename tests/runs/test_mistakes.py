@@ -65,7 +65,7 @@ def test_a_target_that_the_configuration_does_not_have(bare, target, line):
         (
             {**PAPERS, "evaluation": {"baselines": ["random"]}},
             "recognition.flow.weights: bn_inception.pth: no such file; give a checkpoint, or null "
-            "beside pretrained: false to train from scratch",
+            "next to pretrained: false to train from scratch",
         ),
         (
             {"features": {"encoders": {"rgb_weights": "mine.pt"}}},

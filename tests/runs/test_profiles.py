@@ -117,6 +117,6 @@ def test_who_interrupts_a_run_is_told_how_it_goes_on(tmp_path):
     os.killpg(running.pid, signal.SIGINT)  # as Ctrl-C in a terminal
     _, said = running.communicate(timeout=300)
     assert running.returncode != 0
-    assert "\ninterrupted; run it again to go on\n" in said
+    assert "\ninterrupted; run it again to resume\n" in said
     assert "failed" not in said
     assert "Traceback" not in said

@@ -41,7 +41,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--videos", type=Path, metavar="FOLDER", help=videos)
     subjects = "put the subject, as BORIS has it, into the label: feeding (lamb 3)"
     add("--subjects", action="store_true", help=subjects)
-    predictions = "proposals or events to put beside the annotations, as predictions (label_studio)"
+    predictions = (
+        "proposals or events to put next to the annotations, as predictions (label_studio)"
+    )
     add("--predictions", type=Path, metavar="FILE", help=predictions)
     add_reading(parser)
 
@@ -65,7 +67,7 @@ def run(arguments: argparse.Namespace) -> None:
     # 2. predictions, by the names of the annotations: else one video would be two tasks
     if arguments.predictions is not None:
         if form != "label_studio" or predicted:
-            what = "predictions stand beside annotations, in label_studio alone"
+            what = "predictions stand next to annotations, in label_studio alone"
             raise InputError(f"--predictions {arguments.predictions}: {what}")
         predicted = _read(arguments.predictions, "auto", arguments).records
         names = Names({record.video_id: record for record in records})

@@ -93,7 +93,7 @@ def _scan(folder: Path) -> tuple[dict[str, str], dict[str, str]]:
 
 
 def _not_a_file(entry: "os.DirEntry[str]") -> str:
-    """Return what an entry of a folder is in place of a file; an empty text if it is one."""
+    """Return what an entry of a folder is instead of a file; an empty text if it is one."""
     try:
         if entry.is_file():
             return ""

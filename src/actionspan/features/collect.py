@@ -127,7 +127,7 @@ def _find_features(
         if all_needed:
             raise InputError(
                 f"{videos}: {line}; the logs of `video frames` say why, and "
-                "--on-bad-input skip goes on without them"
+                "--on-bad-input skip continues without them"
             )
         print(line, file=sys.stderr)
     if len(missing) == len(listed):

@@ -55,7 +55,7 @@ class TwoStream:
     ) -> None:
         """Build the networks for flow of 2L planes.
 
-        `weights` are parameters by stream, in place of the files that the settings name.
+        `weights` are parameters by stream, instead of the files that the settings name.
         """
         self.features: dict[str, int] = {}  # the lengths of vectors
         self.rgb: Encoder | None = None
@@ -211,7 +211,7 @@ def extract(
 ) -> dict[str, str]:
     """Write the features of a shard, given its files of `video frames` and `video flow`.
 
-    Features that are there in place of a video's frames and flow are copied. Returns the reasons of
+    Features that are there instead of a video's frames and flow are copied. Returns the reasons of
     the rejected videos by video id.
 
     Raises:

@@ -26,7 +26,7 @@ def shared_footage(sequences: Sequence[Float32], similarity: float) -> list[Int6
 
     Steps are linked where their features have a cosine above `similarity`: neighbours, and each
     with the nearest of the videos before its own and of those after. Neighbours are linked too
-    where their nearest are neighbours in the same order: the footage goes on. What is linked,
+    where their nearest are neighbours in the same order: the footage continues. What is linked,
     directly or by others, is the same footage; it is shared if it is in more than one video.
 
     Raises:

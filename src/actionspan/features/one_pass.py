@@ -54,7 +54,7 @@ class EncodedVideo(NamedTuple):
 class VideoEncoder:
     """The networks of all streams, loaded once and called for each video.
 
-    `weights` are parameters by stream, in place of the files that the settings name.
+    `weights` are parameters by stream, instead of the files that the settings name.
 
     Raises:
         InputError: The encoders cannot be built.
@@ -111,7 +111,7 @@ class VideoEncoder:
             if count == 0:
                 raise InputError(f"{path}: no frame can be decoded")
 
-        # decoding and flow in a thread beside the networks: both leave Python to others
+        # decoding and flow in a thread next to the networks: both leave Python to others
         with closing(prefetched(images(), ahead=1)) as batches:
             streams = self.streams(batches, flow.bound)
         known = {key: np.concatenate(parts) for key, parts in facts.items()}

@@ -28,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     what = "a text to search for (with --encoder), then video files, or folders of them"
     add("videos", nargs="+", metavar="[WORDS] VIDEO", help=what)
     like = (
-        "marked segments in place of words, such as corrections.csv of a page or annotations in "
+        "marked segments instead of words, such as corrections.csv of a page or annotations in "
         "any form: those of each label are searched for by themselves"
     )
     add("--like", type=Path, metavar="FILE", help=like)
@@ -38,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--encoder", help=encoder)
     also = "another wording of the same; may be repeated"
     add("--also", action="append", default=[], metavar="WORDS", help=also)
-    nothing = "wording of what is not meant, in place of the usual ones; may be repeated"
+    nothing = "wording of what is not meant, instead of the usual ones; may be repeated"
     add("--background", action="append", default=[], metavar="WORDS", help=nothing)
     folder = "folder for the page index.html and the tables (default: found)"
     add("-o", "--out", type=Path, default=Path("found"), help=folder)
@@ -72,7 +72,7 @@ def run(arguments: argparse.Namespace) -> int:
     folder = ResultFolder(arguments.out, f"{_MADE_BY} {query.made_by}", replaces=_MADE_BY)
     kept = arguments.features or arguments.out / "features"
     if query.model is not None:
-        kept = kept / query.model.digest[:16]  # beside those of other encoders
+        kept = kept / query.model.digest[:16]  # next to those of other encoders
     settings = query.model.settings if query.model else None
     encoded = encode_readable(videos.values(), kept, encoding(arguments, len(videos)), settings)
     if not encoded:
@@ -191,7 +191,7 @@ def _write(
     for name, proposed in found.items():
         path = videos[name]
         result = result_of(proposed, path, folder.model, source_of(path))
-        folder.put(replace(result, shown=folder.model))  # there are no pictures beside it
+        folder.put(replace(result, shown=folder.model))  # there are no pictures next to it
         copies = not (arguments.no_copies or arguments.no_page)
         if copies and result.events and lacks_copy(folder.folder, result, path):
             make_copy(folder.folder, path)

@@ -143,7 +143,7 @@ def encoder_content(
 
     `state` is a state_dict of `encoders`. The file is a checkpoint that
     `features.encoders.{stream}_weights` takes, but of networks of timm and transformers: theirs is
-    the folder beside it, `write_encoder`.
+    the folder next to it, `write_encoder`.
     """
     name, _ = _start(settings, stream)
     channels = len(encoders.of(stream).mean)

@@ -180,7 +180,7 @@ class _Worker:
         if code is not None and code < 0:
             how = f"killed by {signal.Signals(-code).name}"
             if -code in _ENDING:
-                raise JobError(f"{how}; run it again to go on")
+                raise JobError(f"{how}; run it again to resume")
             how += ", perhaps as memory ran out" * killed
         if not self.ready:
             raise JobError(f"the process that does the work cannot start: it was {how}")
@@ -264,8 +264,8 @@ def _attempt(work: Work, item: Any) -> Outcome | JobError:
 def worker_pool(processes: int) -> ProcessPoolExecutor:
     """Return a pool of fresh processes that end with this process, even when it is killed.
 
-    Workers of a killed job would otherwise go on, hold memory, and write to the same files as the
-    next start of the job.
+    Workers of a killed job would otherwise continue, hold memory, and write to the files of the
+    job's next start.
     """
     context = multiprocessing.get_context("spawn")
     return ProcessPoolExecutor(processes, mp_context=context, initializer=end_with_parent)

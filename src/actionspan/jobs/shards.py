@@ -19,7 +19,7 @@ class FaultSettings(Checked):
     """What to do when the work on a video fails."""
 
     on_bad_input: Literal["skip", "fail"] = option(
-        "skip", "note the reason and go on with the other videos, or stop after them"
+        "skip", "note the reason and continue with the other videos, or stop after them"
     )
     stall_seconds: float = option(
         600.0,

@@ -54,7 +54,7 @@ def begin_run(*, main: bool) -> None:
         return
     if dead and locked:
         rmtree(LOCKS, ignore_errors=True)
-        print("actionspan: the last run in this folder was killed; going on", file=sys.stderr)
+        print("actionspan: the last run in this folder was killed; resuming", file=sys.stderr)
     # without a lock, those of other machines have ended too
     for path, run in others.items():
         if path in dead or (run is not None and run.alive() is None):

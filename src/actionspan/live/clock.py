@@ -179,8 +179,8 @@ def read_state(folder: Path, made_of: str) -> Progress | None:
         raise InputError(f"{path}: not the state of a stream ({_FORMAT!r}); delete it")
     if content.get("made_of") != made_of:
         raise InputError(
-            f"{path}: of another stream: the source, the model or a setting has changed; go on as "
-            "before, or begin again without --resume"
+            f"{path}: of another stream: the source, the model or a setting has changed; "
+            "restore it, or begin again without --resume"
         )
     content = unsealed(path, content)
     with restoring(path):

@@ -29,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     model = "model.safetensors or the folder that holds it, of a network that can stream"
     add("--model", required=True, help=model)
     add("--out", type=Path, default=Path("live"), help="folder for the results (default: live)")
-    add("--resume", action="store_true", help="go on where an earlier run into --out stopped")
+    add("--resume", action="store_true", help="continue where an earlier run into --out stopped")
     labels = (
         "train the network while the stream plays, with labels of this file (any form), each "
         "known some time after its instance; it scores first, then learns, "

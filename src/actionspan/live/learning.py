@@ -1,9 +1,9 @@
 """Learning while the video plays: score first, then learn, and continue with the new weights.
 
 Labels come from annotations, as if somebody gave them while watching: those of an instance some
-seconds after its end, those of the background once it is sure that nothing was going on. After each
-snippet the network does one step on the newest snippets that have labels, a window that slides by
-one: nearly the same samples each time, as learning from a stream wants it (paper 002).
+seconds after its end, those of the background once it is sure that nothing was happening. After
+each snippet the network does one step on the newest snippets that have labels, a window that slides
+by one: nearly the same samples each time, as learning from a stream wants it (paper 002).
 
 The score is prequential: each snippet's actionness is taken before its label is learned. The same
 score of the initial weights is given for comparison.

@@ -1,4 +1,4 @@
-"""Messages of proposals to a web hook (HTTP) or an MQTT topic, while the stream goes on."""
+"""Messages of proposals to a web hook (HTTP) or an MQTT topic, while the stream runs."""
 
 import base64
 import hmac
@@ -108,12 +108,12 @@ class Notifier:
             try:
                 self._receiver.deliver(body)
                 return True
-            except Exception as error:  # whatever a library raises, the thread must go on
+            except Exception as error:  # whatever a library raises, the thread must continue
                 again = isinstance(error, OSError | HTTPException)
                 if not self._failed and not self._over.is_set():
                     self._failed = True
                     how = "trying again while" if again else "not tried again;"
-                    self._say(f"{_reason(error)}; {how} the stream goes on")
+                    self._say(f"{_reason(error)}; {how} the stream continues")
                 if not again or wait is None or self._over.wait(wait):
                     break
         return False

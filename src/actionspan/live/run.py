@@ -38,7 +38,7 @@ class Ended(NamedTuple):
     def line(self) -> str:
         """One line for people."""
         found = f"{self.proposals} proposals in " if self.proposals is not None else ""
-        more = "; --resume goes on" if self.reason == "interrupted" else ""
+        more = "; --resume continues" if self.reason == "interrupted" else ""
         return f"{found}{self.seconds:.1f} s, {self.reason}{more}"
 
 
@@ -269,7 +269,7 @@ class Stream:
         # 2. Write the last results of the proposer, and the gap of snippets that nobody worked on.
         if self.at.snippets:
             if early:
-                self._save()  # before the flush, so that --resume goes on as if it had not been
+                self._save()  # before the flush, so that --resume continues as if it had not been
             self._write(self.proposer.finish(seconds))
         for rest in (self._missed, self._queue.clear() if self.reader.live else None):
             if rest is not None:

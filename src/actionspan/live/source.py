@@ -74,7 +74,7 @@ class LiveFrames:
         """Yield stretches without a gap inside, each from one connection.
 
         Raises:
-            InputError: The source broke off for good.
+            InputError: The source ended and does not return.
         """
         connection: Connection | None = self._connection
         wait, last_seen = _FIRST_WAIT, time.monotonic()

@@ -1,4 +1,4 @@
-"""The state that a run of an encoder depends on besides its inputs: random numbers and autocast.
+"""The state, other than the inputs, of a run of an encoder: random numbers and autocast.
 
 A second run in backward restores both, as `torch.utils.checkpoint` does. Whether an encoder draws
 random numbers is seen from its operators: the states of the generators are the whole process's, and

@@ -110,7 +110,7 @@ def _nested_again(
             yield rows, tuple(each / rows for each in (*counts, run))
 
 
-_TOGETHER = 4  # more copies of all features, besides two, while they are put together
+_TOGETHER = 4  # more copies of all features, in addition to two, while they are put together
 _DRAWN = 64  # bytes of a row: its number, its weight, and copies of these
 
 # The memory of a process beyond its tensors. Measured on x86-64 with glibc and one thread as growth
@@ -172,7 +172,7 @@ class Rehearsal:
     def _run(self, case: Video, choice: Choice) -> AllocatedBytes:
         """Run the encoder on a shorter video, and the head on as many rows as the longest has."""
         module = make_way(
-            # A bank's first step runs all rows; its copy of the features is on the host for good.
+            # A bank's first step runs all rows; its copy of the features stays on the host.
             "sbp" if case.way == "bank" else case.way,
             self._encoder,
             case.keep_ratio,

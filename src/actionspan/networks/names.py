@@ -24,7 +24,7 @@ HUB = rf"({FROM_TIMM}|{FROM_TRANSFORMERS}).+|.*/.*"
 CLIP_HUB = rf"(?!{FROM_TIMM})({HUB})"
 """Those of clips, which timm has none of."""
 NO_MOTION = 128  # the 8-bit code of no motion in a plane of flow
-TUNED = "tuned_encoder"  # the folder of such a network beside its model.safetensors of `finetune`
+TUNED = "tuned_encoder"  # the folder of such a network next to its model.safetensors of `finetune`
 PACKAGED = "packaged"  # weights: those that come with the network, as where none are named
 
 

@@ -208,7 +208,7 @@ class Done:
 class TorchrunCommunicator:
     """The calls of `mpi4py.MPI.Comm` that gloo and nccl need, for the ranks of torchrun.
 
-    It carries what an exchange needs besides its sums (first weights, losses, the watchdog's
+    It carries what an exchange needs in addition to its sums (first weights, losses, the watchdog's
     notes), over torch's key-value store; the ring and the servers need MPI.
     Each message is a key of the store, deleted when the last of its readers has it. Collective
     calls match by their order. An attempt of torchrun (`--max-restarts`) sees nothing of the last.

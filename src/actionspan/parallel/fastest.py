@@ -82,7 +82,7 @@ def keep(made_by: str, table: Table) -> None:
 def measure(exchanges: Mapping[str, Exchange], comm: Communicator, room: Room) -> Table:
     """Return the fastest exchange of each size, by the least seconds of the slowest rank.
 
-    The least, as whatever else the machine does only adds to it. A size stands for those down to a
+    The least, as whatever else the machine does only adds to it. A size represents those down to a
     third of it. The largest comes first, as it counts most; what there is no time for takes the
     choice of the last.
     """

@@ -1,4 +1,4 @@
-"""Tensors that ranks of one machine read where they lie, in place of messages.
+"""Tensors that ranks of one machine read where they lie, instead of messages.
 
 An MPI message between processes is copied, and added after that. Here a rank reads a block in its
 left neighbour's memory and adds it as it reads. The only messages are empty ones, which tell that a
@@ -24,7 +24,7 @@ class Shared(NamedTuple):
 
 
 def shared_zeros(length: int, dtype: torch.dtype, comm: Communicator) -> Shared | None:
-    """Return (length,) zeros beside the left neighbour's; all ranks call it with the same length.
+    """Return (length,) zeros next to the left neighbour's; all ranks call it with the same length.
 
     None, on all ranks, where one cannot read its left neighbour's memory: on another machine or in
     another container, or where the system has no anonymous files. The memory has no name: it is

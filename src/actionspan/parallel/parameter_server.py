@@ -3,7 +3,7 @@
 Paper 000 compares the ring with a central server. The synchronous ones (one central server, or each
 rank serving a part) take the same calls as the ring, and add in rank order, never in order of
 arrival, so that runs repeat to the bit. With the asynchronous one, rank 0 holds the parameters and
-the optimiser; a worker sends its gradient, gets the parameters and goes on, without waiting for
+the optimiser; a worker sends its gradient, gets the parameters and continues, without waiting for
 other workers unless a bound on the age of gradients requires it (Downpour SGD with the bound of
 stale-synchronous training).
 """
@@ -129,7 +129,7 @@ class ParameterServer:
             blocks.exchange("pull", own, to, blocks.block(receive), source, add=False)
 
 
-_AT_REST = -1  # in place of a version: the worker sends no more gradients before `synchronise`
+_AT_REST = -1  # instead of a version: the worker sends no more gradients before `synchronise`
 
 
 class AsyncReplica(Member):

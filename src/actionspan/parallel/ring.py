@@ -12,7 +12,7 @@ Four ranks with four blocks each. Below each rank is the block that it sends in 
             3        3           0           1           2    now all ranks have all of them
 
 A schedule is arithmetic on the rank alone. MPI runs it with one rank a process (`transfer.py`); the
-simulator runs it for all ranks at once, with an array in place of the rank.
+simulator runs it for all ranks at once, with an array instead of the rank.
 """
 
 from collections.abc import Iterator, Sequence

@@ -112,7 +112,7 @@ class Watchdog:
             who = f"{ranks} did not come to the exchange of {what}"
         line = (
             f"actionspan: stalled: {who}; waited {waited:.0f} s. The job ends; "
-            "run it again to go on from the last checkpoint"
+            "run it again to resume from the last checkpoint"
         )
         try:
             print(line, file=sys.stderr, flush=True)

@@ -95,7 +95,7 @@ def write_learned(bundle: Path, network: TemporalNetwork, out: Path) -> None:
 
 
 def carry_on(path: Path, base: Path, own: float, weight: float) -> None:
-    """Let a bundle's file carry on from another, of a density, see `Base`.
+    """Let a bundle's file continue from another, of a density, see `Base`.
 
     Raises:
         InputError: One of them cannot be read.

@@ -104,7 +104,7 @@ class Bundle:
 
 @dataclass(frozen=True, kw_only=True)
 class Base:
-    """The model that another carries on from, and what the densities of both weigh."""
+    """The model that another continues from, and the weights of both densities."""
 
     bundle: Bundle
     own: float  # weight of the model's density

@@ -105,7 +105,7 @@ class LatticeSettings(Checked):
     )
     pairs: int = option(
         500,
-        "segments from a peak of the start curve to one of the end curve, beside them",
+        "segments from a peak of the start curve to one of the end curve, next to them",
         least=0,
         most=10**5,
     )
@@ -173,7 +173,7 @@ class EventSettings(Checked):
 
 @dataclass(frozen=True, kw_only=True)
 class OnlineSettings(Checked):
-    """How proposals are made while the video goes on (model stream)."""
+    """How proposals are made while the video plays (model stream)."""
 
     ahead: float = option(
         1.0,

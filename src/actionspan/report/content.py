@@ -44,7 +44,7 @@ class PageVideo:
     events: Sequence[Row] = ()
     curves: Mapping[str, Sequence[float]]
     thumbnails: Sequence[tuple[float, bytes]] = ()  # seconds and JPEG, in order of time
-    gone: Sequence[Row] = ()  # events that a model of before proposed, and this one does not
+    gone: Sequence[Row] = ()  # events that an earlier model proposed, and this one does not
     before: int | None = None  # events listed by that model
 
 

@@ -1,4 +1,4 @@
-"""The page of a data set: videos beside their timelines, and a summary."""
+"""The page of a data set: videos next to their timelines, and a summary."""
 
 import argparse
 import shlex
@@ -68,7 +68,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         ("--scores", "its scores by video, evaluation/videos/{model}.tsv"),
         ("--misses", "evaluation/misses/{model}.tsv"),
         ("--benchmarks", "folder of Snakemake's records of jobs"),
-        ("--copies", "folder of copies that browsers play (default: videos, beside --out)"),
+        ("--copies", "folder of copies that browsers play (default: videos, next to --out)"),
     ):
         parser.add_argument(flag, type=Path, help=help)
     for flag, help in (

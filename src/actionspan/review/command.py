@@ -18,7 +18,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's flags."""
     add = parser.add_argument
     add("videos", type=Path, nargs="+", metavar="VIDEO", help="video files, or folders of them")
-    folder = "folder for corrections.csv, the model and all else (default: VIDEO-review, beside it)"
+    folder = "folder for corrections.csv, the model and all else (default: VIDEO-review next to it)"
     add("-o", "--out", type=Path, help=folder)
     add("--port", type=int, default=0, help="of the page (default: any that is free)")
     add("--no-browser", action="store_true", help="print the address, and open nothing")
@@ -76,6 +76,6 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def beside(word: Path, first: Path) -> Path:
-    """Return the folder beside the one that `word` names, or beside the first video."""
+    """Return the folder next to the one that `word` names, or next to the first video."""
     place = word.resolve() if word.is_dir() else first.resolve().with_suffix("")
     return place.with_name(f"{place.name}-review")

@@ -1,6 +1,6 @@
 """A round of learning: a model of what a person has corrected so far, and whether it is better.
 
-The model learns from all corrected videos and carries on from the one that comes with actionspan:
+The model learns from all corrected videos and continues from the one that comes with actionspan:
 what is expected at a segment is the mean of both, in which the included model weighs as much as two
 videos. It is tried by cross-validation on the same videos, of a single one on its halves, against
 the included model alone and against grouped motion, and used only where its AUC is above both.
@@ -306,7 +306,7 @@ def _folds(corrected: Sequence[Encoded], truth: Truth) -> list[list[Encoded]]:
 
 
 def _train(videos: Sequence[Encoded], truth: Truth, out: Path, seed: int) -> None:
-    """Train a model that carries on from the included one, and write out/model.safetensors."""
+    """Train a model that continues from the included one, and write out/model.safetensors."""
     out.mkdir(parents=True, exist_ok=True)
     shards = sorted({one.shard for one in videos})
     table, annotations = out / "videos.tsv", out / "annotations.json"
@@ -339,7 +339,7 @@ def _train(videos: Sequence[Encoded], truth: Truth, out: Path, seed: int) -> Non
     sections: dict[str, Any] = {name: kind() for name, kind in SECTIONS.items()}
     model = out / "model.safetensors"
     write_bundle(sequences, network, density, model, classifier=classifier, **sections)
-    # what it carries on from
+    # the model it continues from
     included = included_model()
     base = load_bundle(included)
     there = sum(float(expected(base, one)[1].sum()) for one in videos)

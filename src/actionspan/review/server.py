@@ -36,7 +36,7 @@ _HEADERS = {
 
 
 class Work(Protocol):
-    """What goes on behind the page."""
+    """The work behind the page."""
 
     page: Path
     corrections: Corrections

@@ -284,7 +284,7 @@ class ReviewWork:
         return result_of(proposed, one.video.path, __version__, one.source, before)
 
     def _write_page(self) -> None:
-        """Write the page of all videos that are looked at, and the tables beside it.
+        """Write the page of all videos that are looked at, and the tables next to it.
 
         Of many videos that takes long: the next is due when ten times as long has gone by.
         """

@@ -70,7 +70,7 @@ class _Text:
 
     def value(self) -> Any:
         """Return the next JSON value."""
-        closed = self.peek() in '"[{'  # a number or a word goes on up to what ends it
+        closed = self.peek() in '"[{'  # a number or a word continues up to its end
         while True:
             try:
                 value, end = self._decoder.raw_decode(self._text, self._at)

@@ -126,7 +126,7 @@ _FOREIGN_SECONDS = 7 * 24 * 3600.0  # after which another machine's file counts 
 
 
 def partial_path(path: Path) -> Path:
-    """Return where this process writes `path`: beside it, with its suffix.
+    """Return where this process writes `path`: next to it, with its suffix.
 
     The name is short whatever the length of the file's own, and no two processes have the same.
     """

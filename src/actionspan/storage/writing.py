@@ -1,7 +1,7 @@
 """Files that are either complete or absent: atomic writes of HDF5, JSON, TSV and others.
 
-Each file is written beside its place and renamed when complete. HDF5 files carry the version of the
-package and the digest of the settings that made them.
+Each file is written next to its place and renamed when complete. HDF5 files carry the version of
+the package and the digest of the settings that made them.
 """
 
 import csv

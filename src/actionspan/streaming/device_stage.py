@@ -116,7 +116,7 @@ class DeviceStage(Stage):
         self._marks.clear()
 
     def state_dict(self) -> dict[str, Any]:
-        """Return a state on the host that stages of other executors can go on from too.
+        """Return a state on the host that stages of other executors can resume from too.
 
         The states of the device's random generator have separate keys.
         """
@@ -134,7 +134,7 @@ class DeviceStage(Stage):
         return whole
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from `state_dict`; a stage on CPU has no random states of a device."""
+        """Resume from `state_dict`; a stage on CPU has no random states of a device."""
         size = len(torch.get_rng_state())
         drawn = state.get("device_random", self.random[size:])
         super().load_state_dict({**state, "history": self._moved(state)})

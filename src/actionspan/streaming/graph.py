@@ -184,7 +184,7 @@ class GraphExecutor(StreamExecutor):
         self._captured.pop(stage, None)
 
     def load(self, states: list[dict[str, Any]]) -> None:
-        """Go on from `states`; optimisers have other tensors now, so all is captured again."""
+        """Resume from `states`; optimisers have other tensors now, so all is captured again."""
         super().load(states)
         self._captured.clear()
         self._begun.clear()
@@ -215,7 +215,7 @@ def _tensors_of(stage: DeviceStage) -> list[Tensor]:
 
 
 def _numbers_of(stage: DeviceStage) -> list[Any]:
-    """Return what an optimiser keeps besides tensors."""
+    """Return what an optimiser keeps in addition to tensors."""
     if stage.updater is None:
         return []
     return [

@@ -83,7 +83,7 @@ class Updater:
     ) -> None:
         assert learning.optimiser is not None
         self.parameters, self._clip = parameters, learning.clip
-        self._forget()  # gradients of before are not of this stream
+        self._forget()  # earlier gradients are not of this stream
         self.optimiser = learning.optimiser(parameters)
         for group in self.optimiser.param_groups:
             if group.get("capturable") and not captures:
@@ -102,7 +102,7 @@ class Updater:
             self.schedule.step()
 
     def load(self, state: dict[str, Any], schedule: Mapping[str, Any] | None) -> None:
-        """Go on from the states of the optimiser and the schedule."""
+        """Resume from the states of the optimiser and the schedule."""
         for own, group in zip(self.optimiser.param_groups, state["param_groups"], strict=False):
             group.update({name: own[name] for name in _HOW if name in own})
         self.optimiser.load_state_dict(state)

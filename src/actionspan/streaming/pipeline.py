@@ -45,7 +45,7 @@ _MOST_CREDITS = 64  # what waits in sockets must fit into them
 class Pipeline:
     """Stages that work on successive samples at the same time.
 
-    Without `loss` it infers, and a sample goes on as soon as a stage has done it. With `loss` it
+    Without `loss` it infers, and a sample moves on as soon as a stage has done it. With `loss` it
     learns: at step t stage h of D (from 0) holds sample t - h, and all stages update their weights
     at every step. On CPU every executor gives the same bits. The modules given are the ones that
     learn; read or change them only between steps, after `wait`. What a stage remembers from sample
@@ -219,10 +219,10 @@ class Pipeline:
         self._set_mode(stage, False)
 
     def state_dict(self) -> dict[str, Any]:
-        """Return all that goes on depends on: weights, optimisers, messages, random states.
+        """Return everything needed to resume: weights, optimisers, messages, random states.
 
         `samples` says how many samples were put in; answers on their way or not yet taken are in
-        it too. Any executor can go on from it, bitwise, and `torch.load(weights_only=True)` reads
+        it too. Any executor can resume from it, bitwise, and `torch.load(weights_only=True)` reads
         it.
         """
         self.wait()
@@ -243,7 +243,7 @@ class Pipeline:
         return state
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from `state_dict`, of a pipeline of the same stages.
+        """Resume from `state_dict`, of a pipeline of the same stages.
 
         Raises:
             ValueError: It is not the state of a pipeline of so many stages.
@@ -328,7 +328,7 @@ class Pipeline:
         try:
             return work()
         except (StageError, KeyboardInterrupt) as error:
-            self._fail(error)  # interrupted between two stages, it could not go on
+            self._fail(error)  # interrupted between two stages, it could not resume
             raise
 
     def _fail(self, error: BaseException) -> None:

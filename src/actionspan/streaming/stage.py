@@ -295,7 +295,7 @@ class Stage:
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from `state_dict`."""
+        """Resume from `state_dict`."""
         for count in ("steps", "samples", "updates"):
             setattr(self, count, state[count])
         if isinstance(self.module, nn.Module):

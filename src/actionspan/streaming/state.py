@@ -1,4 +1,4 @@
-"""What a stage keeps: past inputs until their gradients come, and states to go on from."""
+"""What a stage keeps: past inputs until their gradients come, and states to resume from."""
 
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
@@ -102,7 +102,7 @@ class History:
         return {"kept": list(self._kept)}
 
     def load(self, state: dict[str, Any]) -> None:
-        """Go on from `state`."""
+        """Resume from `state`."""
         self._kept = deque(Kept(*kept) for kept in state["kept"])
 
     def _named(self) -> Iterator[tuple[str, nn.Parameter]]:

@@ -112,7 +112,7 @@ class Worker:
         return self.stage.state_dict() | copies
 
     def load(self, state: dict[str, Any]) -> None:
-        """Go on from `state`."""
+        """Resume from `state`."""
         self._collect()  # what is on the links belongs to another stream now
         self.stage.load_state_dict(state)
         self._beat()
@@ -169,7 +169,7 @@ class Runs(ABC):
 
     @abstractmethod
     def load(self, states: list[dict[str, Any]]) -> None:
-        """Go on from `states`."""
+        """Resume from `states`."""
 
     @abstractmethod
     def settle(self) -> None:
@@ -204,7 +204,7 @@ class SequentialExecutor(Runs):
         ]
 
     def _link(self, source: int | None, to: int | None) -> tuple[Queue, Queue]:
-        # A stage may return what it goes on to change; a gradient is nobody else's.
+        # A stage may return a tensor that it changes later; a gradient is nobody else's.
         link = Queue(copies=source is not None and to is not None and source < to)
         return link, link
 

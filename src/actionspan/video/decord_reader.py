@@ -58,7 +58,7 @@ def decord() -> Any:
 def decord_pictures(path: Path) -> Iterator[Callable[[], UInt8]]:
     """Yield functions that return each frame's (H, W, 3) RGB picture.
 
-    They end early, without an error, where decord cannot go on.
+    They end early, without an error, where decord cannot continue.
     """
     base = needed("decord._ffi.base", "decord")
     errors = (base.DECORDError, base.DECORDLimitReachedError, RuntimeError, AssertionError)

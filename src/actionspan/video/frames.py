@@ -12,7 +12,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the step's flags."""
     add_video_flags(
         parser,
-        "a video with valid features by it is not decoded; these are written in place of its "
+        "a video with valid features by it is not decoded; these are written instead of its "
         "frames (default: decode every video)",
     )
     add_shard_flags(parser, FrameSettings, LimitSettings, DecoderSettings, processes=VIDEOS)

@@ -27,7 +27,7 @@ _README = """\
 
 `config.yaml` names the videos and their annotations. Results are in `results/`: the table of scores
 is `evaluation/summary.md`, and `proposals/span/` has the proposals and a trained model, for
-`actionspan propose VIDEO --model results/proposals/span`. The same command goes on after Ctrl-C or
+`actionspan propose VIDEO --model results/proposals/span`. The same command resumes after Ctrl-C or
 a kill, and does again only what a change affects.
 """
 

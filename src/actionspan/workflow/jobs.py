@@ -23,7 +23,7 @@ _QUERY_SECONDS = 60
 _CURES = {
     "minutes": (
         "its limit is {:.0f} minutes",
-        "set cluster.max_runtime: {:.0f} in your configuration (what is cut off goes on where it "
+        "set cluster.max_runtime: {:.0f} in your configuration (what is cut off resumes where it "
         "stopped), or ",
     ),
     "mem_mb": ("its largest node has {} MB", "give --set-resources RULE:mem_mb={}, or "),

@@ -177,7 +177,7 @@ def failures_text(failed: Iterable[Failed]) -> str:
     jobs = sorted(failed, key=lambda job: (job.rule, job.wildcards))
     blocks = [_block(job) for job in jobs[:SHOWN_JOBS]]
     rest = [f"{job.name} failed too: {job.log}" for job in jobs[SHOWN_JOBS:]]
-    return "\n".join([*blocks, *rest]) or "interrupted; run it again to go on"
+    return "\n".join([*blocks, *rest]) or "interrupted; run it again to resume"
 
 
 def _block(job: Failed) -> str:

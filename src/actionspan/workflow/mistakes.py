@@ -68,7 +68,7 @@ def mistake(error: BaseException, rules: Iterable[Any], config: Mapping[str, Any
         line = f"{''.join(keys)}{found[1]}: no such file"
         if not line.startswith("recognition."):
             return line
-        return f"{line}; give a checkpoint, or null beside pretrained: false to train from scratch"
+        return f"{line}; give a checkpoint, or null next to pretrained: false to train from scratch"
     return None
 
 

@@ -1,4 +1,4 @@
-"""Run the workflow: Snakemake, which goes on after a kill.
+"""Run the workflow: Snakemake, which resumes after a kill.
 
 All words go to Snakemake. It runs the workflow of this folder or, where there is none, the workflow
 of the package that the command comes from, with this folder's config.yaml.

@@ -99,7 +99,7 @@ OURS: Mapping[str, Section] = {
         (ranked.EventSettings,), "the reader's list (models span and stream)"
     ),
     "proposals.chapters": Section((ranked.ChapterSettings,), "what video players show"),
-    "proposals.online": Section((ranked.OnlineSettings,), "while a video goes on (model stream)"),
+    "proposals.online": Section((ranked.OnlineSettings,), "while a video plays (model stream)"),
     "evaluation": Section((own.EvaluationKnobs,)),
     "evaluation.baseline": Section((BaselineSettings,)),
     "evaluation.protocol": Section((EvaluationSettings,), "the interval of AUC"),

@@ -128,7 +128,7 @@ class TemporalKnobs(Checked):
     models: tuple[ModelName, ...] = option(
         ("origin", "mtn", "span"),
         "origin: BSN's TEM; se: its SE variant; dense: TEM + DenseNet; mtn: SE + DenseNet; cnn2, "
-        "cnn4: TEM with 2 and 4 convolutions in place of 3; span: cross-fitted dilated "
+        "cnn4: TEM with 2 and 4 convolutions instead of 3; span: cross-fitted dilated "
         "convolutions over snippets; stream: span for a video that is still being recorded",
         fewest=1,
         choices=tuple(MODELS),
@@ -150,7 +150,7 @@ class TemporalKnobs(Checked):
 
 @dataclass(frozen=True, kw_only=True)
 class EvaluationKnobs(Checked):
-    """What is scored besides the models, and drawn."""
+    """What is scored in addition to the models, and drawn."""
 
     subset: Subset = option("validation", "whose videos are scored")
     baselines: tuple[str, ...] = option(
@@ -216,7 +216,7 @@ class ClusterKnobs(Checked):
     max_runtime: int | None = option(
         None,
         "the longest time that a job asks for; give the limit of a short partition: what it cuts "
-        "off goes on where it stopped; null: as long as each rule may need",
+        "off resumes where it stopped; null: as long as each rule may need",
         unit="minutes",
         least=SHORTEST,
     )
@@ -233,7 +233,7 @@ class MpiKnobs(Checked):
 
     launcher: str = option(
         "mpiexec",
-        "starts ranks, followed by -n N or with the number in place of {ranks}; "
+        "starts ranks, followed by -n N or with the number instead of {ranks}; "
         "srun --mpi=pmi2 on SLURM (docs/parallel.md)",
         fewest=1,
     )

@@ -178,7 +178,7 @@ def _imported(path: Path) -> tuple[str, ...]:
 
     Statements are found by a pattern: to parse three hundred files takes half a second.
     """
-    # lines that go on are joined, and comments left out
+    # continued lines are joined, and comments left out
     text = re.sub(r"\\\n|#.*", " ", path.read_text(encoding="utf-8"))
     # modules imported by name: `import_module("actionspan.…")`
     names = _QUOTED_MODULE.findall(text)

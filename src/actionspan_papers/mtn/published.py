@@ -1,4 +1,4 @@
-"""The published numbers of paper 001's tables, each with its source, and the runs beside them.
+"""The published numbers of paper 001's tables, each with its source, and the runs next to them.
 
 The values, in percent, are written as they are printed; fractions (0.756) are written as 75.6.
 They were measured with the features of each paper, on all of ActivityNet-1.3 or THUMOS14.

@@ -1,4 +1,4 @@
-"""Pipelines measured: their stages, speed and bytes, and gradients beside the true ones."""
+"""Pipelines measured: their stages, speed and bytes, and gradients next to the true ones."""
 
 import copy
 import os

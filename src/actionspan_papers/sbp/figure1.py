@@ -89,7 +89,7 @@ def layers_experiment(
 
 
 def _range_of(frame: DataFrame, column: str, layer: int) -> Estimate:
-    """Return the mean of the runs, with the lowest and highest in place of an interval."""
+    """Return the mean of the runs, with the lowest and highest instead of an interval."""
     found = values(frame, column, layer=layer)
     return Estimate(value=float(found.mean()), low=float(found.min()), high=float(found.max()))
 

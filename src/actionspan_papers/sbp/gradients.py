@@ -31,7 +31,7 @@ def _table(
     """Return a row a sampler, a column a measure and keep ratio."""
     level, lengths = own.confidence, frame["snippets"]
     caption = [
-        "Gradient of EfficientNet-Lite0 from a part of a video's snippets, weighted by 1/π, beside "
+        "Gradient of EfficientNet-Lite0 from a part of a video's snippets, weighted by 1/π, and "
         "the gradient from all of them: the mean cosine, and the mean squared error as a share of "
         f"the full gradient's squared length. {settings.draws:,} draws a video of each sampler "
         "(`fixed` has one); public weights, norms folded, pictures of "

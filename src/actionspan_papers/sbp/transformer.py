@@ -90,7 +90,7 @@ class KeepGradient(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
-        """Return the gradient with zeros in place of the dropped nodes'."""
+        """Return the gradient with zeros instead of the dropped nodes'."""
         (gradient,), (kept,) = gradients, ctx.saved_tensors
         count = gradient.shape[1]
         outside = torch.ones((*kept.shape[:-1], count), dtype=torch.bool, device=kept.device)

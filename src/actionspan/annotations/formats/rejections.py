@@ -68,7 +68,7 @@ def report(rejections: Sequence[Rejection], on_bad_input: OnBadInput, table: Pat
 
     Args:
         rejections: What was rejected.
-        on_bad_input: Whether to go on or to stop.
+        on_bad_input: Whether to continue or to stop.
         table: The file that has all rejections.
 
     Raises:
