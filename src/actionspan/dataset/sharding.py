@@ -33,14 +33,14 @@ def find_videos(folder: Path) -> dict[str, Path]:
     Raises:
         InputError: The folder is missing or cannot be read.
     """
-    videos = {video_id: Path(path) for video_id, path in _scan(folder)[0].items()}
+    videos = {video_id: Path(path) for video_id, path in scan_videos(folder)[0].items()}
     keep(videos.values())
     return videos
 
 
 def left_out(folder: Path) -> dict[str, str]:
     """Return the video files of a folder that `find_videos` passes over, and why."""
-    return _scan(folder)[1]
+    return scan_videos(folder)[1]
 
 
 def choose_videos(
@@ -83,7 +83,8 @@ def choose_videos(
     return dict(sorted(videos.items())), passed
 
 
-def _scan(folder: Path) -> tuple[dict[str, str], dict[str, str]]:
+def scan_videos(folder: Path) -> tuple[dict[str, str], dict[str, str]]:
+    """Return the paths of `find_videos` and the reasons of `left_out`."""
     try:
         with os.scandir(folder) as entries:
             found = {entry.name: entry for entry in entries}
