@@ -168,19 +168,16 @@ class DatasetPlan:
         _KEPT.write_text(f"{self._least}\n")
 
     def shard_videos(self, wildcards: Any) -> list[Any]:
-        """Return the videos of a shard as inputs; of a folder on this disk the newest only.
-
-        Snakemake takes a millisecond for each input. `Storage.seen` notices the other files too.
-        """
+        """Return a shard's inputs; of a folder on this disk the newest, as each takes time."""
         paths = [self.paths[video] for video in self.shards[wildcards.shard]]
         newest = [max(paths, key=os.path.getmtime)] if self._newest_only else paths
         return self._storage.given(newest)
 
     def other_videos(self, wildcards: Any) -> list[str]:
-        """Return the videos of a shard that are no inputs."""
+        """Return the other videos of a shard, which `Storage.seen` looks at."""
         inputs = self.shard_videos(wildcards)
-        videos = self.shards[wildcards.shard] if self._newest_only else []
-        return [path for video in videos if (path := self.paths[video]) not in inputs]
+        ids = self.shards[wildcards.shard] if self._newest_only else []
+        return [path for video in ids if (path := self.paths[video]) not in inputs]
 
     def video_file(self, wildcards: Any) -> list[Any]:
         """Return the file of one video."""
