@@ -132,7 +132,7 @@ class DatasetPlan:
                 self.annotation_folder = dataset["annotations"]
         # whether videos lie in storage, from which each job needs its own fetched
         self.fetched = is_uri(dataset["videos"]) or (self.is_demo and storage.holds_results)
-        self._newest_only = not (self.is_demo or self.fetched or storage.marks)
+        self._newest = not (self.is_demo or self.fetched or storage.marks)
         # the flags of `dataset index` that say where the videos come from
         self.origin_flags = flags({"folder": dataset["videos"]})
         if self.is_demo:
@@ -170,13 +170,11 @@ class DatasetPlan:
     def shard_videos(self, wildcards: Any) -> list[Any]:
         """Return a shard's inputs; of a folder on this disk the newest, as each takes time."""
         paths = [self.paths[video] for video in self.shards[wildcards.shard]]
-        newest = [max(paths, key=os.path.getmtime)] if self._newest_only else paths
-        return self._storage.given(newest)
+        return self._storage.given([max(paths, key=os.path.getmtime)] if self._newest else paths)
 
     def other_videos(self, wildcards: Any) -> list[str]:
         """Return the other videos of a shard, which `Storage.seen` looks at."""
-        inputs = self.shard_videos(wildcards)
-        ids = self.shards[wildcards.shard] if self._newest_only else []
+        inputs, ids = self.shard_videos(wildcards), self.shards[wildcards.shard] * self._newest
         return [path for video in ids if (path := self.paths[video]) not in inputs]
 
     def video_file(self, wildcards: Any) -> list[Any]:
