@@ -17,8 +17,8 @@ from actionspan.dataset.sharding import (
     MOST_SHARDS,
     assign_shards,
     find_videos,
-    left_out,
     possible_shards,
+    scan_videos,
 )
 from actionspan.errors import InputError
 
@@ -123,7 +123,7 @@ def test_videos_are_found_by_suffix_in_any_case(tmp_path):
     found = find_videos(tmp_path)
     assert list(found) == ["A", "a.b", "b", "q'\"", "two words"]
     assert found["a.b"] == tmp_path / "a.b.mkv"
-    assert left_out(tmp_path) == {}
+    assert scan_videos(tmp_path)[1] == {}
 
 
 def test_what_is_passed_over_has_a_reason(tmp_path):
@@ -135,7 +135,7 @@ def test_what_is_passed_over_has_a_reason(tmp_path):
     assert list(find_videos(tmp_path)) == ["a"]
     assert find_videos(tmp_path)["a"].name == "a.avi"
     rename = "the file's name is not UTF-8 or holds a control character; rename the file"
-    assert left_out(tmp_path) == {
+    assert scan_videos(tmp_path)[1] == {
         f"{tmp_path}/a.mp4": (
             "a.avi has the same name, which is the id of a video; rename one of the two"
         ),
@@ -158,7 +158,7 @@ def test_what_is_no_file_does_not_refuse_the_folder(tmp_path):
         server.bind(os.path.relpath(tmp_path / "socket.mp4"))
     assert list(find_videos(tmp_path)) == ["a"]
     loop, pipe = "a link that leads to itself", "not a file but a pipe"
-    assert {Path(file).stem: reason for file, reason in left_out(tmp_path).items()} == {
+    assert {Path(file).stem: reason for file, reason in scan_videos(tmp_path)[1].items()} == {
         "loop": loop,
         "one": loop,
         "other": loop,
@@ -174,7 +174,7 @@ def test_names_up_to_the_limit_of_the_file_system_are_videos(tmp_path):
     for name in (*names, "a<results>.mp4", "3 < 4 > 1, <B>.mp4"):  # Snakemake leaves the last
         (tmp_path / name).touch()
     assert list(find_videos(tmp_path)) == ["-x", "3 < 4 > 1, <B>", "v" * 251]
-    assert sorted(left_out(tmp_path).values()) == [
+    assert sorted(scan_videos(tmp_path)[1].values()) == [
         "Snakemake takes <b> for a path variable; rename the file",
         "Snakemake takes <results> for a path variable; rename the file",
         "Snakemake takes what is in braces for a wildcard; rename the file",

@@ -1,5 +1,6 @@
 """What the Snakefile asks of the plan: videos, runs, seeds, flags and the files of a plain run."""
 
+import os
 import re
 import shlex
 import subprocess
@@ -119,8 +120,21 @@ def test_the_demo_brings_its_videos_and_annotations(planned):
     shard, videos = next(iter(plan.dataset.shards.items()))
     paths = plan.dataset.shard_videos(Wildcards(shard=shard))
     assert [path.rpartition("/")[2].partition(".")[0] for path in paths] == videos
+    assert plan.dataset.other_videos(Wildcards(shard=shard)) == []
     assert sorted(sum(plan.dataset.shards.values(), [])) == plan.dataset.videos
     assert plan.dataset.passed_over == {}
+
+
+def test_of_videos_on_this_disk_the_newest_of_a_shard_is_an_input(planned, tmp_path):
+    for second, name in enumerate("bca"):
+        (tmp_path / f"{name}.mp4").touch()
+        os.utime(tmp_path / f"{name}.mp4", (second, second))
+    (tmp_path / "notes.csv").touch()
+    given = {"videos": str(tmp_path), "annotations": str(tmp_path / "notes.csv")}
+    plan = planned({"dataset": {**given, "videos_per_shard": 3}}).dataset
+    wildcards = Wildcards(shard="0000")
+    assert plan.shard_videos(wildcards) == [str(tmp_path / "a.mp4")]
+    assert plan.other_videos(wildcards) == [str(tmp_path / f"{name}.mp4") for name in "bc"]
 
 
 def test_own_videos_are_found_and_what_is_passed_over_has_its_reason(planned, tmp_path):

@@ -44,13 +44,14 @@ rule dataset_probe:
         runtime=minutes(5, "probing"),
     params:
         code=shard_step("dataset probe"),
+        others=plan.dataset.other_videos,
         on_bad_input=config["dataset"]["on_bad_input"],
         limits=LIMITS,
         seen=lambda wildcards: files.seen(
             map(plan.dataset.paths.get, plan.dataset.shards[wildcards.shard])
         ),
     shell:
-        "python -m actionspan dataset probe --videos {input.videos:q} {params.limits} $ACTIONSPAN_FAULTS"
+        "python -m actionspan dataset probe --videos {input.videos:q} {params.others:q} {params.limits} $ACTIONSPAN_FAULTS"
         " --out {output} > {log} 2>&1"
 
 

@@ -11,7 +11,7 @@ from actionspan.annotations.formats.rejections import Rejection, report, write_r
 from actionspan.annotations.tables import Video
 from actionspan.dataset import matching
 from actionspan.dataset.matching import IndexSettings
-from actionspan.dataset.sharding import left_out
+from actionspan.dataset.sharding import scan_videos
 from actionspan.errors import InputError, counted
 from actionspan.settings import add_settings, from_arguments
 
@@ -47,7 +47,7 @@ def run(arguments: argparse.Namespace) -> None:
     else:
         index = matching.index_annotations(reading, settings)
     # 2. the reasons first: they are needed most where nothing is left
-    passed = left_out(arguments.folder) if arguments.folder else {}
+    passed = scan_videos(arguments.folder)[1] if arguments.folder else {}
     passed |= dict(arguments.left_out)
     files = [Rejection(file, "", reason) for file, reason in passed.items()]
     index = replace(index, rejections=files + index.rejections)

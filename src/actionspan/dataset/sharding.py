@@ -28,19 +28,14 @@ def find_videos(folder: Path) -> dict[str, Path]:
     """Return the videos of a folder by id, the file's stem, sorted by id.
 
     A file is a video by its suffix, in any case; sub-folders are not searched. Of files with the
-    same stem the first by name counts; `left_out` names the others.
+    same stem the first by name counts; `scan_videos` names the others.
 
     Raises:
         InputError: The folder is missing or cannot be read.
     """
-    videos = {video_id: Path(path) for video_id, path in _scan(folder)[0].items()}
+    videos = {video_id: Path(path) for video_id, path in scan_videos(folder)[0].items()}
     keep(videos.values())
     return videos
-
-
-def left_out(folder: Path) -> dict[str, str]:
-    """Return the video files of a folder that `find_videos` passes over, and why."""
-    return _scan(folder)[1]
 
 
 def choose_videos(
@@ -83,7 +78,8 @@ def choose_videos(
     return dict(sorted(videos.items())), passed
 
 
-def _scan(folder: Path) -> tuple[dict[str, str], dict[str, str]]:
+def scan_videos(folder: Path) -> tuple[dict[str, str], dict[str, str]]:
+    """Return {id: path} of `find_videos`, and {path: reason} of the files it passes over."""
     try:
         with os.scandir(folder) as entries:
             found = {entry.name: entry for entry in entries}

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from actionspan import __version__
 from actionspan.annotations.names import VIDEO_SUFFIXES
 from actionspan.dataset.settings import add_reading, how_read
-from actionspan.dataset.sharding import find_videos, left_out
+from actionspan.dataset.sharding import find_videos, scan_videos
 from actionspan.errors import InputError, counted
 from actionspan.jobs.shards import add_jobs, videos_at_once
 from actionspan.settings import at_least_one
@@ -215,7 +215,7 @@ def named_videos(words: Iterable[Path]) -> tuple[dict[str, Path], int]:
 def _expanded(word: Path, passed: dict[str, str]) -> Iterator[Path]:
     if word.is_dir():
         found = find_videos(word)
-        passed |= left_out(word)
+        passed |= scan_videos(word)[1]
         if not found:
             suffixes = " ".join(sorted(VIDEO_SUFFIXES))
             raise InputError(f"{word}: no video here: no file ends with one of {suffixes}")

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from actionspan.dataset.sharding import find_videos, left_out
+from actionspan.dataset.sharding import find_videos, scan_videos
 from actionspan.errors import InputError, printable
 from actionspan.settings import Checked, option
 from actionspan.storage.text import hash_of, read_utf8
@@ -141,7 +141,7 @@ def files_left_out(folder: Path) -> dict[str, str]:
     reasons: dict[str, str] = {}
     for name in _folders(folder):
         for each in [name, *(f"{name}/{inner}" for inner in _folders(folder / name))]:
-            reasons |= left_out(folder / each)
+            reasons |= scan_videos(folder / each)[1]
     return reasons
 
 
