@@ -114,7 +114,7 @@ def defined(text: str) -> Iterator[str]:
 
 
 def test_a_name_that_only_its_own_file_uses_begins_with_an_underscore():
-    folders = ("src", "tests", "benchmarks", "examples", "workflow", "docs")
+    folders = ("src", "tests", "benchmarks", "config", "examples", "workflow", "docs")
     suffixes = {".py", ".smk", ".md", ".yaml", ".toml"}
     texts = {
         path: path.read_text(encoding="utf-8")

@@ -49,7 +49,7 @@ def run(arguments: argparse.Namespace) -> None:
     here = next((name for name in _SNAKEFILES if Path(name).is_file()), None)
     own: list[str] = []
     if not any(word.startswith(("-s", "--snakefile")) for word in words):
-        words = ["--snakefile", here or str(_workflow_folder() / "Snakefile"), *words]
+        words = ["--snakefile", here or str(workflow_folder() / "Snakefile"), *words]
         own = [CONFIG] if here is None and Path(CONFIG).is_file() else []
     words = _configured(words, own)
     if not any(word.startswith(_HOW_MANY) for word in words):
@@ -59,7 +59,7 @@ def run(arguments: argparse.Namespace) -> None:
     os.execv(sys.executable, command)
 
 
-def _workflow_folder() -> Path:
+def workflow_folder() -> Path:
     """Return the folder of Snakefile, config.yaml, workflow/ and examples/.
 
     Raises:
