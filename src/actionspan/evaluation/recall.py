@@ -7,7 +7,6 @@ complete proposals. Proposals of equal score keep the order in which they are gi
 to about 100 V (each video keeps the same share of its list, at its best scores), and at average
 number j = 1 … 100 each video contributes the same percentage of what it kept. What it leaves open
 is settled here:
-
 - The videos are those of the ground truth that have an instance. A video without proposals misses
   all its instances; proposals of any other video are left out before budgets are counted.
 - Instances of zero length cannot be found and stay in the denominator.
@@ -18,7 +17,6 @@ percent AN is p percent of the mean list, and AR at a given AN is interpolated l
 percentages. Only videos with instances and proposals take part. Instances and lists of a video do
 not depend on the other videos, so that videos can be resampled: only AN moves. What it leaves open
 is settled here:
-
 - A time in seconds becomes the nearest whole frame, a tie the even one, for instances and
   proposals alike. The published ground truth has the same frames (all 3,457 rows), and a
   proposal at an instance's own times reaches tIoU 1. An instance of no length is one frame.
@@ -65,6 +63,8 @@ AVERAGE_NUMBERS: Int64 = np.arange(1, 101)  # of ActivityNet
 _SHARES: Float64 = np.arange(1, 101) / 100.0  # of THUMOS14's lists
 THUMOS14_NUMBERS = (50, 100, 200, 500, 1000)
 
+# a video's (G, 2) instances, (P, 2) proposals, best first, and how many count at each budget (100,)
+_Lists = tuple[Float64, Float64, Int64]
 _BLOCK = 1024  # instances
 _CELLS = 1 << 15  # pairs of an instance and a proposal: a table of them fits into the cache
 
@@ -85,8 +85,7 @@ class Recall:
     best_tiou: Float64
     """(I, 100) the best tIoU of each instance with what its video contributes to each budget."""
     ignored_proposals: int
-    """How many proposals are left out because their video has no instance or is not in the ground
-    truth."""
+    """How many proposals are of videos without an instance or outside the ground truth."""
 
     @property
     def proposals(self) -> int:
@@ -129,38 +128,31 @@ def blocks(count: int) -> Iterator[slice]:
         yield slice(first, first + _BLOCK)
 
 
-def _best_of_all(
-    lists: Iterable[tuple[Float64, Float64, Int64]], instances: Int64, unit: float = 0.0
-) -> Float64:
+def _best_of_all(lists: Iterable[_Lists], instances: Int64, unit: float = 0.0) -> Float64:
     """Return (I, 100) the best tIoU of each instance with what counts at each budget.
 
-    `lists` has each video's (G, 2) instances, its (P, 2) proposals, best score first, and how many
-    of these count at each budget (100,). `instances` (V,) are G of each, `unit` is that of `tiou`.
+    `instances` (V,) are G of each video, `unit` is that of `tiou`.
     """
-    best = scratch((int(instances.sum()), len(_SHARES)), np.float64)
-    end = 0
-    for videos in _together(lists):
-        rows, ranked, budgets = zip(*videos, strict=True)
+    best, end = scratch((int(instances.sum()), len(_SHARES)), np.float64), 0
+    for rows, ranked, budgets in (zip(*group, strict=True) for group in _together(lists)):
+        counts = [len(each) for each in rows]
         # 1. one table of proposals, as wide as the longest list; what fills it up never counts
         table = np.zeros((len(ranked), max(1, *map(len, ranked)), 2))
         for place, proposals in enumerate(ranked):
             table[place, : len(proposals)] = proposals
         # 2. the best of each instance so far, then at each budget
-        counts = [len(each) for each in rows]
         each = _tiou_of_pairs(np.concatenate(rows)[:, None], np.repeat(table, counts, axis=0), unit)
         so_far = np.maximum.accumulate(each, axis=1, out=each)
         taken = np.repeat(np.array(budgets), counts, axis=0)
-        begin, end = end, end + len(taken)
         found = np.take_along_axis(so_far, np.maximum(taken - 1, 0), axis=1)
-        best[begin:end] = np.where(taken > 0, found, 0.0)
+        best[end : end + len(taken)] = np.where(taken > 0, found, 0.0)
+        end += len(taken)
     return best
 
 
-def _together(
-    lists: Iterable[tuple[Float64, Float64, Int64]],
-) -> Iterator[list[tuple[Float64, Float64, Int64]]]:
+def _together(lists: Iterable[_Lists]) -> Iterator[list[_Lists]]:
     """Yield videos in groups whose tables of instances and proposals fit into the cache."""
-    group: list[tuple[Float64, Float64, Int64]] = []
+    group: list[_Lists] = []
     instances = longest = 0
     for video in lists:
         instances, longest = instances + len(video[0]), max(longest, len(video[1]))
@@ -168,16 +160,14 @@ def _together(
             yield group
             group, instances, longest = [], len(video[0]), len(video[1])
         group.append(video)
-    if group:
-        yield group
+    yield from [group] if group else []
 
 
 def tiou(instances: Float64, segments: Float64, unit: float = 0.0) -> Float64:
     """Return (G, P) intersection over union of (G, 2) instances and (P, 2) segments.
 
     It is 0 where either has no length. The operations and their order are the protocols', which
-    decide at the thresholds; `actionspan.arrays` rounds differently. The `unit` is 1
-    where ends are the last frames inside, 0 for times.
+    decide at the thresholds. The `unit` is 1 where ends are the last frames inside, 0 for times.
     """
     return _tiou_of_pairs(instances[:, None], segments[None], unit)
 
@@ -187,8 +177,8 @@ def _tiou_of_pairs(instances: Float64, segments: Float64, unit: float = 0.0) -> 
     start = np.maximum(instances[..., 0], segments[..., 0])
     end = np.minimum(instances[..., 1], segments[..., 1])
     overlap = np.maximum(end - start + unit, 0.0)
-    lengths = instances[..., 1] - instances[..., 0] + unit
-    union = lengths + (segments[..., 1] - segments[..., 0] + unit) - overlap
+    first, second = (ends[..., 1] - ends[..., 0] + unit for ends in (instances, segments))
+    union = first + second - overlap
     return np.divide(overlap, union, out=np.zeros_like(overlap), where=union > 0)
 
 
@@ -335,7 +325,7 @@ def average_recall_thumos14(
     videos = [video for video in truth if len(matched.get(video, ()))]
     instances = np.array([len(truth[video]) for video in videos], dtype=np.int64)
 
-    def in_frames() -> Iterator[tuple[Float64, Float64, Int64]]:
+    def in_frames() -> Iterator[_Lists]:
         for video in videos:
             rate = rates.get(video)
             if rate is None or not 0 < rate < np.inf:
