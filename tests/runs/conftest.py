@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[2]
 TINY = {
     "demo": {"videos": 6, "shortest_seconds": 5.0, "longest_seconds": 7.0},
     "dataset": {"videos_per_shard": 2},
-    "features": {"rescale": {"components": 8}},
+    "features": {"encoders": {"input_size": 64}, "rescale": {"components": 8}},
     "temporal": {"models": ["origin", "span", "mtn"], "training": {"epochs": 2, "hidden": 32}},
     "proposals": {"evaluator": {"epochs": 2}, "density": {"epochs": 2}},
     "evaluation": {"timelines": 1, "baselines": ["random", "sliding", "difference", "tag"]},

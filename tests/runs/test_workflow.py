@@ -7,31 +7,14 @@ import re
 import shlex
 import shutil
 import sys
-from pathlib import Path
 
 import h5py
 import numpy as np
 import pytest
 
-from actionspan.demo.scenario import demo_video_names
 from runs.conftest import ROOT, copy_program
-from tiers import first_tier
 
 pytestmark = pytest.mark.workflow
-
-AFTER_PROPOSALS = {
-    "evaluation_evaluate",
-    "evaluation_summary",
-    "evaluation_timeline",
-    "report_index",
-}
-AFTER_SCORING = AFTER_PROPOSALS - {"evaluation_timeline"} | {"evaluation_baseline"}
-AFTER_GENERATE = AFTER_PROPOSALS | {"proposals_generate"}
-# timelines are of the last model of the tiny run, which is not span
-AFTER_SELECT = AFTER_PROPOSALS - {"evaluation_timeline"} | {"proposals_select"}
-# tag groups what origin predicts
-AFTER_TRAIN = AFTER_GENERATE | AFTER_SELECT | {"evaluation_baseline"}
-VIDEO = {"video_frames", "video_flow", "features_extract"}
 
 
 def test_a_run_gives_features_proposals_and_a_table(project):
@@ -107,60 +90,6 @@ def test_temporary_files_are_gone_and_each_job_has_a_log(project):
         assert float(next(csv.DictReader(file, delimiter="\t"))["s"]) > 0
 
 
-def test_after_a_run_there_is_nothing_to_do(project):
-    assert project.planned() == {}
-
-
-def test_a_touched_source_file_re_runs_nothing(project):
-    (project.folder / "src/actionspan/proposals/suppression.py").touch()
-    assert project.planned() == {}
-
-
-KNOBS = [
-    ({"proposals": {"suppression": {"keep": 50}}}, AFTER_GENERATE | {"evaluation_baseline"}),
-    ({"proposals": {"evaluator": {"epochs": 3}}}, AFTER_GENERATE | {"evaluation_baseline"}),
-    ({"proposals": {"suppression": {"slope": 0.3}}}, AFTER_GENERATE | {"evaluation_baseline"}),
-    ({"temporal": {"training": {"learning_rate": 0.002}}}, AFTER_TRAIN | {"temporal_train"}),
-    ({"evaluation": {"protocol": {"resamples": 10}}}, AFTER_SCORING),
-    (
-        {"video": {"flow": {"bound": 15.0}}},
-        VIDEO
-        | AFTER_TRAIN
-        | {
-            "dataset_losses",
-            "features_recipe",
-            "features_rescale",
-            "features_sequences",
-            "temporal_train",
-            "proposals_classifier",
-        },
-    ),
-    ({"proposals": {"events": {"bar": 0.3}}}, AFTER_SELECT),
-    (
-        {"features": {"sequences": {"window": 300}}},
-        AFTER_SELECT | {"features_sequences", "temporal_train"},
-    ),
-]
-
-
-@pytest.mark.parametrize(
-    ("change", "expected"),
-    first_tier(KNOBS, KNOBS[3], *KNOBS[5:7]),
-    ids=[
-        "kept proposals",
-        "evaluator",
-        "soft-nms",
-        "learning rate",
-        "bootstrap",
-        "flow bound",
-        "bar",
-        "sequences",
-    ],
-)
-def test_a_knob_re_runs_what_depends_on_it(project, change, expected):
-    assert set(project.planned(config=change)) == expected
-
-
 @pytest.mark.full
 def test_the_rule_of_cuts_is_scored_as_the_others(project):
     wanted, named = "results/evaluation/cuts.json", {"evaluation": {"baselines": ["cuts"]}}
@@ -169,95 +98,6 @@ def test_the_rule_of_cuts_is_scored_as_the_others(project):
     record = json.loads(project.text(wanted))
     assert record["method"] == "cuts"
     assert project.planned(wanted, config=named) == {}
-
-
-def test_a_knob_re_runs_the_baselines_that_read_it(project):
-    wanted = [
-        f"results/proposals/{name}/proposals.json"
-        for name in ("random", "sliding", "difference", "tag")
-    ]
-    overlap = {"evaluation": {"baseline": {"overlap": 0.5}}}
-    assert project.planned(*wanted, config=overlap) == {"evaluation_baseline": 1}
-
-
-EDITS = [
-    # which the page, and the steps that draw figures like its, import
-    ("evaluation/drawn.py", AFTER_SCORING),
-    ("proposals/bundle.py", AFTER_TRAIN),
-    ("temporal/train.py", AFTER_TRAIN | {"temporal_train"}),
-]
-
-
-@pytest.mark.parametrize(("module", "expected"), first_tier(EDITS, EDITS[2]))
-def test_an_edit_re_runs_the_rules_of_that_file(project, module, expected):
-    path = project.folder / "src/actionspan" / module
-    before = path.read_text()
-    try:
-        path.write_text(before + "\n# edited\n")
-        assert set(project.planned()) == expected
-    finally:
-        path.write_text(before)
-    assert project.planned() == {}
-
-
-@pytest.mark.full
-def test_chapters_of_a_large_set_are_made_for_the_videos_that_are_named(project):
-    config = {"demo": {"videos": 1001}}
-    names = [Path(name).stem for name in demo_video_names(1001)]
-    wanted = [f"results/proposals/mtn/chapters/{name}.vtt" for name in (names[7], names[900])]
-    assert project.planned(*wanted, config=config)["proposals_chapters"] == 2
-    status, text = project.dry_run("results/proposals/mtn/chapters/demo.vtt", config=config)
-    assert status != 0
-    assert "demo: no file of this video in dataset.videos" in text
-
-
-def test_a_changed_annotation_leaves_the_videos_alone(project):
-    path = project.folder / "results/dataset/demo/annotations.json"
-    before = path.read_text()
-    try:
-        content = json.loads(before)
-        entry = next(entry for entry in content["database"].values() if entry["annotations"])
-        entry["annotations"][0]["segment"][0] += 0.1
-        path.write_text(json.dumps(content))
-        planned = set(project.planned())
-        assert {"dataset_index", "temporal_train", "evaluation_evaluate"} <= planned
-        assert not planned & VIDEO
-    finally:
-        path.write_text(before)
-
-
-def test_one_changed_video_re_runs_its_shard_alone(project):
-    path = project.folder / "results/dataset/demo/demo_001.mp4"
-    before = path.read_bytes()
-    try:
-        path.write_bytes(before + b"\0" * 8)
-        planned = project.planned()
-        assert {rule: planned[rule] for rule in VIDEO} == dict.fromkeys(VIDEO, 1)
-    finally:
-        path.write_bytes(before)
-
-
-def test_one_file_can_be_asked_for_by_name(project):
-    path = project.folder / "results/evaluation/random.json"
-    before = path.read_text()
-    path.unlink()
-    done = project.snakemake("results/evaluation/random.json")
-    assert done.returncode == 0, done.stderr
-    assert path.read_text() == before
-
-
-def test_a_further_seed_plans_only_its_own_chain(project):
-    chain = dict.fromkeys(
-        (
-            "temporal_train",
-            "proposals_generate",
-            "evaluation_evaluate",
-        ),
-        1,
-    )
-    assert project.planned("results/evaluation/dense-seed10.json") == chain
-    planned = project.planned("results/evaluation/difference-seed2.json")
-    assert planned == {"evaluation_baseline": 1}
 
 
 def test_a_further_seed_moves_each_seed_on_and_changes_nothing_else(project):
@@ -328,27 +168,6 @@ def test_seed_3_of_a_benchmark_is_that_of_the_run(project, benchmark, model, mon
         assert settings[0] - settings[1] == set()
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "results/temporal/mtn-seed1/none-1/model.safetensors",
-        "results/temporal/mtn/none-2/model.safetensors",
-        "results/evaluation/mtm.json",
-    ],
-)
-def test_an_unknown_name_has_no_rule(project, name):
-    status, text = project.dry_run(name)
-    assert status != 0
-    assert name in text
-
-
-def test_a_wrong_configuration_is_one_line(project):
-    status, text = project.dry_run(config={"temporal": {"trainin": {}}})
-    assert status != 0
-    assert "temporal.trainin: unknown key; did you mean training?" in text
-    assert "Traceback" not in text
-
-
 def losses(text: str) -> np.ndarray:
     rows = csv.DictReader(text.splitlines(), delimiter="\t")
     return np.array([[float(row["training_loss"]), float(row["validation_loss"])] for row in rows])
@@ -371,22 +190,6 @@ def test_ranks_that_are_named_train_the_same_network(project):
         assert [rank["role"] for rank in timing["per_rank"]] == roles
         assert all(rank["t2"] > 0 for rank in timing["per_rank"])
     assert project.planned() == {}
-
-
-def test_the_configured_run_is_what_proposals_are_made_of(project):
-    wanted = AFTER_TRAIN | {"temporal_train"}
-    change = {"temporal": {"exchange": "ring", "ranks": 3}}
-    assert set(project.planned(config=change)) == wanted
-    change["temporal"]["parallel"] = {"bucket_kib": 64}
-    alone = {"temporal": {"parallel": {"bucket_kib": 64}}}
-    assert project.planned(config=alone) == {}, "a single rank has no buckets"
-
-
-def test_tag_trains_the_base_network_where_no_model_asks_for_it(project):
-    config = {"temporal": {"models": ["mtn"]}}
-    planned = project.planned("results/proposals/tag-seed9/proposals.json", config=config)
-    assert planned == {"temporal_train": 1, "proposals_generate": 1, "evaluation_baseline": 1}
-    assert project.planned("results/proposals/tag/proposals.json", config=config) == {}
 
 
 @pytest.mark.full
