@@ -74,7 +74,7 @@ if "papers" in plugins("steps"):
 
 
 if is_main and workflow.resource_settings.nodes is None:
-    # Without a cluster a dry run needs no groups, which take time by shards squared.
+    # Groups matter on a cluster alone; a dry run would check them in a time of shards squared.
     for each in workflow.rules:
         each.group = None
 

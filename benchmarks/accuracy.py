@@ -88,9 +88,9 @@ def run_model(results: Path, config: dict[str, Any], model: str, seed: int, out:
 
 
 def read(out: Path, annotations: Path, config: dict[str, Any]) -> dict[str, float | None]:
-    """Return what a reader gets of the events, by the names of `READER`; shares in percent.
+    """Return a reader's measures of the events, by the names of `READER`; shares in percent.
 
-    Of a method without events it is what its proposals give.
+    A method without events is judged by its proposals.
     """
     shown = ["--events", out / "events.json"] if (out / "events.json").exists() else []
     call(

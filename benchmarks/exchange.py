@@ -12,8 +12,8 @@ exchange sums tensors that lie where its buckets do in training. On the CPU the 
 directly, without our wrapper: `MPI.COMM_WORLD` on a NumPy array, `torch.distributed` on a tensor.
 
 MPI_Allreduce takes and frees a buffer in every call, so it matters what the C library does with
-freed memory. `limit` is the memory's: what the ring reads and writes, by all ranks at once and
-without a message. Launches in which it keeps it (`kept` 1), as in `actionspan temporal train`, and
+freed memory. `limit` is the time of the ring's reads and writes alone, by all ranks at once,
+without messages. Launches in which it keeps it (`kept` 1), as in `actionspan temporal train`, and
 launches in which it gives large blocks back (0), as in any other program, take turns. With
 `--device cuda` the tensors lie on GPUs, over which ranks are spread.
 """
@@ -95,7 +95,7 @@ def direct(name: str, exchange: Exchange, tensor: torch.Tensor) -> Callable[[], 
 
 
 def moved(shared: Shared, ranks: int) -> Callable[[], object]:
-    """Return what adds and copies as many values as a rank of the ring does."""
+    """Return a call that adds and copies the values of a rank of the ring."""
     part = slice(len(shared.own) * (ranks - 1) // ranks)
 
     def call() -> None:

@@ -56,7 +56,7 @@ class Knob:
     most: float | None = None  # the number is this or less
     also: float | str | None = None  # a value that is allowed too, outside these bounds
     choices: tuple[Any, ...] = ()  # the values allowed; by default those of a Literal
-    pattern: str = ""  # texts that are allowed next to the choices
+    pattern: str = ""  # of texts that are allowed in addition to the choices
     like: str = ""  # what these texts are, for messages
     fewest: int = 0  # items of a list, or characters of a text
     rising: bool = False  # each number of a list is greater than the number before
@@ -128,7 +128,7 @@ class Knob:
         return bool(self.pattern) and re.fullmatch(self.pattern, value) is not None
 
     def _allowed(self, value: Any) -> str:
-        """Return what is allowed instead of a value."""
+        """Return a description of the allowed values."""
         if not self.many:
             return self._allowed_one(value)
         if isinstance(value, str):

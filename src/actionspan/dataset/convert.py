@@ -67,7 +67,7 @@ def run(arguments: argparse.Namespace) -> None:
     # 2. predictions, by the names of the annotations: else one video would be two tasks
     if arguments.predictions is not None:
         if form != "label_studio" or predicted:
-            what = "predictions stand next to annotations, in label_studio alone"
+            what = "predictions are written with annotations, in label_studio alone"
             raise InputError(f"--predictions {arguments.predictions}: {what}")
         predicted = _read(arguments.predictions, "auto", arguments).records
         names = Names({record.video_id: record for record in records})

@@ -89,7 +89,7 @@ def scan_videos(folder: Path) -> tuple[dict[str, str], dict[str, str]]:
 
 
 def _not_a_file(entry: "os.DirEntry[str]") -> str:
-    """Return what an entry of a folder is instead of a file; an empty text if it is one."""
+    """Return the type of an entry of a folder that is not a file; an empty text if it is one."""
     try:
         if entry.is_file():
             return ""

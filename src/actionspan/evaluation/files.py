@@ -161,12 +161,12 @@ _AT_ONCE = 1 << 28  # bytes of a file that is held in memory
 def _bytes_at_once(path: Path) -> bytes:
     """Return a file's text, empty where its strings need more than a look at their bytes."""
     data = path.read_bytes() if path.stat().st_size <= _AT_ONCE else b""
-    data.decode()  # of what is passed over only this is checked
+    data.decode()  # the only check of skipped values
     return b"" if b"\\u" in data else data
 
 
 def _truth_at_once(path: Path, subset: str) -> VideoTables | None:
-    """Read ActivityNet's annotations fast; None where that might hide what is wrong with them."""
+    """Read ActivityNet's annotations fast; None where that might hide a mistake in them."""
     subsets: dict[str, str | None] = {}
 
     def tables() -> Iterator[tuple[str, list[tuple[float, float]]]]:
@@ -176,13 +176,14 @@ def _truth_at_once(path: Path, subset: str) -> VideoTables | None:
             subsets[name] = subset_name(video.subset, strict=True)
             yield name, [each.segment for each in video.annotations]
 
+    # 1. all videos
     try:
         data = _bytes_at_once(path)
         videos = msgspec.json.decode(data, type=_Database).database
         every = VideoTables(tables(), 2)
     except (OSError, ValueError, RecursionError):
         return None
-    # a key that is there more often than it was read
+    # 2. no key is repeated, and rows are in order
     counts = (1, len(videos), len(videos), len(every.rows))
     named = zip((b'"database"', b'"subset"', b'"annotations"', b'"segment"'), counts, strict=True)
     once = all(data.count(name) == count for name, count in named)
@@ -190,6 +191,7 @@ def _truth_at_once(path: Path, subset: str) -> VideoTables | None:
     ordered = bool(((start >= 0) & (start <= end)).all())
     if not (once and ordered and all(map(str.isprintable, videos))):
         return None
+    # 3. the subset
     wanted = subset_name(subset, strict=True)
     chosen = (name for name in every if wanted in (ALL_SUBSETS, subsets[name]))
     found = VideoTables(((name, every[name]) for name in chosen), 2)
@@ -197,7 +199,7 @@ def _truth_at_once(path: Path, subset: str) -> VideoTables | None:
 
 
 def _read_at_once(path: Path) -> VideoTables | None:
-    """Read a file four times as fast; None where that might hide what is wrong with it."""
+    """Read a file four times as fast; None where that might hide a mistake in it."""
     try:
         data = _bytes_at_once(path)
         rows = msgspec.json.Decoder(list[_Proposal]).decode

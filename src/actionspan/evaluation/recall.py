@@ -136,7 +136,7 @@ def _best_of_all(lists: Iterable[_Lists], instances: Int64, unit: float = 0.0) -
     best, end = scratch((int(instances.sum()), len(_SHARES)), np.float64), 0
     for rows, ranked, budgets in (zip(*group, strict=True) for group in _together(lists)):
         counts = [len(each) for each in rows]
-        # 1. one table of proposals, as wide as the longest list; what fills it up never counts
+        # 1. one table of proposals, as wide as the longest list; budgets end before the padding
         table = np.zeros((len(ranked), max(1, *map(len, ranked)), 2))
         for place, proposals in enumerate(ranked):
             table[place, : len(proposals)] = proposals
@@ -151,7 +151,7 @@ def _best_of_all(lists: Iterable[_Lists], instances: Int64, unit: float = 0.0) -
 
 
 def _together(lists: Iterable[_Lists]) -> Iterator[list[_Lists]]:
-    """Yield videos in groups whose tables of instances and proposals fit into the cache."""
+    """Yield videos in groups with tables of instances and proposals that fit into the cache."""
     group: list[_Lists] = []
     instances = longest = 0
     for video in lists:

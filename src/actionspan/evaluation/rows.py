@@ -86,7 +86,7 @@ class _Ranked(Mapping[str, Float64]):
 
 
 def _are_sound(rows: Float64) -> bool:
-    """Return whether `_check_rows` would raise for none of the rows of all videos (N, columns)."""
+    """Return whether `_check_rows` accepts the rows (N, columns) of all videos."""
     return bool(np.isfinite(rows).all() and (rows[:, 0] <= rows[:, 1]).all())
 
 

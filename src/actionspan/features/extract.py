@@ -13,7 +13,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the step's flags."""
     parser.add_argument("--frames", type=Path, help="video/frames/{shard}.h5")
     parser.add_argument("--flow", type=Path, help="video/flow/{shard}.h5")
-    instead = "finetune/snippets/{shard}.h5, instead of the two"
+    instead = "finetune/snippets/{shard}.h5, which replaces the two"
     parser.add_argument("--snippets", type=Path, help=instead)
     out = "features/shards/{shard}.h5"
     add_shard_flags(parser, EncoderSettings, threads="CPU threads", out=out)

@@ -111,7 +111,7 @@ class VideoEncoder:
             if count == 0:
                 raise InputError(f"{path}: no frame can be decoded")
 
-        # decoding and flow in a thread next to the networks: both leave Python to others
+        # decoding and flow run in a thread while the networks run: both release the lock
         with closing(prefetched(images(), ahead=1)) as batches:
             streams = self.streams(batches, flow.bound)
         known = {key: np.concatenate(parts) for key, parts in facts.items()}

@@ -31,7 +31,7 @@ def add_collect_flags(parser: argparse.ArgumentParser, out: str, *settings: type
 
 
 def run_collect(arguments: argparse.Namespace, settings: RescaleSettings, **how: Any) -> None:
-    """Collect the features; `how` is what `collect` takes in addition to."""
+    """Collect the features; `how` are the other arguments of `collect`."""
     from actionspan.features.collect import collect
 
     files = (arguments.shards, arguments.videos, arguments.annotations, arguments.out)

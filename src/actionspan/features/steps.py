@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from actionspan.arrays import Float32, Float64, Int64
 
-_GAP = 3.0  # times the distance of the snippets next to it
+_GAP = 3.0  # times the distance of the neighbouring snippets
 _TOGETHER = 128  # features that are rescaled at once, so that a long video needs little memory
 
 

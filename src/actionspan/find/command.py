@@ -38,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--encoder", help=encoder)
     also = "another wording of the same; may be repeated"
     add("--also", action="append", default=[], metavar="WORDS", help=also)
-    nothing = "wording of what is not meant, instead of the usual ones; may be repeated"
+    nothing = "wording of the background, replaces the usual ones; may be repeated"
     add("--background", action="append", default=[], metavar="WORDS", help=nothing)
     folder = "folder for the page index.html and the tables (default: found)"
     add("-o", "--out", type=Path, default=Path("found"), help=folder)
@@ -191,7 +191,7 @@ def _write(
     for name, proposed in found.items():
         path = videos[name]
         result = result_of(proposed, path, folder.model, source_of(path))
-        folder.put(replace(result, shown=folder.model))  # there are no pictures next to it
+        folder.put(replace(result, shown=folder.model))  # it has no images
         copies = not (arguments.no_copies or arguments.no_page)
         if copies and result.events and lacks_copy(folder.folder, result, path):
             make_copy(folder.folder, path)

@@ -138,7 +138,7 @@ def rejected_videos(file: h5py.File) -> dict[str, str]:
 
 
 def take_over(path: Path, name: str, target: h5py.Group, key: str) -> bool:
-    """Copy a video's group of another result to `target[key]`, instead of what is there.
+    """Copy a video's group of another result to `target[key]`, replacing the one there.
 
     Nothing is copied, and the answer is false, if it is not whole by its checksums.
 

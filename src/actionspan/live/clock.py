@@ -180,7 +180,7 @@ def read_state(folder: Path, made_of: str) -> Progress | None:
     if content.get("made_of") != made_of:
         raise InputError(
             f"{path}: of another stream: the source, the model or a setting has changed; "
-            "restore it, or begin again without --resume"
+            "undo the change, or begin again without --resume"
         )
     content = unsealed(path, content)
     with restoring(path):

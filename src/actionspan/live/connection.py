@@ -209,7 +209,7 @@ class _Stream(_Address):
 
     def _decoders(self) -> Iterator[Callable[[], list[VideoFrame]]]:
         last = time.monotonic()
-        for packet in self._container.demux():  # a sound next to it must not hide its silence
+        for packet in self._container.demux():  # its sound must not hide its silence
             # When its time is over, FFmpeg may hand out what it has of the last picture, and wait
             # as long again.
             if time.monotonic() - last >= self._quiet and not self.recorded:

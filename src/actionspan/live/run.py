@@ -269,7 +269,7 @@ class Stream:
         # 2. Write the last results of the proposer, and the gap of snippets that nobody worked on.
         if self.at.snippets:
             if early:
-                self._save()  # before the flush, so that --resume continues as if it had not been
+                self._save()  # before the flush, so that --resume ignores it
             self._write(self.proposer.finish(seconds))
         for rest in (self._missed, self._queue.clear() if self.reader.live else None):
             if rest is not None:

@@ -110,7 +110,7 @@ def _nested_again(
             yield rows, tuple(each / rows for each in (*counts, run))
 
 
-_TOGETHER = 4  # more copies of all features, in addition to two, while they are put together
+_TOGETHER = 4  # copies of all features beyond two, while they are joined
 _DRAWN = 64  # bytes of a row: its number, its weight, and copies of these
 
 # The memory of a process beyond its tensors. Measured on x86-64 with glibc and one thread as growth

@@ -14,7 +14,7 @@ Levels = tuple[float, float, float]
 
 
 class Architecture(NamedTuple):
-    """The differences of networks in addition to their layers."""
+    """The properties of networks other than their layers."""
 
     build: Callable[[int, int], nn.Module]  # from the numbers of input planes and of classes
     first: str  # name of the first convolution

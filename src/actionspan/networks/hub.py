@@ -174,7 +174,7 @@ def _on_disk(name: str) -> Source:
         raise InputError(f"{name}: no such folder or file ({hint})")
     if not configuration.is_file():
         raise InputError(
-            f"{name}: no config.json next to the weights says what they are of; give the folder "
+            f"{name}: no config.json next to the weights names their network; give the folder "
             "that timm or transformers saved, or rgb_encoder timm:MODEL and rgb_weights"
         )
     said = read_configuration(folder, _PREPARES)

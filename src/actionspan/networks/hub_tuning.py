@@ -88,7 +88,7 @@ def save_tuned(
     side: int,
     folder: Path,
 ) -> None:
-    """Write a tuned network as a folder of its library, instead of an earlier one.
+    """Write a tuned network as a folder of its library, replacing an earlier one.
 
     Args:
         source: Where the network came from.

@@ -103,7 +103,7 @@ class _MpiAllreduce:
 
         self.comm, self.cuda_aware = comm, cuda_aware
         self._in_place, self._sum = MPI.IN_PLACE, MPI.SUM
-        # where Python takes as long as MPI does: what MPI is given, by address, bytes and type
+        # MPI's buffers of small tensors, where Python takes as long as MPI, by address, bytes, type
         self._small: dict[tuple[int, int, torch.dtype], Any] = {}
 
     def allreduce(self, tensor: Tensor, bucket: int = 0) -> None:

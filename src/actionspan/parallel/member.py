@@ -153,7 +153,7 @@ class Member(Replica):
         """Raise ValueError where the exchange is not possible, before anything is exchanged."""
 
     def _start(self) -> None:
-        """Make what the exchange needs in addition to; all ranks come to it."""
+        """Make the exchange's own buffers; all ranks call it."""
 
     def gather(self, value: Any, what: str) -> list[Any]:
         """Return the values of all ranks, in rank order."""

@@ -129,7 +129,7 @@ class ParameterServer:
             blocks.exchange("pull", own, to, blocks.block(receive), source, add=False)
 
 
-_AT_REST = -1  # instead of a version: the worker sends no more gradients before `synchronise`
+_AT_REST = -1  # a version that announces no more gradients before `synchronise`
 
 
 class AsyncReplica(Member):

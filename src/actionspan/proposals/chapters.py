@@ -102,7 +102,7 @@ def webvtt(rows: Sequence[Row], settings: ChapterSettings | None = None) -> str:
 def score_text(row: Row) -> str:
     """Return a score as a reader is told it: two decimals, or its first digit if it is smaller.
 
-    An event of unknown chance has a rank instead of it.
+    An event of unknown chance has a rank instead.
     """
     if "rank" in row:
         return f"no. {row['rank']}"

@@ -105,7 +105,7 @@ class LatticeSettings(Checked):
     )
     pairs: int = option(
         500,
-        "segments from a peak of the start curve to one of the end curve, next to them",
+        "segments from a peak of the start curve to one of the end curve, added to the cells",
         least=0,
         most=10**5,
     )

@@ -92,7 +92,7 @@ def proposed_of(
     Args:
         bundle: The model.
         raw: (T, C) features of each stream that it takes, maybe of others too.
-        facts: What feature shards have next to them: `time`, curves of motion, `cuts`.
+        facts: Other data of a feature shard: `time`, curves of motion, `cuts`.
         duration: Length of the video in seconds.
         name: Of the model, for messages.
 

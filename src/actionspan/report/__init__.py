@@ -1,1 +1,1 @@
-"""The page: videos next to their timelines, and a summary of what was measured."""
+"""The page: videos next to their timelines, and a summary of the measurements."""

@@ -215,7 +215,7 @@ def _tensors_of(stage: DeviceStage) -> list[Tensor]:
 
 
 def _numbers_of(stage: DeviceStage) -> list[Any]:
-    """Return what an optimiser keeps in addition to tensors."""
+    """Return the plain values of an optimiser's state."""
     if stage.updater is None:
         return []
     return [

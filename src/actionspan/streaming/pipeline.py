@@ -328,7 +328,7 @@ class Pipeline:
         try:
             return work()
         except (StageError, KeyboardInterrupt) as error:
-            self._fail(error)  # interrupted between two stages, it could not resume
+            self._fail(error)  # interrupted between two stages, it cannot continue
             raise
 
     def _fail(self, error: BaseException) -> None:

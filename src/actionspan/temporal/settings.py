@@ -22,7 +22,7 @@ class Network:
     kind: str  # the name of its class there, a `temporal.networks.TemporalNetwork`
     help: str
     features: Literal["features", "sequences", "causal"] = "features"  # .h5, that it learns from
-    takes: tuple[str, ...] = ()  # settings of its class in addition to `temporal.networks.SHAPE`
+    takes: tuple[str, ...] = ()  # further settings of its class, not in `temporal.networks.SHAPE`
     fixed: Mapping[str, Any] = field(default_factory=dict)  # further arguments of its class
     on_steps: bool = True  # its loss is on start, action and end of each step alone
 

@@ -92,7 +92,7 @@ def _changes(levels: NDArray[np.int8]) -> Float32:
 def _motion(levels: NDArray[np.int8], step: float) -> Float64:
     """Return by how much the blocks change beyond the noise of the video, on average, (T - 1,).
 
-    A change that none next to it precedes or follows is one of coding, not of something that moves;
+    A change without neighbours just before or after is one of coding, not of something that moves;
     pictures that are `step` seconds apart may be too few for that.
     """
     from scipy.ndimage import maximum_filter, uniform_filter1d

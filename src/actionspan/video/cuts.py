@@ -34,7 +34,7 @@ class CutFinder:
         self.bouts = BoutFinder()
 
     def watch(self, frames: Iterable[Frame]) -> Iterator[Frame]:
-        """Yield frames as they are; of most only the luma is looked at."""
+        """Yield frames unchanged; most are compared by luma alone."""
         for frame in frames:
             grey = _small_grey(frame)
             self._rows.extend((frame.seconds, *self._changes(frame, grey)))
@@ -85,7 +85,7 @@ def _histogram(frame: Frame) -> Float32:
 
 
 def _small(picture: UInt8) -> UInt8:
-    # of a large picture every so many pixels: to average all takes longer than to decode them
+    # only some pixels of a large picture: the mean of all takes longer than decoding
     step = max(1, min(picture.shape[0] // _ENOUGH[1], picture.shape[1] // _ENOUGH[0]))
     small = cv2.resize(picture[::step, ::step], _SIZE, interpolation=cv2.INTER_AREA)
     return np.asarray(small, np.uint8)

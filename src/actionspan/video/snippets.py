@@ -84,7 +84,7 @@ def _with_squares(frames: Iterable[Frame], settings: FrameSettings) -> Iterator[
 
 
 def _cut_snippets(frames: Iterable[Frame], settings: FrameSettings) -> Iterator[Snippet]:
-    """Yield snippets with, instead of the square, the picture that it is cut from."""
+    """Yield snippets with the whole picture in the place of the square."""
     length, half = settings.snippet_frames, settings.snippet_frames // 2
     before, stack = settings.stack // 2, settings.stack
     gray: dict[int, UInt8] = {}  # by frame: those that the next snippets need

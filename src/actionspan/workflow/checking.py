@@ -122,7 +122,7 @@ def _mistakes_of(knob: Knob, value: Any, inside: str) -> Iterator[str]:
 
 
 def _hint(knob: Knob, value: Any) -> str:
-    """Return what to write instead of a text that means a number, as `1e-3` does."""
+    """Return the number to write for a text that means one, such as `1e-3`."""
     for text in value if isinstance(value, list) else [value]:
         with suppress(ValueError):
             if isinstance(text, str) and knob.kind in (int, float) and math.isfinite(float(text)):

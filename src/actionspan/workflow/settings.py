@@ -150,7 +150,7 @@ class TemporalKnobs(Checked):
 
 @dataclass(frozen=True, kw_only=True)
 class EvaluationKnobs(Checked):
-    """What is scored in addition to the models, and drawn."""
+    """The baselines and figures of the evaluation."""
 
     subset: Subset = option("validation", "whose videos are scored")
     baselines: tuple[str, ...] = option(

@@ -39,7 +39,7 @@ def _table(*_: object) -> Table:
         f"{', '.join(parts)}; saved tensors are those of one sample. `counted` is what the stage "
         "really kept of the past, to compare with `kept`.",
         "PipeDream's D − h + 1 versions of the weights hold for its timetable; in this one `stash` "
-        "needs 2(D − h) next to those of now. Cuts are those of counted multiplications.",
+        "needs 2(D − h) in addition to the current ones. Cuts are by counted multiplications.",
     ]
     names = ("network", "stages", "mode", "stage", *parts, "total", "counted")
     return Table(caption=caption, titles={name: name for name in names} | {"stages": "D"})

@@ -13,7 +13,7 @@ class PartimeSettings(Checked):
 
     seeds: int = option(5, "trainings of each kind", least=1, most=1_000)
     stages: tuple[int, ...] = option(
-        (2, 4), "numbers of stages, next to one", least=2, most=4, fewest=1, rising=True
+        (2, 4), "numbers of stages, in addition to one", least=2, most=4, fewest=1, rising=True
     )
     confidence: float = option(0.95, "level of the confidence intervals", above=0, below=1)
 

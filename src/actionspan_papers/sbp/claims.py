@@ -299,7 +299,7 @@ def _shares(rows: DataFrame) -> dict[str, float]:
 
 
 def time_findings(measurements: DataFrame) -> list[Finding]:
-    """Judge the time of a step: measured, next to the paper's form and ours.
+    """Judge the time of a step: measured, by the paper's form and by ours.
 
     Section 3.4 takes a backward pass for as dear as a forward pass, and runs the kept rows forward
     twice: (1 + r) forward and r backward passes. Where one forward pass serves both, as section

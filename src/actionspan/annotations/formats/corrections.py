@@ -59,7 +59,7 @@ def _decided(file: str, lines: Iterator[Line], reading: Reading) -> Iterator[Lin
 
 
 def add_not_done(reading: Reading, table: Path, take: bool | None) -> None:
-    """Add what `review` keeps, next to its table, of videos that are not done, or name these."""
+    """Add corrections of unfinished videos, which `review` keeps with its table, or name them."""
     known, left = {record.video_id for record in reading.records}, []
     for path in sorted(table.with_suffix("").glob("*.json")):
         try:

@@ -2,7 +2,7 @@
 
 With columns for duration in seconds, frames and frames per second, subject and modifiers it holds
 all that a record does. An id or a label cannot start or end with a space. A table with a column of
-times instead of start and end has points, which end where they start.
+a single time instead of start and end has points, which end where they start.
 """
 
 from collections.abc import Iterator, Sequence
@@ -32,7 +32,7 @@ def read(file: str, text: str, strict: bool = False) -> Reading:
     """Read a table with a row for each instance."""
     reading = Reading(strict=strict)
     header = set(header_cells(first_line(text)))
-    # a duration next to a time may be the event's
+    # a duration in the row of a time may be the event's
     others = COLUMNS["start"] + COLUMNS["end"] + COLUMNS["seconds"]
     if not header.isdisjoint(_TIME) and header.isdisjoint(others):
         names = {**COLUMNS, "start": _TIME}
