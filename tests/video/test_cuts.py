@@ -65,6 +65,21 @@ def test_a_cut_differs_three_times_as_much_as_the_others(jump, count):
     assert found[:, 0].tolist() == [40 / RATE] * count
 
 
+def test_a_cut_into_stillness_keeps_its_colours_and_motion_before_it_is_not_converted():
+    """A jump of 20 levels, three times the mean of 12 frames of motion and 12 of stillness."""
+    levels = [100 + 10 * (n % 2) for n in range(40)]
+    pictures = [np.full((*SIZE, 3), level, np.uint8) for level in levels + [130] * 40]
+    made = []
+
+    def frame(number, shown) -> Frame:
+        return Frame(lambda: made.append(number) or shown, number, lambda: (shown[..., 0], LEVELS))
+
+    finder = CutFinder()
+    assert len(list(finder.watch(map(frame, range(80), pictures)))) == 80
+    assert finder.found().tolist() == [[40, 1]]
+    assert set(made) & set(range(12, 80)) == {39, 40}
+
+
 @pytest.mark.parametrize("count", [0, 1, 40])
 def test_a_still_video_and_none_at_all_have_no_cut(count):
     assert cuts_of([scene(RED, 0)] * count).shape == (0, 2)
