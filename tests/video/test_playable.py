@@ -52,7 +52,7 @@ def test_real_files(shared_data):
 
 @pytest.mark.parametrize("name", FILES)
 def test_a_copy_plays_and_shows_each_frame_at_its_time(name, tmp_path):
-    """`test_footage` has more files."""
+    """`tests/footage` has more files."""
     path, copy = encode(tmp_path / name, 60, **FILES[name]), tmp_path / "copy.mp4"
     assert write_playable(path, copy, CopySettings(quality=18)) == why_not_playable(copy) == ""
     assert [read_number(frame.picture()) for frame in read_frames(copy)] == list(range(60))

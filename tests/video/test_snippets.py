@@ -126,7 +126,7 @@ def test_a_change_of_size_within_a_video_is_evened_out():
 
 @pytest.mark.parametrize("frames", [1, 8, 9, 24, 25, 300])
 def test_exact_frames_of_real_files(frames, tmp_path):
-    """`test_footage` has more files."""
+    """`tests/footage` has more files."""
     path = encode(tmp_path / "v.mp4", frames, key_every=30, **OPEN)
     with h5py.File(tmp_path / "out.h5", "w") as file:
         group = file.create_group("v")

@@ -153,7 +153,7 @@ def test_predictions_are_for_label_studio_and_beside_annotations(folder, capsys)
     for source, *more in (("mine.csv",), ("span/events.json", "--to=label_studio")):
         words = (source, "out.json", *more, "--predictions", "span/events.json")
         assert actionspan("dataset", "convert", *words) == 2
-        line = "--predictions span/events.json: predictions stand next to annotations"
+        line = "--predictions span/events.json: predictions are written with annotations"
         assert line in capsys.readouterr().err
         assert not Path("out.json").exists()
 

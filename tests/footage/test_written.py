@@ -1,4 +1,4 @@
-"""Every command gives the right frames of every file of the table in `footage`.
+"""Every command writes the right frames of every file of the table in `footage`.
 
 A container has its own idea of time: where the first frame begins, to what times are rounded,
 where a seek ends, and which rate it states. Each picture shows its number.
@@ -6,77 +6,24 @@ where a seek ends, and which rate it states. Each picture shows its number.
 
 import csv
 import json
-import threading
 
 import av
 import numpy as np
 import pytest
 
-from actionspan.annotations.formats.registry import read_annotation_file
-from actionspan.dataset.completing import complete
-from actionspan.dataset.matching import IndexSettings, index_videos
 from actionspan.dataset.timeline import frames_in, read_timeline
 from actionspan.dataset.video_facts import probe_video
-from actionspan.features.external import row_times
-from actionspan.features.settings import ExternalSettings
-from actionspan.live.settings import parse_source
-from actionspan.live.source import FileFrames
 from actionspan.propose.proposed import Proposed
 from actionspan.propose.results import Shown, result_of, source_of, write_tables
 from actionspan.video.decode import read_frames
 from actionspan.video.playable import why_not_playable, write_playable
-from actionspan.video.settings import CopySettings, FrameSettings
-from actionspan.video.snippets import snippets
-from actionspan.video.thumbnails import pictures_at
+from actionspan.video.settings import CopySettings
 from footage import FILES, Footage, events_of
 from tiers import first_tier
 from video.numbered import copy_packets, read_number
 from worlds.command import actionspan
 
 ROUNDING = 1.1e-3  # seconds: containers in milliseconds
-KEPT = (
-    "h264.mp4", "h264_falling.mp4", "h264_240.mp4", "h264_1.mkv", "h264.ts", "h264_sparse.ts",
-    "h264_gap.ts", "mpeg4.avi", "vp9.webm", "wmv2.wmv", "h264.flv", "h264.mov",
-)  # fmt: skip
-
-
-@pytest.fixture(scope="session")
-def folder(tmp_path_factory):
-    return tmp_path_factory.mktemp("footage")
-
-
-@pytest.fixture(params=first_tier(FILES, *KEPT))
-def made(request, folder):
-    """A file in a folder of its own, and how it was made."""
-    path = folder / request.param.replace(".", "-") / request.param
-    if not path.exists():
-        path.parent.mkdir(exist_ok=True)
-        FILES[request.param].write(path)
-    return path, FILES[request.param]
-
-
-@pytest.fixture
-def table(made, tmp_path):
-    """The events of a file as a table."""
-    path, row = made
-    lines = [f"{path.stem},{start:.6f},{end:.6f},jump" for start, end, *_ in events_of(row.seconds)]
-    out = tmp_path / "events.csv"
-    out.write_text("\n".join(["video,start,end,label", *lines]) + "\n")
-    return out
-
-
-@pytest.fixture
-def clips(made, table, tmp_path):
-    """Run `clips`; return the clips and the events, both in the order of time."""
-    path, row = made
-
-    def run(*more):
-        words = ("clips", table, "--videos", path.parent, *more, "--out", tmp_path / "out")
-        assert actionspan(*words) == 0
-        found = sorted((tmp_path / "out").iterdir())
-        return zip(found, sorted(events_of(row.seconds)), strict=True)
-
-    return run
 
 
 def shown(path):
@@ -91,24 +38,6 @@ def rows_of(path):
         return list(csv.DictReader(file))
 
 
-def test_the_timeline_is_that_of_the_frames(made):
-    path, row = made
-    np.testing.assert_allclose(read_timeline(path).seconds, row.seconds, atol=ROUNDING)
-
-
-def test_every_frame_is_decoded_once_at_its_time_by_either_decoder(made):
-    path, row = made
-    numbers, times = [], []
-    for ours, theirs in zip(read_frames(path), read_frames(path, decoder="decord"), strict=True):
-        picture = ours.picture()
-        numbers.append(read_number(picture))
-        times.append(ours.seconds)
-        assert ours.seconds == theirs.seconds
-        np.testing.assert_array_equal(picture, theirs.picture())
-    assert numbers == list(range(len(row.seconds)))
-    np.testing.assert_allclose(times, row.seconds, atol=ROUNDING)
-
-
 def test_a_copy_for_browsers_shows_each_frame_at_its_time(made, tmp_path):
     path, row = made
     copy = tmp_path / "copies" / "copy.mp4"
@@ -119,42 +48,6 @@ def test_a_copy_for_browsers_shows_each_frame_at_its_time(made, tmp_path):
     ]
     np.testing.assert_allclose(read_timeline(copy).seconds, read_timeline(path).seconds, atol=0.001)
     assert [each.name for each in copy.parent.iterdir()] == ["copy.mp4"]
-
-
-def test_snippets_have_the_times_of_their_frames(made):
-    path, row = made
-    cut = list(snippets(path, FrameSettings(short_side=64, still=False)))
-    size = FrameSettings().snippet_frames
-    centres = list(range(size // 2, len(row.seconds), size))
-    assert [read_number(one.rgb) for one in cut] == centres
-    np.testing.assert_allclose(
-        [one.seconds for one in cut], np.take(row.seconds, centres), atol=ROUNDING
-    )
-
-
-@pytest.mark.parametrize("early", [0.0, 0.3])
-def test_pictures_are_those_that_are_shown_at_a_time(made, early):
-    """A key frame up to `early` seconds before serves too."""
-    path, row = made
-    wanted = [(start, first) for start, _, first, _ in events_of(row.seconds)]
-    found = pictures_at(path, [start for start, _ in wanted], 64, early)
-    # frames: AVI and MPEG-PS have no times but those of decoding
-    most = (6 if early else 2) if path.suffix in (".mpg", ".avi") else 0
-    for one, (_, first) in zip(found, wanted, strict=True):
-        assert one.rgb.shape == (64, 128, 3)
-        number = read_number(one.rgb)
-        assert row.seconds[number] == pytest.approx(one.seconds, abs=most / 30 + ROUNDING)
-        assert number <= first + most
-        assert row.seconds[number] >= row.seconds[first] - early - most / 30 - ROUNDING
-
-
-def test_the_facts_of_a_file(made):
-    path, row = made
-    video = probe_video(path, checksum=False)
-    assert (video.error, video.frames) == ("", len(row.seconds))
-    assert video.variable == (row.rate in ("falling", "gap", "jitter"))
-    steps = np.diff(row.seconds)
-    assert row.seconds[-1] < video.duration_seconds <= row.seconds[-1] + 1.5 * steps.max()
 
 
 def test_exact_clips_have_the_frames_of_their_events(made, clips):
@@ -221,39 +114,6 @@ def test_events_name_their_frames(made, tmp_path):
     assert row.rate != "30" or not first.frame_seconds, "nothing is kept that the rate says"
 
 
-def test_frames_of_a_tool_are_those_of_the_file(made, tmp_path):
-    path, row = made
-    first, last = 7, len(row.seconds) - 4
-    boxes = "".join(
-        f'<box frame="{frame}" outside="{outside}" keyframe="1"/>'
-        for frame, outside in ((first, 0), (last, 1))
-    )
-    task = f"<meta><task><id>1</id><source>{path.name}</source></task></meta>"
-    file = tmp_path / "cvat.xml"
-    file.write_text(
-        f'<annotations><version>1.1</version>{task}<track id="0" label="jump">{boxes}</track>'
-        "</annotations>"
-    )
-    wanted = pytest.approx((row.seconds[first], row.seconds[last]), abs=ROUNDING)
-    reading = read_annotation_file(file)
-    complete(reading, path.parent)
-    ((start, end, _),) = reading.records[0].parsed()
-    assert (start, end) == wanted
-    # in a run
-    video = probe_video(path, checksum=False)
-    index = index_videos([video], read_annotation_file(file), IndexSettings())
-    ((instance,),) = [one.instances for one in index.annotations]
-    assert (instance.start, instance.end) == wanted
-
-
-def test_features_of_others_are_at_the_times_of_their_frames(made):
-    path, row = made
-    numbers = range(3, len(row.seconds), 5)
-    settings = ExternalSettings(stride=5, offset=3)
-    times = row_times(len(numbers), probe_video(path, checksum=False), settings)
-    np.testing.assert_allclose(times, np.take(row.seconds, numbers), atol=ROUNDING)
-
-
 def test_ranges_of_label_studio_are_whole_frames_of_their_rate(made, table, tmp_path):
     path, row = made
     out = tmp_path / "tasks.json"
@@ -280,12 +140,6 @@ def test_what_is_proposed_names_its_frames(name, folder, tmp_path):
         start, end = float(line["start_seconds"]), float(line["end_seconds"])
         assert int(line["first_frame"]) == np.flatnonzero(seconds <= start + 2e-3)[-1]
         assert int(line["last_frame"]) == np.flatnonzero(seconds < end - 2e-3)[-1]
-
-
-def test_a_stream_of_a_file_has_the_times_of_its_frames(made):
-    path, row = made
-    (stretch,) = FileFrames(parse_source(str(path))).stretches(threading.Event())
-    np.testing.assert_allclose([one.seconds for one in stretch], row.seconds, atol=ROUNDING)
 
 
 def test_lists_for_editors_count_frames_of_the_rate_of_the_file(made, table, tmp_path):

@@ -1,4 +1,4 @@
-"""A table of video files as people have them, with the time of each frame; see `test_footage`."""
+"""A table of video files as people have them, with the time of each frame."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
