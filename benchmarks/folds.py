@@ -27,7 +27,7 @@ from actionspan.features.collect import MOTION, STREAMS
 from actionspan.features.footage import shared_footage
 from actionspan.storage.writing import create_h5, open_h5
 from actionspan.temporal.labels import divide_steps
-from actionspan.video.settings import CUTS
+from actionspan.video.marks import Marks, marks_of
 
 Array = NDArray[np.floating]
 
@@ -43,7 +43,7 @@ class Footage:
     instances: tuple[Instance, ...]
     times: Array  # (N,) centres of the snippets in seconds
     rows: Mapping[str, Array]  # (N, C) of a stream, (N,) of a motion curve
-    cuts: Array = field(default_factory=lambda: np.zeros((0, 2)))  # as `CutFinder.found` has them
+    marks: Marks = field(default_factory=Marks)
 
     def annotation(self, subset: str) -> Annotation:
         """Return its row of annotations.json."""
@@ -79,7 +79,7 @@ def read_footage(results: Path, subsets: Sequence[str] = ("training",)) -> list[
                             instances=known[name].instances,
                             times=group["time"][:].astype(np.float64),
                             rows={key: group[key][:] for key in STREAMS + MOTION if key in group},
-                            cuts=group[CUTS][:] if CUTS in group else np.zeros((0, 2)),
+                            marks=marks_of(group),
                         )
                     )
     return sorted(found, key=lambda one: one.video.video_id)
@@ -146,7 +146,7 @@ def cut_footage(footage: Footage, keep: NDArray[np.bool_]) -> Footage:
     A snippet reaches half-way to its neighbours, the outer ones to the video's ends. Times,
     duration and segments lose what is removed before and within them. A segment that lost
     something goes when less than one snippet of it is left: the rest is a snippet at its edge.
-    Segments that come to touch stay apart. Where the video was cut is not kept.
+    Segments that come to touch stay apart. Cuts and bouts of the video are not kept.
 
     Args:
         footage: A video of N snippets.
@@ -278,7 +278,9 @@ def write_fold(folder: Path, fold: Fold, subset: str) -> None:
     with create_h5(folder / "shard.h5", "") as file:
         for one in everything:
             group = file.create_group(one.video.video_id)
-            group["time"], group[CUTS] = one.times, one.cuts
+            group["time"] = one.times
+            for key, values in one.marks._asdict().items():
+                group[key] = values
             for key, values in one.rows.items():
                 group[key] = values
     videos = [replace(one.video, subset=subsets[one.video.video_id]) for one in everything]

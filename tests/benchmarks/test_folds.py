@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import folds
 from actionspan.annotations.tables import Instance, Video
+from actionspan.video.marks import Marks
 from uncut import ranking, size
 
 
@@ -165,7 +166,7 @@ def test_spliced_folds_share_no_clip(tmp_path):
 
 def test_a_run_gives_its_training_videos_back(tmp_path):
     a = footage("a", np.ones((3, 2)), [(0.5, 1.5)])
-    a = replace(a, cuts=np.array([[1.25, 0.5]]))
+    a = replace(a, marks=Marks(np.array([[1.25, 0.5]]), np.array([[0.5, 1.0, 3.0]])))
     b = footage("b", np.zeros((2, 2)))
     folds.write_fold(tmp_path / "fold", folds.Fold(training=[a], held_out=[b]), "testing")
     known = json.loads((tmp_path / "fold/annotations.json").read_text())["database"]
@@ -180,7 +181,8 @@ def test_a_run_gives_its_training_videos_back(tmp_path):
     assert read.video == replace(a.video, subset="training")
     assert read.instances == a.instances
     np.testing.assert_array_equal(read.times, a.times)
-    np.testing.assert_array_equal(read.cuts, a.cuts)
+    for own, wanted in zip(read.marks, a.marks, strict=True):
+        np.testing.assert_array_equal(own, wanted)
     assert set(read.rows) == {"rgb", "frame_difference"}
     np.testing.assert_array_equal(read.rows["rgb"], a.rows["rgb"])
 

@@ -119,12 +119,12 @@ def test_the_cuts_of_a_video_are_with_its_rows(raw, write_shard, tables, tmp_pat
     """Those of windows too, and none where a shard has none."""
     cuts = {"b": np.array([[1.5, 0.2], [6.0, 0.9]]), "d": np.array([[2.5, 0.5]])}
     features = open_features(make([write_shard("x", raw, cuts=cuts)], *tables))
-    found = {features.video_id[rows.start]: features.cuts(rows) for rows in features.videos()}
+    found = {features.video_id[rows.start]: features.marks(rows).cuts for rows in features.videos()}
     for name in SUBSETS:
         np.testing.assert_array_equal(found[name], cuts.get(name, np.zeros((0, 2))))
     collect([write_shard("x", raw)], *tables, tmp_path / "features.h5", RescaleSettings())
     features = open_features(tmp_path / "features.h5")
-    assert [features.cuts(rows) for rows in features.videos()] == [None] * 4
+    assert [features.marks(rows) for rows in features.videos()] == [None] * 4
 
 
 def test_without_streams_the_curves_of_motion_are_the_features(

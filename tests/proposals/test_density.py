@@ -37,6 +37,7 @@ from actionspan.proposals.selection import Calibration, calibrate, distinct_even
 from actionspan.proposals.settings import DensitySettings, EventSettings, LatticeSettings
 from actionspan.storage.model_files import Part, read_model, write_model
 from actionspan.temporal.probabilities import Prediction, write_probabilities
+from actionspan.video.marks import Marks
 from worlds.scored import annotated
 
 STEPS = 60
@@ -241,11 +242,37 @@ def test_the_share_of_instances_on_cuts_is_that_of_the_training_videos(files, tm
     made = load_density(tmp_path / "density.safetensors")
     curves, duration = easy_video(3, STEPS + 3)[0], (STEPS + 3) / 2
     lattice_alone = made.density(curves, duration)
-    cells, density = made.density(curves, duration, cuts=cuts[3])
+    cells, density = made.density(curves, duration, marks=Marks(cuts[3]))
     assert len(cells) > len(lattice_alone[0])
     assert density.sum() == pytest.approx(lattice_alone[1].sum())
     moved = 1 - density[: len(lattice_alone[1])].sum() / density.sum()
     assert 0.1 < moved <= 0.25 + 1e-9
+
+
+@pytest.mark.parametrize(("moved", "worth"), [(0.0, True), (0.6, False)])
+def test_bouts_are_cells_where_lists_of_the_training_videos_recall_more_with_them(
+    files, tmp_path, moved, worth
+):
+    """They do where bouts are the instances, not where they find them with the least tIoU."""
+    probabilities, annotations, known = files
+    rows = [[(one.start, one.end, 1.0) for one in video.instances] for video in known]
+    bouts = [np.array(own, np.float64).reshape(-1, 3) for own in rows]
+    shifted = [own + np.outer(own[:, 1] - own[:, 0], [moved / 2, moved / 2, 0]) for own in bouts]
+    with h5py.File(probabilities, "a") as file:
+        for key, own in (("cut", [np.zeros((0, 2))] * len(known)), ("bout", shifted)):
+            file[f"{key}s"] = np.concatenate(own)
+            file[f"{key}_offsets"] = np.cumsum([0, *map(len, own)])
+    quick = replace(SETTINGS, epochs=1, training_cells=20)
+    out = tmp_path / "density.safetensors"
+    train_density(probabilities, annotations, out, quick, GRID)
+    assert load_density(out).per_bout == (pytest.approx(1) if worth else 0)
+    train_density(probabilities, annotations, out, replace(quick, per_bout=0.25), GRID)
+    made = load_density(out)
+    curves, duration = easy_video(3, STEPS + 3)[0], (STEPS + 3) / 2
+    alone = made.density(curves, duration)
+    cells, density = made.density(curves, duration, marks=Marks(bouts=shifted[3]))
+    np.testing.assert_array_equal(cells, np.concatenate([alone[0], shifted[3][:, :2]]))
+    np.testing.assert_array_equal(density[len(alone[1]) :], 0.25)
 
 
 def test_chances_are_those_of_lists_with_shots(files, tmp_path):

@@ -193,8 +193,8 @@ def _runs_of_shots(
         InputError: The file does not say where videos are cut.
     """
     features = open_features(path)
-    found = {features.video_id[rows.start]: features.cuts(rows) for rows in features.videos()}
-    cuts = {name: own for name, own in found.items() if own is not None}
+    found = {features.video_id[rows.start]: features.marks(rows) for rows in features.videos()}
+    cuts = {name: own.cuts for name, own in found.items() if own is not None}
     if found and not cuts:
         raise InputError(f"{path}: no cuts; give sequences.h5, which `features sequences` makes")
     lengths = [

@@ -28,7 +28,7 @@ from actionspan.features.transform import (
 )
 from actionspan.jobs.progress import progress
 from actionspan.storage.writing import create_h5, digest, open_h5
-from actionspan.video.settings import CUTS
+from actionspan.video.marks import WIDTHS, Marks, marks_of
 from actionspan.video.stillness import STILL
 
 STREAMS = ("rgb", "flow", "mover", "clip", "external")
@@ -45,7 +45,7 @@ class _Raw(NamedTuple):
     streams: dict[str, Float32]
     times: Float64
     motion: dict[str, Float32]
-    cuts: Float64
+    marks: Marks
 
 
 def collect(
@@ -167,7 +167,7 @@ class _Shards:
             streams={key: group[key][:].astype(np.float32) for key in self.streams if key in group},
             times=self.times(video),
             motion={key: group[key][:].astype(np.float32) for key in MOTION if key in group},
-            cuts=group[CUTS][:] if CUTS in group else np.zeros((0, 2)),
+            marks=marks_of(group),
         )
         self._check(f"{self.path}: video {video.video_id}", raw)
         return raw
@@ -263,12 +263,14 @@ def _write(file: h5py.File, videos: list[Video], opened: _Shards, transform: Tra
     features = file.create_dataset("features", (*shape, width), np.float32)
     curves = {key: file.create_dataset(key, shape, np.float32) for key in opened.motion}
     end, content = 0, hashlib.sha256()
-    cuts = [np.zeros((0, 3))]  # the first row of a video, and a cut of it
+    # the first row of a video, and a mark of it
+    marks = {key: [np.zeros((0, 1 + width))] for key, width in WIDTHS.items()}
     for video, firsts in zip(progress(videos, "rescaling", len(videos)), starts, strict=True):
         raw, duration = opened.read(video), video.duration_seconds
         rows = slice(end, end + len(firsts))
         end = rows.stop
-        cuts.append(np.column_stack([np.full(len(raw.cuts), rows.start), raw.cuts]))
+        for key, own in raw.marks._asdict().items():
+            marks[key].append(np.column_stack([np.full(len(own), rows.start), own]))
         sequence = transform_features(raw.streams, raw.times, duration, transform, raw.motion)
         windows = cut_windows(sequence, firsts, transform.steps)
         if not np.isfinite(windows).all():
@@ -282,7 +284,8 @@ def _write(file: h5py.File, videos: list[Video], opened: _Shards, transform: Tra
                 values = rescale(values, raw.times, duration, length, method, motion=True)
             curve[rows] = cut_windows(values, firsts, transform.steps)
     if transform.cues and transform.past is None:
-        file[CUTS] = np.concatenate(cuts)
+        for key, every in marks.items():
+            file[key] = np.concatenate(every)
     write_checked(file, content.hexdigest())
 
 

@@ -18,6 +18,7 @@ from actionspan.features.steps import merge_windows
 from actionspan.features.transform import Transform
 from actionspan.storage.checksums import CheckedFile, map_checked
 from actionspan.storage.writing import open_h5
+from actionspan.video.marks import Marks, marks_of
 from actionspan.video.settings import CUTS
 
 UNSHARED = -1
@@ -37,8 +38,8 @@ class Features:
     numbers where training videos share footage, `UNSHARED` elsewhere, and is None in features.h5.
     `inside` is true of sequences.h5 and causal.h5, `causal` of the latter. `checked` names the
     content of a file whose writer saw that all features are finite: it changes with them and with
-    the file's size and time. It is empty for other files. `all_cuts` (K, 3) has the first row of a
-    video and a cut of it, and is None in features.h5 and causal.h5.
+    the file's size and time. It is empty for other files. `all_marks` has the first row of a video
+    before each of its cuts (K, 3) and bouts (B, 4), and is None in features.h5 and causal.h5.
     """
 
     array: Float32
@@ -53,7 +54,7 @@ class Features:
     footage: NDArray[np.int32] | None
     frame_difference: Float32 | None
     flow_magnitude: Float32 | None
-    all_cuts: Float64 | None
+    all_marks: Marks | None
 
     def rows(self, subset: str) -> Int64:
         """Return the row numbers of one subset's videos."""
@@ -68,15 +69,13 @@ class Features:
         """Return the steps (T, C) of a video, given its rows; windows are merged."""
         return merge_windows(self.array[rows], self.first_step[rows], int(self.length[rows.start]))
 
-    def cuts(self, rows: slice) -> Float64 | None:
-        """Return where a video is cut, (K, 2), given its rows; None where the file does not say.
-
-        See `CutFinder.found`.
-        """
-        if self.all_cuts is None:
+    def marks(self, rows: slice) -> Marks | None:
+        """Return the marks of a video, given its rows; None where the file does not say."""
+        if self.all_marks is None:
             return None
-        first, last = np.searchsorted(self.all_cuts[:, 0], [rows.start, rows.stop])
-        return self.all_cuts[first:last, 1:]
+        ends = [np.searchsorted(each[:, 0], [rows.start, rows.stop]) for each in self.all_marks]
+        own = zip(self.all_marks, ends, strict=True)
+        return Marks(*(each[first:last, 1:] for each, (first, last) in own))
 
     def shown(self, rows: slice) -> Int64:
         """Return the footage (T,) of a video's steps, given its rows."""
@@ -112,7 +111,7 @@ def open_features(path: Path) -> Features:
             subset=[sys.intern(str(name)) for name in file["subset"].asstr()[:]],
             frame_difference=_map(path, file, "frame_difference", "<f4"),
             flow_magnitude=_map(path, file, "flow_magnitude", "<f4"),
-            all_cuts=file[CUTS][:] if CUTS in file else None,
+            all_marks=marks_of(file) if CUTS in file else None,
         )
 
 

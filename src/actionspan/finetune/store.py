@@ -20,7 +20,7 @@ from actionspan.jobs.shards import VIDEOS, ShardWork, add_shard_flags, shard_wor
 from actionspan.settings import from_arguments, to_json
 from actionspan.storage.writing import digest, open_h5
 from actionspan.video.earlier import read_made
-from actionspan.video.settings import CUTS
+from actionspan.video.settings import BOUTS, CUTS
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -90,6 +90,6 @@ def _work(frames: Path, flow: Path, settings: StoreSettings, name: str, group: h
             quality=settings.jpeg_quality,
             bound=float(planes.attrs["bound"]),
         )
-        for key in ("frame_difference", "flow_magnitude", CUTS):
+        for key in ("frame_difference", "flow_magnitude", CUTS, BOUTS):
             if key in video:
                 group[key] = video[key][:]

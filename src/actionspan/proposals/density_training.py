@@ -1,7 +1,7 @@
 """Training of the density of instances, cross-fitted on the training videos."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -23,12 +23,14 @@ from actionspan.proposals.shots import share_on_cuts
 from actionspan.storage.model_files import read_model, write_model
 from actionspan.storage.writing import digest, open_h5
 from actionspan.temporal.probabilities import read_probabilities
+from actionspan.video.marks import Marks
 
 FORMAT = "actionspan density 2"
 _FEWEST = 8  # steps of a part of a video below which it is left out
 _NEAR, _FAR = 0.5, 0.15  # best tIoU with an instance, of cells near and far from the truth
 _SPREAD = 0.05  # of an instance over the cells that overlap it most, in tIoU
 _LEAST_SHARE = 0.6  # tIoU from which a cell has a share of an instance
+_MOST_LISTED = 100  # videos whose lists say whether bouts are worth it
 _LEAST_AT_CUTS = 0.1  # of instances; a smaller share is at cuts by chance
 
 
@@ -40,7 +42,7 @@ class Footage:
     seconds: float  # of a step
     instances: Float64  # (G, 2) in steps
     part: int
-    cuts: Float64 | None = None  # (K, 2) in seconds, see `CutFinder.found`
+    marks: Marks | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,9 +113,9 @@ def _read(probabilities: Path, annotations: Path) -> tuple[list[Footage], Length
             rows = [(one.start, one.end) for one in truth[name].instances]
             instances = np.array(rows, np.float64).reshape(-1, 2) / seconds
             spans.append(seconds * np.diff(np.clip(instances, 0, len(values)))[:, 0])
-            cuts, duration = table.video_cuts(index), seconds * len(values)
-            if cuts is not None:
-                at_cuts += share_on_cuts(instances * seconds, cuts, duration)
+            marks, duration = table.video_marks(index), seconds * len(values)
+            if marks is not None:
+                at_cuts += share_on_cuts(instances * seconds, marks.cuts, duration)
             for part in np.unique(parts).tolist():
                 kept = parts == part
                 if not kept.all() and kept.sum() < _FEWEST:
@@ -124,7 +126,7 @@ def _read(probabilities: Path, annotations: Path) -> tuple[list[Footage], Length
                     seconds=seconds,
                     instances=left,
                     part=part,
-                    cuts=None if cuts is None else cut_cuts(cuts, kept, seconds),
+                    marks=None if marks is None else _cut_marks(marks, kept, seconds),
                 )
                 videos.append(video)
         if not any(len(video.instances) for video in videos):
@@ -159,12 +161,14 @@ def fit_density(
     count = 1 + max(video.part for video in videos)
     members = [_fit_member(cells, part, count, settings) for part in range(count)]
     model = replace(model, members=members)
+    per_bout = _worth_of_bouts(videos, model) if settings.per_bout is None else settings.per_bout
+    model = replace(model, per_bout=per_bout)
     # events of each video by the member that left it out
     gains, right = [], []
     for video in videos:
-        duration = video.seconds * len(video.probabilities)
-        density = model.density(video.probabilities, duration, video.part, video.cuts)
-        segments, gained = selection.distinct_events(*density, reading or EventSettings())
+        segments, gained = selection.distinct_events(
+            *_unseen(video, model), reading or EventSettings()
+        )
         gains.append(gained)
         right.append(selection.right_events(segments, video.instances * video.seconds))
     instances = sum(len(video.instances) for video in videos)
@@ -172,6 +176,34 @@ def fit_density(
     line = f"{calibration.bar:.2f} is the least chance of an event that is shown by default"
     print(line, file=sys.stderr)
     return replace(model, calibration=calibration)
+
+
+def _unseen(video: Footage, model: DensityModel) -> tuple[Float64, Float64]:
+    """Return what is expected in a video by the member that left it out, see `density`."""
+    duration = video.seconds * len(video.probabilities)
+    return model.density(video.probabilities, duration, video.part, video.marks)
+
+
+def _worth_of_bouts(videos: Sequence[Footage], model: DensityModel) -> float:
+    """Return the share of bouts that are right, 0 where lists with bouts recall no more.
+
+    Recall is averaged over the beginnings of the list of each video, of so many videos at most.
+    """
+    # 1. the bouts that are right
+    bouts = [each.marks.bouts[:, :2] if each.marks else np.zeros((0, 2)) for each in videos]
+    truth = [each.instances * each.seconds for each in videos]
+    right = sum(selection.right_events(*each).sum() for each in zip(bouts, truth, strict=True))
+    share = float(right / max(sum(map(len, bouts)), 1))
+    # 2. what lists recall without and with them
+    recalled = np.zeros(2)
+    for video, instances in list(zip(videos, truth, strict=True))[: _MOST_LISTED * (share > 0)]:
+        for place, worth in enumerate((0.0, share)):
+            cells, density = _unseen(video, replace(model, per_bout=worth))
+            chosen, _ = selection.select(cells, density)
+            best = np.maximum.accumulate(temporal_iou(instances, cells[chosen]), axis=1)
+            reached = selection.recall_reached(best.astype(np.float32))
+            recalled[place] += reached.mean(axis=1).sum()
+    return share if recalled[1] > recalled[0] else 0.0
 
 
 def cut_instances(instances: Float64, kept: NDArray[np.bool_]) -> Float64:
@@ -200,6 +232,12 @@ def cut_cuts(cuts: Float64, kept: NDArray[np.bool_], seconds: float) -> Float64:
         else:
             own.append((place, strength))
     return np.array(own).reshape(-1, 2) * [seconds, 1]
+
+
+def _cut_marks(marks: Marks, kept: NDArray[np.bool_], seconds: float) -> Marks:
+    """Return the marks, in seconds, of what remains where only the steps `kept` are joined."""
+    bouts = cut_instances(marks.bouts[:, :2] / seconds, kept) * seconds
+    return Marks(cut_cuts(marks.cuts, kept, seconds), np.pad(bouts, ((0, 0), (0, 1))))
 
 
 def instance_shares(overlaps: Float64) -> Float64:

@@ -20,7 +20,8 @@ The density sees of a segment:
 | 3 | logarithm of the length in seconds, as share of the video, and in steps |
 
 Where a film is cut, runs of its shots are segments too, and take a share of what is expected at
-those near them (`shots.py`): the share of training instances that begin and end at cuts.
+those near them (`shots.py`): the share of training instances that begin and end at cuts. Bouts of
+motion are segments too where that made the lists of the training videos better.
 
 None of it depends on where in the video the segment lies. In a stream the density sees a segment
 soon after its end: some steps behind it the curves stay as they are, and the logarithm of the share
@@ -46,6 +47,7 @@ from actionspan.proposals.settings import EventSettings, LatticeSettings, Select
 from actionspan.proposals.shots import on_shots
 from actionspan.storage.model_files import Part
 from actionspan.temporal.labels import ACTIONNESS, END, KINDS, START
+from actionspan.video.marks import Marks
 
 
 class Lengths(NamedTuple):
@@ -239,6 +241,7 @@ class DensityModel:
     calibration: Calibration
     ahead: float | None = None  # steps behind its end that a cell is seen, for a stream; None: all
     on_cuts: float = 0.0  # share of instances that begin and end where a film is cut
+    per_bout: float = 0.0  # instances expected at each bout on top
 
     def cells(self, probabilities: Float32, seconds: float) -> tuple[Float64, NDArray[np.bool_]]:
         """Return the cells (N, 2) of a video in steps, and which are pairs of peaks (N,)."""
@@ -260,13 +263,13 @@ class DensityModel:
         probabilities: Float32,
         duration: float,
         part: int | None = None,
-        cuts: Float64 | None = None,
+        marks: Marks | None = None,
     ) -> tuple[Float64, Float64]:
         """Return the cells (N, 2) of a video in seconds and the density (N,) at each.
 
         It is the mean of all members; of a training video of a `part`, the density by the member
-        that left it out. Probabilities are (T, 3), the duration in seconds; `cuts` (K, 2) say where
-        the video is cut (see `CutFinder.found`), if that is known.
+        that left it out. Probabilities are (T, 3), the duration in seconds; `marks` say where the
+        video is cut and when something moves, if that is known.
         """
         seconds = duration / len(probabilities)
         cells, paired = self.cells(probabilities, seconds)
@@ -276,13 +279,26 @@ class DensityModel:
             features = self.features(probabilities, cells[block], paired[block], seconds)
             density.append(self.expected(features, part))
         found = cells * seconds, np.concatenate(density)
-        return found if cuts is None else on_shots(*found, cuts, duration, self.on_cuts)
+        if marks is None:
+            return found
+        found = on_shots(*found, marks.cuts, duration, self.on_cuts)
+        return with_bouts(*found, marks.bouts, self.per_bout)
 
     def expected(self, features: Float32, part: int | None = None) -> Float64:
         """Return the density (N,) at cells with features (N, F), see `density`."""
         members = self.members if part is None else [self.members[part]]
         density: Float64 = np.mean([member.density(features) for member in members], axis=0)
         return density
+
+
+def with_bouts(
+    cells: Float64, density: Float64, bouts: Float64, per_bout: float
+) -> tuple[Float64, Float64]:
+    """Return segments (N, 2) with bouts (B, 3) among them, each with so many instances on top."""
+    if not per_bout:
+        return cells, density
+    more = np.full(len(bouts), per_bout)
+    return np.concatenate([cells, bouts[:, :2]]), np.concatenate([density, more])
 
 
 def density_state(model: DensityModel) -> dict[str, Any]:
@@ -294,6 +310,7 @@ def density_state(model: DensityModel) -> dict[str, Any]:
         "calibration": list(model.calibration),
         "ahead": model.ahead,
         "on_cuts": model.on_cuts,
+        "per_bout": model.per_bout,
     }
 
 
@@ -317,6 +334,7 @@ def density_from_state(part: Part) -> DensityModel:
         calibration=Calibration(offset.number(-1e6, 1e6), slope.number(0, 1e6), bar.number(0, 1)),
         ahead=part["ahead"].number(0, 1000) if "ahead" in part else None,
         on_cuts=part["on_cuts"].number(0, 1) if "on_cuts" in part else 0.0,
+        per_bout=part["per_bout"].number(0, 1) if "per_bout" in part else 0.0,
     )
 
 
@@ -326,13 +344,13 @@ def choose(
     model: DensityModel,
     selection: SelectionSettings | None = None,
     events: EventSettings | None = None,
-    cuts: Float64 | None = None,
+    marks: Marks | None = None,
 ) -> Chosen:
     """Return one video's proposals and events in seconds, best first.
 
-    Probabilities are (T, 3), in 0…1; for `cuts` see `DensityModel.density`. A score is the expected
+    Probabilities are (T, 3), in 0…1; `marks` see `DensityModel.density`. A score is the expected
     recall that a proposal adds.
     """
     values = np.asarray(probabilities, np.float32)  # as the workflow writes them
-    cells, density = model.density(values, duration_seconds, cuts=cuts)
+    cells, density = model.density(values, duration_seconds, marks=marks)
     return choose_cells(cells, density, model.calibration, selection, events)

@@ -95,7 +95,7 @@ class Bundle:
         assert self.density is not None
         # as the workflow writes them
         values = np.asarray(prediction.probabilities, np.float32)
-        found = self.density.density(values, seconds, cuts=prediction.cuts)
+        found = self.density.density(values, seconds, marks=prediction.marks)
         if self.base is None:
             return found
         assert before is not None

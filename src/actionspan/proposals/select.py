@@ -62,8 +62,8 @@ def run(arguments: argparse.Namespace) -> None:
         videos = progress(enumerate(table), "proposals", len(table.video_id))
         for index, values in videos:
             name, duration = table.video_id[index], float(table.duration_seconds[index])
-            cuts = table.video_cuts(index)
-            chosen = choose(values, duration, model, selection, reading, cuts)
+            marks = table.video_marks(index)
+            chosen = choose(values, duration, model, selection, reading, marks)
             rows = result_rows(chosen.segments, chosen.scores)
             write(name, labeller.label(name, rows) if labeller else rows)
             if show is not None and chosen.events is not None and chosen.chances is not None:

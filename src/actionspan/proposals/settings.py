@@ -134,6 +134,13 @@ class DensitySettings(Checked):
         least=0,
         most=1,
     )
+    per_bout: float | None = option(
+        None,
+        "instances expected at each bout of motion; null: the share of bouts that are right in the "
+        "training videos, 0 where proposals are not better for it",
+        least=0,
+        most=1,
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -20,6 +20,7 @@ from actionspan.proposals.model_bundle import Bundle, load_bundle
 from actionspan.propose.proposed import MotionProposer, OpenedVideo, Proposed, open_video
 from actionspan.temporal.prediction import predict_sequence
 from actionspan.temporal.probabilities import Prediction
+from actionspan.video.marks import marks_of
 from actionspan.video.settings import BOUTS, CUTS
 from actionspan.video.stillness import STILL
 
@@ -92,7 +93,7 @@ def proposed_of(
     Args:
         bundle: The model.
         raw: (T, C) features of each stream that it takes, maybe of others too.
-        facts: Other data of a feature shard: `time`, curves of motion, `cuts`.
+        facts: Other data of a feature shard: `time`, curves of motion, `cuts`, `bouts`.
         duration: Length of the video in seconds.
         name: Of the model, for messages.
 
@@ -167,7 +168,7 @@ def predicted(
     sequence = _sequence(bundle.transform, raw, facts, duration)
     prediction = predict_sequence(bundle.temporal, sequence, bundle.transform)
     _check_finite(prediction.probabilities)
-    return prediction._replace(cuts=facts.get(CUTS)), before
+    return prediction._replace(marks=marks_of(facts)), before
 
 
 def _is_of_other_footage(bundle: Bundle) -> bool:

@@ -26,6 +26,7 @@ from actionspan.jobs.shards import ShardWork, videos_at_once
 from actionspan.propose.results import source_of
 from actionspan.storage.text import file_name
 from actionspan.storage.writing import create_h5, digest, open_h5, read_json, write_json
+from actionspan.video.marks import WIDTHS, marks_of
 from actionspan.video.settings import BOUTS, CUTS
 
 FACTS = (*MOTION, "time", CUTS, BOUTS)
@@ -194,13 +195,15 @@ def stretch(one: Encoded, start: float, end: float, shard: Path) -> Encoded:
     if not inside.any():
         raise ValueError(f"no snippet from {start} to {end} s")
     name = shard.stem
-    cuts, _ = facts.pop(CUTS), facts.pop(BOUTS, None)
+    cuts, bouts = marks_of({key: facts.pop(key) for key in WIDTHS if key in facts})
     shown = cuts[(cuts[:, 0] > start) & (cuts[:, 0] < end)]
+    bouts[:, :2] = bouts[:, :2].clip(start, end) - start
+    bouts = bouts[bouts[:, 1] > bouts[:, 0]]
     with open_h5(one.shard) as whole, create_h5(shard, "") as file:
         file.attrs.update({key: whole.attrs[key] for key in ("description", "settings")})
         group = file.create_group(name)
         for key, values in {**raw, **facts}.items():
             group[key] = values[inside] - (start if key == "time" else 0)
-        group[CUTS] = shown - [start, 0]
+        group[CUTS], group[BOUTS] = shown - [start, 0], bouts
     video = replace(one.video, video_id=name, duration_seconds=end - start, sha256=name)
     return Encoded(video=video, shard=shard)

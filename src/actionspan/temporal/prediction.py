@@ -135,7 +135,7 @@ def predict(model_path: Path, features_path: Path, out: Path) -> None:
                 made = predicted(video, name)
             except ValueError as error:
                 raise InputError(f"{features_path}: video {name}: {error}") from None
-            yield made._replace(cuts=features.cuts(video))
+            yield made._replace(marks=features.marks(video))
 
     write_probabilities(
         out,

@@ -6,8 +6,8 @@
 A cross-fitted network adds `parts` (ΣT): each step's part of the training footage, whose
 probabilities are by the member that did not learn it; −1 in other videos.
 
-`cuts` (ΣK, 2) says where each video is cut, where that is known, and `cut_offsets` (V + 1) where
-each video's begin.
+`cuts` (ΣK, 2) says where each video is cut and `bouts` (ΣB, 3) when something moves, where that is
+known; `cut_offsets` and `bout_offsets` (V + 1) say where each video's begin.
 """
 
 import sys
@@ -24,6 +24,7 @@ from actionspan.errors import InputError
 from actionspan.storage.scratch import scratch
 from actionspan.storage.writing import create_h5, open_h5
 from actionspan.temporal.labels import KINDS, NO_PART
+from actionspan.video.marks import Marks
 
 NAMES = ("probabilities", "video_id", "duration_seconds", "subset")
 _BLOCK = 64  # videos read at once
@@ -34,14 +35,14 @@ class Prediction(NamedTuple):
 
     probabilities: Float32  # (T, 3)
     parts: Int64 | None = None  # (T,) of a training video and a cross-fitted network
-    cuts: Float64 | None = None  # (K, 2) of the video, see `CutFinder.found`
+    marks: Marks | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Probabilities:
     """An open file. `steps` (V,) is the length of each video.
 
-    `parts` is (ΣT), `cuts` are all and their offsets; each is None in a file without.
+    `parts` is (ΣT), `marks` are all of each kind and their offsets; None in a file without.
     """
 
     digest: str
@@ -51,14 +52,14 @@ class Probabilities:
     steps: Int64
     dataset: Any
     parts: Int64 | None = None
-    cuts: tuple[Float64, Int64] | None = None
+    marks: Sequence[tuple[Float64, Int64]] | None = None
 
-    def video_cuts(self, index: int) -> Float64 | None:
-        """Return where a video is cut, (K, 2); None where that is not known."""
-        if self.cuts is None:
+    def video_marks(self, index: int) -> Marks | None:
+        """Return the marks of a video; None where they are not known."""
+        if self.marks is None:
             return None
-        every, offsets = self.cuts
-        return every[slice(*offsets[index : index + 2].tolist())]
+        ends = [slice(*offsets[index : index + 2].tolist()) for _, offsets in self.marks]
+        return Marks(*(every[own] for (every, _), own in zip(self.marks, ends, strict=True)))
 
     def video_parts(self, index: int) -> Int64 | None:
         """Return the parts (T,) of a video's steps; None where it was not learned by members."""
@@ -105,20 +106,20 @@ def write_probabilities(
     with create_h5(path, settings_digest) as file:
         rows = file.create_dataset("probabilities", (*shape, KINDS), np.float32)
         parts = None
-        cuts: list[Float64] = []  # of each video
+        marks: list[Marks] = []  # of each video
         for index, video in enumerate(values):
             rows[index if uniform else slice(*offsets[index : index + 2])] = video.probabilities
             if video.parts is not None:
                 parts = scratch((int(offsets[-1]),), np.int64) if parts is None else parts
                 parts[offsets[index] : offsets[index + 1]] = video.parts - NO_PART
-            if video.cuts is not None:
-                cuts.append(video.cuts)
+            if video.marks is not None:
+                marks.append(video.marks)
         if parts is not None:
             parts += NO_PART  # scratch space begins with 0
             file["parts"] = parts
-        if cuts:
-            file["cuts"] = np.concatenate(cuts)
-            file["cut_offsets"] = np.cumsum([0, *map(len, cuts)])
+        for key, own in zip(Marks._fields, zip(*marks, strict=True), strict=False):
+            file[key] = np.concatenate(own)
+            file[f"{key[:-1]}_offsets"] = np.cumsum([0, *map(len, own)])
         if not uniform:
             file["offsets"] = offsets
         text = h5py.string_dtype("utf-8")
@@ -151,11 +152,15 @@ def read_probabilities(file: h5py.File, path: Path) -> Probabilities:
     parts = file["parts"][:].astype(np.int64) if "parts" in file else None
     if parts is not None and parts.shape != (steps.sum(),):
         raise InputError(f"{path}: parts do not fit {steps.sum()} bins; make the file again")
-    cuts = None
-    if "cuts" in file:
-        cuts = file["cuts"][:].astype(np.float64), file["cut_offsets"][:].astype(np.int64)
-        if len(cuts[1]) != videos + 1 or cuts[1][-1] != len(cuts[0]):
-            raise InputError(f"{path}: cut_offsets do not fit {videos} videos; make the file again")
+    marks = [
+        (file[key][:].astype(np.float64), file[f"{key[:-1]}_offsets"][:].astype(np.int64))
+        for key in Marks._fields
+        if key in file
+    ]
+    for each, offsets in marks:
+        if len(offsets) != videos + 1 or offsets[-1] != len(each):
+            line = f"offsets of cuts or bouts do not fit {videos} videos; make the file again"
+            raise InputError(f"{path}: {line}")
     return Probabilities(
         digest=str(file.attrs.get("digest", "")),
         video_id=list(file["video_id"].asstr()[:]),
@@ -164,7 +169,7 @@ def read_probabilities(file: h5py.File, path: Path) -> Probabilities:
         steps=steps,
         dataset=dataset,
         parts=parts,
-        cuts=cuts,
+        marks=marks or None,
     )
 
 
