@@ -21,6 +21,7 @@ from actionspan.proposals.selection import (
     select,
     shares_much,
     shown_events,
+    typical_extents,
 )
 from actionspan.proposals.settings import EventSettings, SelectionSettings
 from proposals.oracle import iou
@@ -161,6 +162,28 @@ def test_tiou_is_symmetric_in_range_and_equal_to_the_slow_one(first, second):
 # ---- events ----
 
 
+def medians(segments, cells, density):
+    """Return the least start and end with half of what is expected around at or before them."""
+    for segment in segments:
+        near = temporal_iou([segment], cells)[0] >= 0.5
+        ends = []
+        for side in cells[near].T:
+            below = [density[near][side <= each].sum() for each in np.sort(side)]
+            ends.append(np.sort(side)[np.array(below) >= density[near].sum() / 2 - 1e-9].min())
+        yield np.array(ends)
+
+
+def test_an_event_is_as_near_to_the_instances_around_it_as_can_be():
+    """On average over those that its cell finds; where none is expected it stays."""
+    cells, density = random_cells(3, 200, power=3)
+    for cell, extent in zip(cells[:20], typical_extents(cells[:20], cells, density), strict=True):
+        near = temporal_iou([cell], cells)[0] >= 0.5
+        off = [density[near] @ np.abs(cells[near] - each).sum(axis=1) for each in (extent, cell)]
+        assert off[0] <= off[1]
+        assert extent[0] < extent[1]
+    np.testing.assert_array_equal(typical_extents(cells[:3], cells, 0 * density), cells[:3])
+
+
 @given(st.integers(0, 2**31), st.integers(1, 80), st.floats(0, 0.9), st.integers(1, 12))
 def test_events_are_distinct_and_the_best_first(seed, count, overlap, events):
     cells, density = random_cells(seed, count, power=3)
@@ -174,10 +197,10 @@ def test_events_are_distinct_and_the_best_first(seed, count, overlap, events):
             shared = min(segments[one, 1], segments[two, 1])
             shared -= max(segments[one, 0], segments[two, 0])
             assert shared <= overlap * min(lengths[one], lengths[two]) + 1e-9
-    # the first is the cell where most instances are expected to be found
+    # the first is where those lie that the best cell finds
     reached = (temporal_iou(cells, cells) >= 0.5) @ density
-    first = np.flatnonzero((cells == segments[0]).all(axis=1))[0]
-    assert reached[first] == pytest.approx(reached.max(), rel=1e-5)
+    best = np.flatnonzero(reached > reached.max() * (1 - 1e-5))
+    assert any(np.array_equal(segments[0], each) for each in medians(cells[best], cells, density))
     assert gains[0] == pytest.approx(reached.max(), rel=1e-5)
 
 
