@@ -7,12 +7,13 @@ corrects so many of the videos that are not held out, in the order that `actions
 gives with the model of the moment (or at random), and `actionspan learn` learns from them. Scored
 is what the model that it keeps finds in the held-out videos, of which nobody corrected any.
 
-Prints a Markdown table a set, in percent, means and deviations over seeds: AUC, videos whose first
-event is right, and instances found by the first five; the included model and motion beside it, and
-the difference in AUC to the included model with its bootstrap interval over videos. Then how many
-instances were learned from in the folds, and how far the mean chance of the events shown is off the
-share of them that is right, the mean over folds (highest), whether or not the product shows a
-chance of so few.
+Prints a Markdown table a set: what is right of the list that the page would show, as `evaluation
+reader` judges it, in percent and seconds, means and deviations over seeds; what the page shows
+before any correction, and as many equal parts as there are events, are above it. AUC is less that
+of the included model, with its bootstrap interval over videos. Then in how many rounds the person's
+own model is used, of how many instances, and of its events how far the chance is off (expected
+calibration error) and in how many pairs of a right and a wrong one it is higher for the right one,
+whether or not the product shows a chance of so few. The last table pools these over all sets.
 """
 
 import argparse
@@ -25,8 +26,9 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from actionspan.annotations.tables import read_annotations, read_videos
+from actionspan.annotations.tables import Annotation, read_annotations, read_videos
 from actionspan.dataset.next import worth_of
+from actionspan.evaluation.reader import judge_list
 from actionspan.evaluation.recall import average_recall_activitynet
 from actionspan.proposals import selection
 from actionspan.proposals.bundle_files import included_model
@@ -41,9 +43,12 @@ COUNTS = (1, 2, 3, 5, 8, 13)
 FOLDS = {"rooms": 5, "cycles": 2, "fights": 2, "demo": 2}
 RESAMPLES = 2000
 HEAD = (
-    "| corrected | AUC | first event right | in the first five | AUC − included's | own used "
-    "| instances | chance off by |\n|---:|---:|---:|---:|---:|---:|---:|---:|"
+    "| corrected | in as many | first right | right of those shown | starts, ends off (s) "
+    "| AUC − included's | own used | instances | chance off by | ranks |\n"
+    "|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|"
 )
+Lists = dict[str, np.ndarray]
+"""(E, 3) starts and ends in seconds and chances of each video's events, the best first."""
 
 
 class Footage:
@@ -61,6 +66,14 @@ class Footage:
             for one in read_videos(results / "dataset/videos.tsv")
             if one.video_id in shards
         }
+
+    @classmethod
+    def joined(cls, several: Sequence["Footage"]) -> "Footage":
+        """Return the videos of all."""
+        joined = cls.__new__(cls)
+        joined.truth = {name: rows for one in several for name, rows in one.truth.items()}
+        joined.videos = {name: video for one in several for name, video in one.videos.items()}
+        return joined
 
     def order(self, names: Sequence[str], model: Bundle) -> list[str]:
         """Return videos, those most worth correcting first, by the events of a model."""
@@ -111,15 +124,49 @@ def rounds(
     return models
 
 
-def chance_error(model: Bundle, cells: dict, truth: dict) -> float:
-    """Return how far the mean chance of the events shown is off the share that is right."""
-    chances, right = [np.zeros(0)], [np.zeros(0)]
-    for name, found in cells.items():
-        events, chance = selection.shown_events(*found, model.density.calibration, model.events)
-        chances.append(chance)
-        right.append(selection.right_events(events, learning.segments_of(truth[name])))
-    off = np.concatenate(chances) - np.concatenate(right)
-    return abs(float(off.mean())) if len(off) else np.nan
+def shown(model: Bundle, one: Encoded) -> np.ndarray:
+    """Return the events (E, 3) that the page lists of a video."""
+    bouts = learning.listed_bouts(model, one)
+    if bouts is not None:
+        return np.column_stack([bouts, 1 - np.arange(len(bouts)) / 1000])
+    cells = learning.expected(model, one)
+    return np.column_stack(selection.shown_events(*cells, model.density.calibration, model.events))
+
+
+def judge(footage: Footage, lists: Lists) -> dict:
+    """Return what a reader gets of lists, whose names end in a video's id."""
+    rows = []
+    for name in lists:
+        video = name.rpartition(":")[2]
+        seconds = footage.videos[video].video.duration_seconds
+        known = {"subset": "testing", "duration_seconds": seconds}
+        rows.append(Annotation(video_id=name, **known, instances=footage.truth[video]))
+    return judge_list(rows, lists)
+
+
+def cells_of(judged: Sequence[dict]) -> list[str]:
+    """Return the first cells of a row: of each seed, what a reader gets."""
+
+    def percents(values: Sequence[float | None]) -> str:
+        return spread([100 * value for value in values if value is not None])
+
+    off = [[each["end_errors"][end] for each in judged] for end in ("start", "end")]
+    known = [[value for value in values if value is not None] for values in off]
+    return [
+        percents([each["as_many"] for each in judged]),
+        percents([each["first"]["1"]["precision"] for each in judged]),
+        percents([each["precision"] for each in judged]),
+        ", ".join(f"{np.mean(values):.2f}" if values else "–" for values in known),
+    ]
+
+
+def chances(footage: Footage, lists: Lists) -> list[str]:
+    """Return how far the chances of events are off, and how they rank, as cells."""
+    if not lists:
+        return ["", ""]
+    judged = judge(footage, lists)
+    values = judged["calibration_error"], judged["ranking"]
+    return ["–" if value is None else f"{value:.2f}" for value in values]
 
 
 def areas(cells: dict, truth: dict) -> tuple[np.ndarray, np.ndarray]:
@@ -142,20 +189,14 @@ def difference(own: Sequence[dict], included: dict, truth: dict) -> str:
     return f"{gained.sum() / counts.sum():+.1f} [{low:.1f}, {high:.1f}]"
 
 
-def percents(found: learning.Figures) -> tuple[float, float, float]:
-    """Return the AUC, the videos whose first event is right, and what the first five find."""
-    first, five = found.first_right / found.videos, found.in_first_five / found.instances
-    return found.auc, 100 * first, 100 * five
-
-
 def spread(values: Sequence[float]) -> str:
     """Return a mean and, of several values, their deviation."""
     deviation = f" ± {np.std(values, ddof=1):.1f}" if len(values) > 1 else ""
     return f"{np.mean(values):.1f}{deviation}"
 
 
-def run_set(name: str, arguments: argparse.Namespace) -> None:
-    """Print the table of a set."""
+def run_set(name: str, arguments: argparse.Namespace) -> tuple[Footage, dict[int, Lists]]:
+    """Print the table of a set; return its footage and the events of own models by round."""
     if name == "demo":
         everything, who = prepare_demo(arguments.work), str
     else:
@@ -165,45 +206,63 @@ def run_set(name: str, arguments: argparse.Namespace) -> None:
     included = load_bundle(included_model())
     truth = {one.video.video_id: one.instances for fold in folds for one in fold.held_out}
     before = {key: learning.expected(included, footage.videos[key]) for key in truth}
-    motion = {key: learning.motion_of(footage.videos[key]) for key in truth}
     references = {
-        "included model": learning.figures_of(before, truth),
-        "motion": learning.figures_of({}, truth, motion),
+        "nothing": {key: shown(included, footage.videos[key]) for key in truth},
+        "equal parts": {
+            key: learning.tiles_of(footage.videos[key], len(rows)) for key, rows in truth.items()
+        },
     }
     print(f"\n**{name}**, {len(truth)} videos, {len(folds)} folds\n\n{HEAD}", flush=True)
-    for title, found in references.items():
-        print(f"| {title} | {' | '.join(f'{each:.1f}' for each in percents(found))} | | | | |")
+    for title, lists in references.items():
+        print(f"| {title} | {' | '.join(cells_of([judge(footage, lists)]))} |" + " |" * 5)
+    pooled: dict[int, Lists] = {}
     for order in ([] if arguments.random_only else [None]) + arguments.random:
-        # by count: what is expected by seed, the models of all, and how far their chances are off
+        # by count: what is expected and listed by seed, the models of all, and their events
         cells: dict[int, dict[int, dict]] = {}
+        listed: dict[int, dict[int, Lists]] = {}
         own: dict[int, list[Round]] = {}
-        errors: dict[int, list[float]] = {}
+        events: dict[int, Lists] = {}
         for seed, (number, fold) in product(arguments.seeds, enumerate(folds)):
             pool = [one.video.video_id for one in fold.training]
             held = [each.video.video_id for each in fold.held_out]
             drawn = None
             if order is not None:
-                drawn = np.random.default_rng(order).permutation(pool).tolist()
+                drawn = np.random.default_rng([order, seed]).permutation(pool).tolist()
             place = arguments.work / name / f"rounds/{order}-{seed}-{number}"
             shutil.rmtree(place, ignore_errors=True)
             made = rounds(footage, pool, drawn, arguments.counts, seed, place)
             for count, one in made.items():
                 found = {key: learning.expected(one.model, footage.videos[key]) for key in held}
+                lists = {key: shown(one.model, footage.videos[key]) for key in held}
                 own.setdefault(count, []).append(one)
                 cells.setdefault(count, {}).setdefault(seed, {}).update(found)
-                errors.setdefault(count, []).append(chance_error(one.model, found, truth))
+                listed.setdefault(count, {}).setdefault(seed, {}).update(lists)
+                if one.own:
+                    named = {f"{order}-{seed}:{key}": rows for key, rows in lists.items()}
+                    events.setdefault(count, {}).update(named)
         said = "`dataset next`" if order is None else f"at random, {order}"
         for count, seeds in cells.items():
             found = list(seeds.values())
-            scored = {key: truth[key] for key in found[0]}
-            figures = [percents(learning.figures_of(each, scored)) for each in found]
-            columns = [spread(values) for values in zip(*figures, strict=True)]
-            learned = [one.instances for one in own[count]]
-            columns.append(difference(found, before, scored))
+            columns = cells_of([judge(footage, each) for each in listed[count].values()])
+            columns.append(difference(found, before, {key: truth[key] for key in found[0]}))
             columns.append(f"{sum(one.own for one in own[count])} of {len(own[count])}")
+            learned = [one.instances for one in own[count]]
             columns.append(f"{min(learned)}–{max(learned)}")
-            columns.append(f"{np.nanmean(errors[count]):.2f} ({np.nanmax(errors[count]):.2f})")
+            columns += chances(footage, events.get(count, {}))
             print(f"| {count}, {said} | {' | '.join(columns)} |", flush=True)
+            pooled.setdefault(count, {}).update(events.get(count, {}))
+    return footage, pooled
+
+
+def print_pooled(sets: Sequence[tuple[Footage, dict[int, Lists]]]) -> None:
+    """Print what the chances of own models are worth, over all sets."""
+    everything = Footage.joined([footage for footage, _ in sets])
+    print("\n| corrected | events | chance off by | ranks |\n|---:|---:|---:|---:|")
+    for count in sorted({count for _, own in sets for count in own}):
+        lists = {name: rows for _, own in sets for name, rows in own.get(count, {}).items()}
+        if lists:
+            cells = [str(sum(map(len, lists.values()))), *chances(everything, lists)]
+            print(f"| {count} | {' | '.join(cells)} |")
 
 
 def main() -> None:
@@ -220,8 +279,7 @@ def main() -> None:
     parser.add_argument("--seeds", nargs="+", type=int, default=[1, 2, 3], help="of the networks")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
-    for name in arguments.sets:
-        run_set(name, arguments)
+    print_pooled([run_set(name, arguments) for name in arguments.sets])
 
 
 if __name__ == "__main__":

@@ -55,7 +55,7 @@ def test_one_event_leaves_the_included_model_as_it_is(footage, tmp_path):
     assert {path.name for path in tmp_path.iterdir()} == {
         *("whole", "halves", "fold-1", "model.safetensors", "learned.json")
     }
-    assert set(learned.figures) == {"included", "motion"}
+    assert set(learned.figures) == {"included", "motion", "tiles"}
     assert "takes two events apart in time" in learned.sentence()
     kept = load_bundle(tmp_path)
     for one in videos:
@@ -108,7 +108,7 @@ def test_a_video_that_cannot_be_cut_between_events_is_not_tried(footage, tmp_pat
     for times in ([(1, 60), (30, 50)], [(59, 59.8), (59.9, 60)]):
         events = [Instance(start=start, end=end, label="wave") for start, end in times]
         learned = learn(footage[0], {"video1": events}, tmp_path)
-        assert (learned.instances, set(learned.figures)) == (2, {"included", "motion"})
+        assert (learned.instances, set(learned.figures)) == (2, {"included", "motion", "tiles"})
         assert "takes two events apart in time" in learned.sentence()
 
 
@@ -155,7 +155,7 @@ def test_a_model_that_finds_more_is_used_and_carries_on_from_the_included_one(
     assert (content["videos"], content["instances"], content["labels"]) == (3, 7, 2)
     assert content["sentence"] == learned.sentence()
     assert content["sentence"].startswith("3 corrected videos, 7 instances, 2 labels. ")
-    assert "Your model is used: " in content["sentence"]
+    assert "Your model is used." in content["sentence"]
     model = load_bundle(out)
     other = videos[3]  # nobody corrected it
     own, before = expected(replace(model, base=None), other), expected(included(), other)
@@ -241,7 +241,26 @@ def test_a_model_that_finds_no_more_is_not_used(footage, three, tmp_path, monkey
     learned = learn(footage[0], three, tmp_path / "out")
     assert learned.figures["own"] == learned.figures["included"]
     assert learned.uses == "included"
-    assert "Your model is not used yet: " in learned.sentence()
+    assert "Your model is not used yet." in learned.sentence()
+
+
+def test_bouts_that_the_page_lists_stay_until_something_finds_more(
+    footage, three, tmp_path, monkeypatch
+):
+    """Whatever the AUC, and however many instances there are: they have no chance."""
+    monkeypatch.setattr(learning, "worker_pool", lambda count: Here())
+    monkeypatch.setattr(learning, "FEWEST_FOR_CHANCES", 5)
+    same = tmp_path / "same"
+    same.mkdir()
+    monkeypatch.setattr(learning, "_train", lambda *given: shutil.copytree(same, given[2]))
+    shutil.copy(included_model(), same / "model.safetensors")
+    exact = {name: learning.segments_of(rows) for name, rows in footage[1].items()}
+    monkeypatch.setattr(learning, "listed_bouts", lambda _, one: exact[one.video.video_id])
+    learned = learn(footage[0], three, tmp_path / "out")
+    assert learned.figures["included"].in_as_many == learned.instances
+    assert learned.figures["own"].in_as_many < learned.instances
+    assert (learned.uses, learned.ranks, learned.thresholds) == ("included", True, {})
+    assert load_bundle(tmp_path / "out").ranks
 
 
 class Here:
@@ -263,17 +282,20 @@ def test_figures_by_hand():
     density = np.array([0.9, 0.5, 0.2])
     truth = {"one": [Instance(start=0, end=10, label="")], "two": ()}
     found = figures_of({"one": (cells, density), "two": (cells, density)}, truth)
-    assert found[1:] == (1, 1, 1, 1)  # the first event of one video, one of one among five
+    assert found[1:] == (1, 1, 1, 1)  # the first event of one video, one of one by one event
     assert found.auc == pytest.approx(99)  # a perfect set's
     late = {"one": [Instance(start=40, end=50, label=""), Instance(start=60, end=70, label="")]}
     found = figures_of({"one": (cells, density)}, late)
-    assert found[1:] == (0, 1, 1, 2)
+    assert found[1:] == (0, 1, 0, 2)
+    listed = {"one": np.array([[60.0, 70], [0, 10], [40, 50]])}
+    assert figures_of({"one": (cells, density)}, late, lists=listed)[1:] == (1, 1, 1, 2)
 
 
 FOUND = {
-    "own": Figures(57.5, first_right=3, videos=4, in_first_five=5, instances=10),
-    "included": Figures(55.0, first_right=2, videos=4, in_first_five=6, instances=10),
-    "motion": Figures(40.0, first_right=1, videos=4, in_first_five=3, instances=10),
+    "own": Figures(57.5, first_right=3, videos=4, in_as_many=5, instances=10),
+    "included": Figures(55.0, first_right=2, videos=4, in_as_many=6, instances=10),
+    "motion": Figures(40.0, first_right=1, videos=4, in_as_many=3, instances=10),
+    "tiles": Figures(2.0, first_right=0, videos=4, in_as_many=1, instances=10),
 }
 
 
@@ -283,15 +305,14 @@ FOUND = {
         (
             {},
             "4 corrected videos, 10 instances, 2 labels. On your 4 corrected videos, each left out"
-            " of learning in turn: of 10 events that happen, found among the first five: 5 (before,"
-            " by the included model, 6; by motion alone 3); first event right in 3 of 4 videos"
-            " (before 2). Your model is used: the choice is by all proposals, not by the first five"
-            " alone.",
+            " of learning in turn: of 10 events that happen, found by lists as long as there are: 5"
+            " (before, by the included model, 6; by as many equal parts of each video 1); first"
+            " event right in 3 of 4 videos (before 2). Your model is used.",
         ),
         ({"videos": 6}, "On your 6 corrected videos, each left out"),
         ({"videos": 6}, "first event right in 3 of 4 videos with events (before 2)"),
         ({"halves": True}, "On the halves of your one video with events, each"),
-        ({"uses": "included"}, "Your model is not used yet: the choice"),
+        ({"uses": "included"}, "Your model is not used yet."),
     ],
 )
 def test_what_is_said_of_a_round_are_the_counts_that_were_measured(change, said):

@@ -190,7 +190,10 @@ def _worth_of_bouts(videos: Sequence[Footage], model: DensityModel) -> float:
     Recall is averaged over the beginnings of the list of each video, of so many videos at most.
     """
     # 1. the bouts that are right
-    bouts = [each.marks.bouts[:, :2] if each.marks else np.zeros((0, 2)) for each in videos]
+    bouts = [
+        each.marks.moves(each.seconds * len(each.probabilities)) if each.marks else np.zeros((0, 2))
+        for each in videos
+    ]
     truth = [each.instances * each.seconds for each in videos]
     right = sum(selection.right_events(*each).sum() for each in zip(bouts, truth, strict=True))
     share = float(right / max(sum(map(len, bouts)), 1))

@@ -282,7 +282,7 @@ class DensityModel:
         if marks is None:
             return found
         found = on_shots(*found, marks.cuts, duration, self.on_cuts)
-        return with_bouts(*found, marks.bouts, self.per_bout)
+        return _with_bouts(*found, marks.moves(duration), self.per_bout)
 
     def expected(self, features: Float32, part: int | None = None) -> Float64:
         """Return the density (N,) at cells with features (N, F), see `density`."""
@@ -291,14 +291,14 @@ class DensityModel:
         return density
 
 
-def with_bouts(
+def _with_bouts(
     cells: Float64, density: Float64, bouts: Float64, per_bout: float
 ) -> tuple[Float64, Float64]:
-    """Return segments (N, 2) with bouts (B, 3) among them, each with so many instances on top."""
+    """Return segments (N, 2) with bouts (B, 2) among them, each with so many instances on top."""
     if not per_bout:
         return cells, density
     more = np.full(len(bouts), per_bout)
-    return np.concatenate([cells, bouts[:, :2]]), np.concatenate([density, more])
+    return np.concatenate([cells, bouts]), np.concatenate([density, more])
 
 
 def density_state(model: DensityModel) -> dict[str, Any]:

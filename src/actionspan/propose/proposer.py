@@ -21,10 +21,8 @@ from actionspan.propose.proposed import MotionProposer, OpenedVideo, Proposed, o
 from actionspan.temporal.prediction import predict_sequence
 from actionspan.temporal.probabilities import Prediction
 from actionspan.video.marks import marks_of
-from actionspan.video.settings import BOUTS, CUTS
+from actionspan.video.settings import BOUTS
 from actionspan.video.stillness import STILL
-
-_SHOT = 15.0  # seconds, on average, below which shots make footage edited
 
 
 class Proposer:
@@ -114,8 +112,8 @@ def _proposed(
     # these to ranked proposals
     chosen = bundle.choose(prediction, duration, before)
     _check_finite(chosen.scores)
-    if _is_of_other_footage(bundle) and BOUTS in facts and not _is_edited(facts, duration):
-        chosen = dataclasses.replace(chosen, events=facts[BOUTS][:, :2])
+    if (bouts := bouts_listed(bundle, facts, duration)) is not None:
+        chosen = dataclasses.replace(chosen, events=bouts)
     # and their classes
     class_scores = event_classes = None
     if bundle.classifier is not None:
@@ -171,14 +169,17 @@ def predicted(
     return prediction._replace(marks=marks_of(facts)), before
 
 
-def _is_of_other_footage(bundle: Bundle) -> bool:
-    """Return whether a model knows only motion, and not of the videos that it is used for."""
-    return bundle.ranks and bundle.base is None and bundle.encoders.source == "motion"
+def bouts_listed(bundle: Bundle, facts: Mapping[str, Any], duration: float) -> Float64 | None:
+    """Return the bouts (B, 2) of a video if they are its list, else None; see `proposed_of`.
 
-
-def _is_edited(facts: Mapping[str, Any], duration: float) -> bool:
-    """Return whether a video is cut so often that what moves says less than its shots do."""
-    return len(facts.get(CUTS, ())) > max(2.0, duration / _SHOT)
+    They are for a model that knows only motion, and not of the videos that it is used for, unless
+    the video is cut so often that what moves says less than its shots do.
+    """
+    of_other_footage = bundle.ranks and bundle.base is None and bundle.encoders.source == "motion"
+    marks = marks_of(facts)
+    if not of_other_footage or BOUTS not in facts or marks.is_edited(duration):
+        return None
+    return marks.moves(duration)
 
 
 def _sequence(

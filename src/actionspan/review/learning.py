@@ -3,7 +3,8 @@
 The model learns from all corrected videos and continues from the one that comes with actionspan:
 what is expected at a segment is the mean of both, in which the included model weighs as much as two
 videos. It is tried by cross-validation on the same videos, of a single one on its halves, against
-the included model alone and against grouped motion, and used only where its AUC is above both.
+what the included model lists, and against grouped motion. It is used only where it is better than
+both: where its lists find more instances by as many events, or as many and its AUC is higher.
 """
 
 import shutil
@@ -23,6 +24,7 @@ from actionspan.annotations.tables import (
 )
 from actionspan.arrays import Float64
 from actionspan.errors import counted
+from actionspan.evaluation.baseline import tiles
 from actionspan.evaluation.operating import Point, operating_points
 from actionspan.evaluation.recall import average_recall_activitynet
 from actionspan.features.collect import collect
@@ -39,7 +41,7 @@ from actionspan.proposals.grouping import group_proposals
 from actionspan.proposals.model_bundle import Bundle, load_bundle
 from actionspan.proposals.segments import Row, label_rows, result_rows
 from actionspan.proposals.selection import Calibration, calibrate, distinct_events, right_events
-from actionspan.propose.proposer import class_scores_of, predicted
+from actionspan.propose.proposer import bouts_listed, class_scores_of, predicted
 from actionspan.review.footage import Encoded, stretch
 from actionspan.storage.writing import write_json
 from actionspan.temporal.prediction import predict
@@ -60,8 +62,12 @@ class Figures(NamedTuple):
     auc: float  # in percent
     first_right: int  # videos whose first event is right
     videos: int  # in which something happens
-    in_first_five: int  # instances found by the first five events
+    in_as_many: int  # instances found by as many events as a video has instances
     instances: int
+
+    def better_than(self, other: "Figures") -> bool:
+        """Return whether a person is shown more, or as much and all proposals find more."""
+        return (self.in_as_many, self.auc) > (other.in_as_many, other.auc)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,7 +80,7 @@ class Learned:
     labels: int
     halves: bool  # whether the only video with instances was tried by its halves
     figures: Mapping[str, Figures]  # own (if it was tried), included, motion
-    ranks: bool  # whether chances would rest on too few instances
+    ranks: bool  # whether chances would rest on too few instances, or the list has none
     thresholds: Mapping[str, Sequence[Point]]  # by label, what each chance makes of the events
 
     def sentence(self) -> str:
@@ -90,14 +96,14 @@ class Learned:
         places += " with events" * (now.videos < self.videos)
         if self.halves:
             where, places = "the halves of your one video with events", "halves"
-        five = f"of {now.instances} events that happen, found among the first five: "
-        five += f"{now.in_first_five} (before, by the included model, {before.in_first_five}; "
-        five += f"by motion alone {self.figures['motion'].in_first_five})"
+        found = f"of {now.instances} events that happen, found by lists as long as there are: "
+        found += f"{now.in_as_many} (before, by the included model, {before.in_as_many}; "
+        found += f"by as many equal parts of each video {self.figures['tiles'].in_as_many})"
         first = f"first event right in {now.first_right} of {now.videos} {places} "
         first += f"(before {before.first_right})"
         used = "used" if self.uses == "own" else "not used yet"
-        end = f"Your model is {used}: the choice is by all proposals, not by the first five alone"
-        return f"{learned}. On {where}, each left out of learning in turn: {five}; {first}. {end}."
+        tried = f"On {where}, each left out of learning in turn: {found}; {first}"
+        return f"{learned}. {tried}. Your model is {used}."
 
 
 def learn(
@@ -123,11 +129,15 @@ def learn(
     tried, known, trials = corrected, truth, out / ".learning"  # no folder of a person's
     if len(useful) == 1:  # what is learned from a half of it is tried on the other
         tried, known = _halves(useful[0], truth[useful[0].video.video_id], trials)
-    # 2. the included model and grouped motion
+    # 2. what the included model lists, grouped motion, and equal parts
     before = {one.video.video_id: expected(base, one) for one in tried}
+    bouts = {one.video.video_id: listed_bouts(base, one) for one in tried}
+    listed = {name: own for name, own in bouts.items() if own is not None}
+    equal = {one.video.video_id: tiles_of(one, len(known[one.video.video_id])) for one in tried}
     figures = {
-        "included": figures_of(before, known),
+        "included": figures_of(before, known, lists=listed),
         "motion": figures_of({}, known, {one.video.video_id: motion_of(one) for one in tried}),
+        "tiles": figures_of({}, known, equal),
     }
     counts: dict[str, Any] = {
         "videos": len(corrected),
@@ -142,17 +152,21 @@ def learn(
     if sum(map(bool, known.values())) > 1:
         own, unseen = _try(corrected, truth, tried, known, trials, processes, seed)
         figures = {"own": figures_of(own, known), **figures}
-        if figures["own"].auc > max(figures["included"].auc, figures["motion"].auc):
+        if all(figures["own"].better_than(figures[name]) for name in ("included", "motion")):
             uses, found, models = "own", own, unseen
     # 4. the model to use, with its chances and thresholds
     calibrated = _calibration(found, known)
     source = trials / "whole/model.safetensors" if uses == "own" else included
-    calibrate_bundle(source, out / "model.safetensors", calibrated, ranks=few)
+    ranks = few or (uses == "included" and bool(listed))  # bouts have no chance
+    calibrate_bundle(source, out / "model.safetensors", calibrated, ranks=ranks)
     shutil.rmtree(trials, ignore_errors=True)
     labelled = uses == "own" and counts["labels"] > 1
-    points = {} if few else _thresholds(tried, known, found, models, calibrated, labelled=labelled)
-    learned = Learned(uses=uses, figures=figures, ranks=few, thresholds=points, **counts)
-    content = {**vars(learned), "figures": {key: each._asdict() for key, each in figures.items()}}
+    points = (
+        {} if ranks else _thresholds(tried, known, found, models, calibrated, labelled=labelled)
+    )
+    learned = Learned(uses=uses, figures=figures, ranks=ranks, thresholds=points, **counts)
+    counted_by = {key: each._asdict() for key, each in figures.items()}
+    content = {**vars(learned), "figures": counted_by}
     write_json(out / "learned.json", {**content, "sentence": learned.sentence()})
     return learned
 
@@ -166,9 +180,15 @@ def expected(bundle: Bundle, one: Encoded) -> Cells:
 
 
 def figures_of(
-    cells: Mapping[str, Cells], truth: Truth, ranked: Mapping[str, Float64] | None = None
+    cells: Mapping[str, Cells],
+    truth: Truth,
+    ranked: Mapping[str, Float64] | None = None,
+    lists: Mapping[str, Float64] | None = None,
 ) -> Figures:
-    """Return what is found by proposals among the cells of each video, or by `ranked` segments."""
+    """Return what is found by proposals among the cells of each video, or by `ranked` segments.
+
+    A video's `lists` (E, 2) replace its events.
+    """
     ranked = ranked or {}
     proposals = dict(ranked)
     events = {name: rows[:, :2] for name, rows in ranked.items()}
@@ -176,13 +196,14 @@ def figures_of(
         chosen, gains = selection.select(*found)
         proposals[name] = np.column_stack([found[0][chosen], gains])
         events[name] = distinct_events(*found, knobs.EventSettings())[0]
+    events |= lists or {}
     instances = {name: segments_of(own) for name, own in truth.items() if own}
     right = {name: right_events(events[name], own) for name, own in instances.items()}
     return Figures(
         auc=average_recall_activitynet(instances, proposals).auc,
         first_right=int(sum(row[:1].sum() for row in right.values())),
         videos=len(instances),
-        in_first_five=int(sum(row[:5].sum() for row in right.values())),
+        in_as_many=int(sum(right[name][: len(own)].sum() for name, own in instances.items())),
         instances=sum(map(len, instances.values())),
     )
 
@@ -190,6 +211,16 @@ def figures_of(
 def segments_of(instances: Sequence[Instance]) -> Float64:
     """Return the (G, 2) starts and ends of instances in seconds."""
     return np.array([(one.start, one.end) for one in instances], np.float64).reshape(-1, 2)
+
+
+def listed_bouts(bundle: Bundle, one: Encoded) -> Float64 | None:
+    """Return the bouts (B, 2) of a video if a model lists them, else None."""
+    return bouts_listed(bundle, one.read()[1], one.video.duration_seconds)
+
+
+def tiles_of(one: Encoded, parts: int) -> Float64:
+    """Return (N, 3) segments and scores of so many equal parts of a video."""
+    return np.column_stack(tiles(one.video.duration_seconds, parts))
 
 
 def motion_of(one: Encoded) -> Float64:

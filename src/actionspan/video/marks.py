@@ -8,12 +8,22 @@ import numpy as np
 from actionspan.arrays import Float64
 from actionspan.video.settings import BOUTS, CUTS
 
+_SHOT = 15.0  # seconds, on average, below which shots make footage edited
+
 
 class Marks(NamedTuple):
     """The cuts and bouts of a video; none of either where there are none, or nobody looked."""
 
     cuts: Float64 = np.zeros((0, 2))  # (K, 2), see `CutFinder.found`
     bouts: Float64 = np.zeros((0, 3))  # (B, 3), see `BoutFinder.found`
+
+    def is_edited(self, duration: float) -> bool:
+        """Return whether a video is cut so often that what moves says less than its shots do."""
+        return len(self.cuts) > max(2.0, duration / _SHOT)
+
+    def moves(self, duration: float) -> Float64:
+        """Return the starts and ends (B, 2) of the bouts of a video, none if it is edited."""
+        return self.bouts[: 0 if self.is_edited(duration) else None, :2]
 
 
 WIDTHS = {CUTS: 2, BOUTS: 3}
