@@ -12,6 +12,7 @@ from actionspan.dataset.completing import Truth
 from actionspan.errors import InputError
 from actionspan.proposals.bundle_files import included_model
 from actionspan.proposals.model_bundle import load_bundle
+from actionspan.proposals.selection import Calibration
 from actionspan.propose.proposer import proposed_of
 from actionspan.review import learning
 from actionspan.review.corrections import Corrections
@@ -192,6 +193,7 @@ def test_videos_whose_labels_no_model_could_tell_are_not_counted(
 ):
     """Held out, the only video that jumps leaves models without a classifier."""
     monkeypatch.setattr(learning, "FEWEST_FOR_CHANCES", 5)
+    monkeypatch.setattr(learning, "_ranks_well", lambda *_: True)
     known = {
         name: [replace(each, label="jump" if name == "video1" else "wave") for each in rows]
         for name, rows in three.items()
@@ -210,6 +212,7 @@ def test_of_enough_instances_each_label_has_its_thresholds(
 ):
     assert round_of_three[0].thresholds == {}, "ranks are no chances"
     monkeypatch.setattr(learning, "FEWEST_FOR_CHANCES", 5)
+    monkeypatch.setattr(learning, "_ranks_well", lambda *_: True)
     learned = learn(footage[0], three, tmp_path, processes=2)
     assert not learned.ranks
     assert set(learned.thresholds) <= {"wave", "jump"}
@@ -289,6 +292,19 @@ def test_figures_by_hand():
     assert found[1:] == (0, 1, 0, 2)
     listed = {"one": np.array([[60.0, 70], [0, 10], [40, 50]])}
     assert figures_of({"one": (cells, density)}, late, lists=listed)[1:] == (1, 1, 1, 2)
+
+
+@pytest.mark.parametrize(
+    ("happens", "well"),
+    [([(0, 10), (20, 30)], True), ([(20, 30), (40, 50)], False), ([(0, 10), (40, 50)], False)],
+)
+def test_chances_are_shown_where_right_events_have_higher_ones(happens, well):
+    """Of a right and a wrong event the right one must have the higher, in 70 % of pairs."""
+    cells = np.array([[0.0, 10.0], [20.0, 30.0], [40.0, 50.0]]), np.array([0.9, 0.5, 0.2])
+    truth = {"one": [Instance(start=start, end=end, label="") for start, end in happens]}
+    assert learning._ranks_well({"one": cells}, truth, Calibration()) == well
+    everything = [Instance(start=start, end=end, label="") for start, end in cells[0]]
+    assert learning._ranks_well({"one": cells}, {"one": everything}, Calibration())
 
 
 FOUND = {

@@ -25,8 +25,10 @@ from actionspan.annotations.tables import (
 from actionspan.arrays import Float64
 from actionspan.errors import counted
 from actionspan.evaluation.baseline import tiles
+from actionspan.evaluation.drawn import ScoredProposals
 from actionspan.evaluation.operating import Point, operating_points
 from actionspan.evaluation.recall import average_recall_activitynet
+from actionspan.evaluation.reliability import ranking
 from actionspan.features.collect import collect
 from actionspan.features.settings import SequenceSettings
 from actionspan.jobs.apart import worker_pool
@@ -51,6 +53,7 @@ from actionspan.temporal.training import train
 SEED = 1
 FOLDS = 3
 _BASE_VIDEOS = 2  # weight of the included model, in videos
+_LEAST_RANKING = 0.7  # pairs of a right and a wrong event that chances rank rightly, to be shown
 FEWEST_FOR_CHANCES = 50  # instances; of fewer, chances were off by up to 0.8 (docs/benchmarks.md)
 Truth = Mapping[str, Sequence[Instance]]
 Cells = tuple[Float64, Float64]  # (N, 2) segments in seconds and the density (N,) at each
@@ -80,7 +83,7 @@ class Learned:
     labels: int
     halves: bool  # whether the only video with instances was tried by its halves
     figures: Mapping[str, Figures]  # own (if it was tried), included, motion
-    ranks: bool  # whether chances would rest on too few instances, or the list has none
+    ranks: bool  # whether chances rest on too few instances, or say too little
     thresholds: Mapping[str, Sequence[Point]]  # by label, what each chance makes of the events
 
     def sentence(self) -> str:
@@ -158,6 +161,7 @@ def learn(
     calibrated = _calibration(found, known)
     source = trials / "whole/model.safetensors" if uses == "own" else included
     ranks = few or (uses == "included" and bool(listed))  # bouts have no chance
+    ranks = ranks or not _ranks_well(found, known, calibrated)
     calibrate_bundle(source, out / "model.safetensors", calibrated, ranks=ranks)
     shutil.rmtree(trials, ignore_errors=True)
     labelled = uses == "own" and counts["labels"] > 1
@@ -238,6 +242,23 @@ def _calibration(cells: Mapping[str, Cells], truth: Truth) -> Calibration:
         right.append(right_events(segments, segments_of(truth[name])))
     total = sum(map(len, truth.values()))
     return calibrate(np.concatenate(gains), np.concatenate(right), total)
+
+
+def _ranks_well(cells: Mapping[str, Cells], truth: Truth, calibration: Calibration) -> bool:
+    """Return whether right events have higher chances than wrong ones often enough to be shown."""
+    chances, right = [np.zeros(0)], [np.zeros(0)]
+    for name, found in cells.items():
+        shown = selection.shown_events(*found, calibration, knobs.EventSettings())
+        chances.append(shown[1])
+        right.append(right_events(shown[0], segments_of(truth[name])))
+    scored = ScoredProposals(
+        scores=np.concatenate(chances),
+        best_tiou=np.concatenate(right),
+        first=np.concatenate(right)[:, None] > 0,
+        videos=len(truth),
+    )
+    share = ranking(scored)
+    return share >= _LEAST_RANKING if share is not None else bool(scored.first.all())
 
 
 def _try(
