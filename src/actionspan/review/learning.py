@@ -139,7 +139,7 @@ def learn(
     equal = {one.video.video_id: tiles_of(one, len(known[one.video.video_id])) for one in tried}
     figures = {
         "included": figures_of(before, known, lists=listed),
-        "motion": figures_of({}, known, {one.video.video_id: motion_of(one) for one in tried}),
+        "motion": figures_of({}, known, {one.video.video_id: _motion_of(one) for one in tried}),
         "tiles": figures_of({}, known, equal),
     }
     counts: dict[str, Any] = {
@@ -227,7 +227,7 @@ def tiles_of(one: Encoded, parts: int) -> Float64:
     return np.column_stack(tiles(one.video.duration_seconds, parts))
 
 
-def motion_of(one: Encoded) -> Float64:
+def _motion_of(one: Encoded) -> Float64:
     """Return (N, 3) segments and scores of motion alone, grouped."""
     segments, scores = group_proposals(one.motion(), one.video.duration_seconds)
     return np.column_stack([segments, scores])
