@@ -294,6 +294,15 @@ def test_figures_by_hand():
     assert figures_of({"one": (cells, density)}, late, lists=listed)[1:] == (1, 1, 1, 2)
 
 
+@pytest.mark.parametrize(("times", "share"), [(1, 1 / 25), (10, 10 / 25), (25, 1), (40, 1)])
+def test_the_bar_is_lower_the_fewer_instances_it_rests_on(times, share):
+    cells = np.array([[0.0, 10.0], [20.0, 30.0], [40.0, 50.0]]), np.array([0.9, 0.5, 0.2])
+    two = [Instance(start=start, end=start + 10, label="") for start in (0, 20)]
+    names = [f"video{number}" for number in range(times)]
+    found = learning._calibration(dict.fromkeys(names, cells), dict.fromkeys(names, two))
+    assert found.bar == pytest.approx(share * found.chance(np.array([0.5]))[0])
+
+
 @pytest.mark.parametrize(
     ("happens", "well"),
     [([(0, 10), (20, 30)], True), ([(20, 30), (40, 50)], False), ([(0, 10), (40, 50)], False)],

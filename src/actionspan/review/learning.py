@@ -234,14 +234,18 @@ def _motion_of(one: Encoded) -> Float64:
 
 
 def _calibration(cells: Mapping[str, Cells], truth: Truth) -> Calibration:
-    """Fit the chances of events on videos that their model has not seen."""
+    """Fit the chances of events on videos that their model has not seen.
+
+    The bar is lower the fewer instances it rests on: by its luck it may hide most of what happens.
+    """
     gains, right = [np.zeros(0)], [np.zeros(0)]
     for name, found in cells.items():
         segments, gained = distinct_events(*found, knobs.EventSettings())
         gains.append(gained)
         right.append(right_events(segments, segments_of(truth[name])))
     total = sum(map(len, truth.values()))
-    return calibrate(np.concatenate(gains), np.concatenate(right), total)
+    fitted = calibrate(np.concatenate(gains), np.concatenate(right), total)
+    return fitted._replace(bar=fitted.bar * min(1.0, total / FEWEST_FOR_CHANCES))
 
 
 def _ranks_well(cells: Mapping[str, Cells], truth: Truth, calibration: Calibration) -> bool:
