@@ -34,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the flags."""
     add = parser.add_argument
     add("source", type=Path, metavar="IN", help="annotations, or a folder of their files")
-    add("out", type=Path, metavar="OUT", help="the file to write; a folder where each video has one")
+    add("out", type=Path, metavar="OUT", help="the file to write; for some formats a folder")
     source = "format of IN (default: auto, by its content)"
     add("--from", dest="source_form", choices=NAMES, default="auto", help=source)
     add_target_form(parser, "target_form", "format of OUT")
