@@ -55,6 +55,20 @@ def test_the_formats_of_the_examples_are_installed_and_read(tmp_path):
     assert [row["label"] for row in csv.DictReader(out.open())] == ["cut, stir", "fall"]
 
 
+@pytest.mark.full
+def test_the_doors_to_editors_are_installed(tmp_path):
+    target, table, labels = (tmp_path / name for name in ("site", "mine.csv", "labels.json"))
+    shutil.copytree(ROOT / "examples/plugins/editors", tmp_path / "source")
+    install(*OFFLINE, "--target", str(target), str(tmp_path / "source"))
+    table.write_text("video,start,end,label\na,1,2,run\n")
+    actionspan(
+        target, "dataset", "convert", str(table), str(tmp_path / "llc"), "--to", "losslesscut"
+    )
+    actionspan(target, "dataset", "convert", str(tmp_path / "llc"), str(labels), "--to", "fiftyone")
+    assert json.loads(labels.read_text())["labels"]["a"] == [{"label": "run", "timestamps": [1, 2]}]
+    assert "Read the time intervals of NWB files" in actionspan(target, "nwb", "--help")
+
+
 def python(installed: Path, *words: str) -> subprocess.CompletedProcess:
     path = os.pathsep.join([str(installed), str(ROOT / "src")])
     environment = {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1"}

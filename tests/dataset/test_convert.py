@@ -119,7 +119,7 @@ def test_elan_has_a_file_for_each_video(tmp_path, table, capsys):
         "b": [(5.0, 60.5, "run")],
     }
     assert (folder / "a.eaf").read_text().count("<TIER ") == 2  # the two overlap
-    with pytest.raises(InputError, match="ELAN has a file for each video, and there are 2; name a"):
+    with pytest.raises(InputError, match="elan has a file for each video, and there are 2; name a"):
         convert(mine, tmp_path / "all.eaf")
     assert not (tmp_path / "all.eaf").exists()
     convert(table("a,1,2,run"), tmp_path / "only.eaf")

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from actionspan.annotations.formats import activitynet, elan, label_studio
+from actionspan.annotations.formats import activitynet, label_studio
 from actionspan.annotations.formats.records import (
     FACTS,
     Reading,
@@ -25,6 +25,7 @@ from actionspan.storage.writing import atomic_path, write_text
 
 _BY_SUFFIX = {".boris": "boris_project", ".csv": "table", ".eaf": "elan", ".json": "activitynet"}
 _COARSEST = 1 / 12  # seconds: a frame; a time that is further off is another time
+_WHO = "subjects and modifiers"
 Segment = tuple[float, float, str]
 _CALLED = {"seconds": "duration of the video", "frames": "number of frames", "fps": "frame rate"}
 
@@ -33,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the flags."""
     add = parser.add_argument
     add("source", type=Path, metavar="IN", help="annotations, or a folder of their files")
-    add("out", type=Path, metavar="OUT", help="the file to write; for elan, a folder")
+    add("out", type=Path, metavar="OUT", help="the file to write; for some formats a folder")
     source = "format of IN (default: auto, by its content)"
     add("--from", dest="source_form", choices=NAMES, default="auto", help=source)
     add_target_form(parser, "target_form", "format of OUT")
@@ -134,17 +135,18 @@ def write_records(path: Path, form: str, records: Sequence[Record], name: str = 
         records: What to write.
         name: Of the data set, which ActivityNet's format keeps.
     """
-    if form != "elan" or (len(records) == 1 and path.suffix.lower() == elan.SUFFIX):
+    suffix = getattr(WRITABLE[form], "SUFFIX", "")  # of a format with a file for each video
+    if not suffix or (len(records) == 1 and path.suffix.lower() == suffix):
         return _write(path, form, records, name)
-    if path.suffix.lower() == elan.SUFFIX or path.is_file():
-        each = f"ELAN has a file for each video, and there are {len(records)}"
+    if path.suffix.lower() == suffix or path.is_file():
+        each = f"{form} has a file for each video, and there are {len(records)}"
         raise InputError(f"{path}: {each}; name a folder for them")
     written = []
     path.mkdir(parents=True, exist_ok=True)
     for record in records:
         if problem := id_problem(record.video_id):
             raise InputError(f"{path}: no file is written: {problem}")
-        written += _write(path / f"{record.video_id}{elan.SUFFIX}", form, [record])
+        written += _write(path / f"{record.video_id}{suffix}", form, [record])
     return written
 
 
@@ -170,6 +172,8 @@ def what_is_lost(records: Sequence[Record], written: Sequence[Record]) -> Counte
         found = back.get(record.video_id, {})
         for name, value in facts(record).items():
             if found.get(name) != value:
+                if name == _WHO and _untimed(value) == _untimed(found.get(name)):
+                    continue  # segments have the times
                 off = name == "segments" and _are_near(record.parsed(), found.get(name))
                 lost["exact times" if off else name] += 1
     return lost
@@ -186,8 +190,13 @@ def facts(record: Record) -> dict[str, object]:
     """Return what a record says about its video, its segments in order of time."""
     known = {name: value for name in FACTS if (value := getattr(record, name))}
     if any(raw.details for raw in record.instances):
-        known["subjects and modifiers"] = sorted(record.bouts())
+        known[_WHO] = sorted(record.bouts())
     return known | {"segments": sorted(record.parsed())}
+
+
+def _untimed(bouts: object) -> list[tuple[str, ...]]:
+    """Return label, subject and modifiers of bouts that are in order of time."""
+    return [bout[2:] for bout in bouts] if isinstance(bouts, list) else []
 
 
 def _are_near(segments: Sequence[Segment], others: object) -> bool:

@@ -41,7 +41,7 @@ class Form(Protocol):
 
 
 class _WritableForm(Form, Protocol):
-    """The module of a format that we write, too."""
+    """The module of a format that we write, too; `SUFFIX` is that of a file for each video."""
 
     def write(self, records: Sequence[Record]) -> str:
         """Return the content of a file with these sound records."""
@@ -132,13 +132,15 @@ def sniffed(text: str) -> str:
 
 
 def _read_folder(path: Path, form: str, keep_ambiguous: bool, strict: bool) -> Reading:
+    suffixes = dict.fromkeys(ANNOTATION_SUFFIXES)
+    suffixes |= {each.SUFFIX: None for each in FORMATS.values() if hasattr(each, "SUFFIX")}
     files = {
         file: read_text(file)
         for file in sorted(path.iterdir())
-        if file.suffix.lower() in ANNOTATION_SUFFIXES and not file.name.startswith(".")
+        if file.suffix.lower() in suffixes and not file.name.startswith(".")
     }
     if not files:
-        known = ", ".join(ANNOTATION_SUFFIXES)
+        known = ", ".join(suffixes)
         raise InputError(f"{path}: no annotation files in this folder ({known})")
     keep(files)
     # a line `video start end` is of no format that has a header or a file for each video

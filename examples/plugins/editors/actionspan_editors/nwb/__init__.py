@@ -1,0 +1,1 @@
+"""Write events as intervals of NWB files, and read them."""
