@@ -97,11 +97,15 @@ def write_learned(bundle: Path, network: TemporalNetwork, out: Path) -> None:
 def carry_on(path: Path, base: Path, own: float, weight: float) -> None:
     """Let a bundle's file continue from another, of a density, see `Base`.
 
+    What it expects at a bout holds for both.
+
     Raises:
         InputError: One of them cannot be read.
     """
-    mixed = {**read_model(base).value, "mixture": [own, weight]}
-    write_model(path, {**read_model(path).value, "base": mixed})
+    content, before = read_model(path).value, read_model(base).value
+    density = {**before["density"], "per_bout": content["density"]["per_bout"]}
+    mixed = {**before, "density": density, "mixture": [own, weight]}
+    write_model(path, {**content, "base": mixed})
 
 
 def calibrate_bundle(path: Path, out: Path, calibration: Calibration, *, ranks: bool) -> None:

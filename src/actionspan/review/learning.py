@@ -38,7 +38,7 @@ from actionspan.proposals import settings as knobs
 from actionspan.proposals.bundle_files import SECTIONS, included_model
 from actionspan.proposals.bundle_writing import calibrate_bundle, carry_on, write_bundle
 from actionspan.proposals.classifier import train_on_features
-from actionspan.proposals.density_training import train_density
+from actionspan.proposals.density_training import load_density, train_density
 from actionspan.proposals.grouping import group_proposals
 from actionspan.proposals.model_bundle import Bundle, load_bundle
 from actionspan.proposals.segments import Row, label_rows, result_rows
@@ -397,7 +397,10 @@ def _train(videos: Sequence[Encoded], truth: Truth, out: Path, seed: int) -> Non
     write_bundle(sequences, network, density, model, classifier=classifier, **sections)
     # the model it continues from
     included = included_model()
-    base = load_bundle(included)
+    base, learned = load_bundle(included), load_density(density)
+    assert base.density is not None
+    # these videos say what a bout is worth
+    base = replace(base, density=replace(base.density, per_bout=learned.per_bout))
     there = sum(float(expected(base, one)[1].sum()) for one in videos)
     happens = sum(len(row.instances) for row in rows)
     share = len(videos) / (len(videos) + _BASE_VIDEOS)
