@@ -33,7 +33,7 @@ from actionspan.evaluation.recall import average_recall_activitynet
 from actionspan.proposals import selection
 from actionspan.proposals.bundle_files import included_model
 from actionspan.proposals.model_bundle import Bundle, load_bundle
-from actionspan.review import learning
+from actionspan.review import judging, learning
 from actionspan.review.footage import Encoded
 from actionspan.storage.writing import open_h5
 from folds import hashed_folds
@@ -81,7 +81,7 @@ class Footage:
         for name in names:
             one = self.videos[name]
             seconds = one.video.duration_seconds
-            cells = learning.expected(model, one)
+            cells = judging.expected(model, one)
             _, chances = selection.shown_events(*cells, model.density.calibration, model.events)
             known = [0.5] * len(chances) if model.ranks else chances.tolist()
             worths.append(worth_of(name, known, seconds))
@@ -126,10 +126,10 @@ def rounds(
 
 def shown(model: Bundle, one: Encoded) -> np.ndarray:
     """Return the events (E, 3) that the page lists of a video."""
-    bouts = learning.listed_bouts(model, one)
+    bouts = judging.listed_bouts(model, one)
     if bouts is not None:
         return np.column_stack([bouts, 1 - np.arange(len(bouts)) / 1000])
-    cells = learning.expected(model, one)
+    cells = judging.expected(model, one)
     return np.column_stack(selection.shown_events(*cells, model.density.calibration, model.events))
 
 
@@ -171,7 +171,7 @@ def chances(footage: Footage, lists: Lists) -> list[str]:
 
 def areas(cells: dict, truth: dict) -> tuple[np.ndarray, np.ndarray]:
     """Return the sum of a video's AUC over its instances, and how many it has, by video."""
-    instances = {name: learning.segments_of(rows) for name, rows in truth.items() if rows}
+    instances = {name: judging.segments_of(rows) for name, rows in truth.items() if rows}
     proposals = {}
     for name in instances:
         chosen, gains = selection.select(*cells[name])
@@ -205,11 +205,11 @@ def run_set(name: str, arguments: argparse.Namespace) -> tuple[Footage, dict[int
     folds = hashed_folds(everything, FOLDS[name], who)
     included = load_bundle(included_model())
     truth = {one.video.video_id: one.instances for fold in folds for one in fold.held_out}
-    before = {key: learning.expected(included, footage.videos[key]) for key in truth}
+    before = {key: judging.expected(included, footage.videos[key]) for key in truth}
     references = {
         "nothing": {key: shown(included, footage.videos[key]) for key in truth},
         "equal parts": {
-            key: learning.tiles_of(footage.videos[key], len(rows)) for key, rows in truth.items()
+            key: judging.tiles_of(footage.videos[key], len(rows)) for key, rows in truth.items()
         },
     }
     print(f"\n**{name}**, {len(truth)} videos, {len(folds)} folds\n\n{HEAD}", flush=True)
@@ -232,7 +232,7 @@ def run_set(name: str, arguments: argparse.Namespace) -> tuple[Footage, dict[int
             shutil.rmtree(place, ignore_errors=True)
             made = rounds(footage, pool, drawn, arguments.counts, seed, place)
             for count, one in made.items():
-                found = {key: learning.expected(one.model, footage.videos[key]) for key in held}
+                found = {key: judging.expected(one.model, footage.videos[key]) for key in held}
                 lists = {key: shown(one.model, footage.videos[key]) for key in held}
                 own.setdefault(count, []).append(one)
                 cells.setdefault(count, {}).setdefault(seed, {}).update(found)

@@ -14,9 +14,10 @@ from actionspan.proposals.bundle_files import included_model
 from actionspan.proposals.model_bundle import load_bundle
 from actionspan.proposals.selection import Calibration
 from actionspan.propose.proposer import proposed_of
-from actionspan.review import learning
+from actionspan.review import judging, learning
 from actionspan.review.corrections import Corrections
-from actionspan.review.learning import Figures, Learned, expected, figures_of, learn
+from actionspan.review.judging import Figures, expected, figures_of
+from actionspan.review.learning import Learned, learn
 from actionspan.storage.model_files import read_model, write_model
 from review.footage import encoded
 
@@ -193,7 +194,7 @@ def test_videos_whose_labels_no_model_could_tell_are_not_counted(
 ):
     """Held out, the only video that jumps leaves models without a classifier."""
     monkeypatch.setattr(learning, "FEWEST_FOR_CHANCES", 5)
-    monkeypatch.setattr(learning, "_ranks_well", lambda *_: True)
+    monkeypatch.setattr(learning, "ranks_well", lambda *_: True)
     known = {
         name: [replace(each, label="jump" if name == "video1" else "wave") for each in rows]
         for name, rows in three.items()
@@ -212,7 +213,7 @@ def test_of_enough_instances_each_label_has_its_thresholds(
 ):
     assert round_of_three[0].thresholds == {}, "ranks are no chances"
     monkeypatch.setattr(learning, "FEWEST_FOR_CHANCES", 5)
-    monkeypatch.setattr(learning, "_ranks_well", lambda *_: True)
+    monkeypatch.setattr(learning, "ranks_well", lambda *_: True)
     learned = learn(footage[0], three, tmp_path, processes=2)
     assert not learned.ranks
     assert set(learned.thresholds) <= {"wave", "jump"}
@@ -257,7 +258,7 @@ def test_bouts_that_the_page_lists_stay_until_something_finds_more(
     same.mkdir()
     monkeypatch.setattr(learning, "_train", lambda *given: shutil.copytree(same, given[2]))
     shutil.copy(included_model(), same / "model.safetensors")
-    exact = {name: learning.segments_of(rows) for name, rows in footage[1].items()}
+    exact = {name: judging.segments_of(rows) for name, rows in footage[1].items()}
     monkeypatch.setattr(learning, "listed_bouts", lambda _, one: exact[one.video.video_id])
     learned = learn(footage[0], three, tmp_path / "out")
     assert learned.figures["included"].in_as_many == learned.instances
@@ -299,7 +300,7 @@ def test_the_bar_is_lower_the_fewer_instances_it_rests_on(times, share):
     cells = np.array([[0.0, 10.0], [20.0, 30.0], [40.0, 50.0]]), np.array([0.9, 0.5, 0.2])
     two = [Instance(start=start, end=start + 10, label="") for start in (0, 20)]
     names = [f"video{number}" for number in range(times)]
-    found = learning._calibration(dict.fromkeys(names, cells), dict.fromkeys(names, two))
+    found = judging.calibration_of(dict.fromkeys(names, cells), dict.fromkeys(names, two))
     assert found.bar == pytest.approx(share * found.chance(np.array([0.5]))[0])
 
 
@@ -311,9 +312,9 @@ def test_chances_are_shown_where_right_events_have_higher_ones(happens, well):
     """Of a right and a wrong event the right one must have the higher, in 70 % of pairs."""
     cells = np.array([[0.0, 10.0], [20.0, 30.0], [40.0, 50.0]]), np.array([0.9, 0.5, 0.2])
     truth = {"one": [Instance(start=start, end=end, label="") for start, end in happens]}
-    assert learning._ranks_well({"one": cells}, truth, Calibration()) == well
+    assert judging.ranks_well({"one": cells}, truth, Calibration()) == well
     everything = [Instance(start=start, end=end, label="") for start, end in cells[0]]
-    assert learning._ranks_well({"one": cells}, {"one": everything}, Calibration())
+    assert judging.ranks_well({"one": cells}, {"one": everything}, Calibration())
 
 
 FOUND = {
