@@ -16,7 +16,8 @@ from actionspan.networks.architecture import architecture
 from actionspan.networks.weights import load_state
 from actionspan.proposals.bundle_files import SECTIONS
 from actionspan.proposals.evaluator import ProposalEvaluator, evaluator_state
-from actionspan.proposals.intensity import DensityModel, Intensity, Lengths, density_state
+from actionspan.proposals.intensity import DensityModel, Intensity, density_state
+from actionspan.proposals.lattice import Lengths
 from actionspan.proposals.segment_classifier import SegmentClassifier, classifier_state
 from actionspan.proposals.selection import Calibration
 from actionspan.proposals.settings import LatticeSettings

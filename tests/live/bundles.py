@@ -8,7 +8,8 @@ import torch
 from actionspan.features.cues import REACHES, Past
 from actionspan.features.settings import EncoderSettings
 from actionspan.features.transform import StreamTransform, Transform
-from actionspan.proposals.intensity import DensityModel, Intensity, Lengths
+from actionspan.proposals.intensity import DensityModel, Intensity
+from actionspan.proposals.lattice import Lengths
 from actionspan.proposals.model_bundle import Bundle
 from actionspan.proposals.segment_classifier import SegmentClassifier
 from actionspan.proposals.selection import Calibration

@@ -26,13 +26,10 @@ from actionspan.proposals.density_training import (
 from actionspan.proposals.intensity import (
     DensityModel,
     Intensity,
-    Lengths,
     density_from_state,
     density_state,
-    lattice,
-    peak_pairs,
-    usual_lengths,
 )
+from actionspan.proposals.lattice import Lengths, lattice, peak_pairs, usual_lengths
 from actionspan.proposals.selection import Calibration, calibrate, distinct_events, right_events
 from actionspan.proposals.settings import DensitySettings, EventSettings, LatticeSettings
 from actionspan.storage.model_files import Part, read_model, write_model

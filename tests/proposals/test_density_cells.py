@@ -8,15 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actionspan.arrays import temporal_iou
-from actionspan.proposals.intensity import (
-    FEATURES,
-    Lengths,
-    cell_features,
-    lattice,
-    peak_pairs,
-    peaks,
-    usual_lengths,
-)
+from actionspan.proposals.intensity import FEATURES, cell_features
+from actionspan.proposals.lattice import Lengths, lattice, peak_pairs, peaks, usual_lengths
 from actionspan.proposals.settings import LatticeSettings
 
 # ---- the lattice ----

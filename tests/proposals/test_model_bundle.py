@@ -23,10 +23,10 @@ from actionspan.proposals.evaluator import (
 from actionspan.proposals.intensity import (
     DensityModel,
     Intensity,
-    Lengths,
     density_from_state,
     density_state,
 )
+from actionspan.proposals.lattice import Lengths
 from actionspan.proposals.model_bundle import load_bundle
 from actionspan.proposals.segment_classifier import (
     SegmentClassifier,

@@ -5,7 +5,8 @@ import pytest
 import torch
 
 from actionspan.arrays import temporal_iou
-from actionspan.proposals.intensity import DensityModel, Intensity, Lengths, peak_pairs
+from actionspan.proposals.intensity import DensityModel, Intensity
+from actionspan.proposals.lattice import Lengths, peak_pairs
 from actionspan.proposals.online import APART, OnlineCells, OnlineSelection
 from actionspan.proposals.selection import Calibration, recall_reached, select
 from actionspan.proposals.settings import LatticeSettings, SelectionSettings

@@ -20,7 +20,7 @@ from actionspan.features.cues import log_motion
 from actionspan.features.settings import RescaleSettings
 from actionspan.features.steps import rescale
 from actionspan.features.transform import Moments, fit_transform
-from actionspan.proposals.intensity import lattice
+from actionspan.proposals.lattice import lattice
 from actionspan.proposals.selection import shares_much
 from actionspan.proposals.settings import EventSettings, LatticeSettings
 from actionspan.review.footage import Encoded

@@ -15,7 +15,7 @@ from actionspan.arrays import Float32
 from actionspan.features.steps import rescale
 from actionspan.features.transform import Transform
 from actionspan.find.examples import LATTICE, Similar, describe
-from actionspan.proposals.intensity import lattice
+from actionspan.proposals.lattice import lattice
 from actionspan.propose.labels import WordModel
 from actionspan.review.footage import Encoded
 

@@ -17,7 +17,8 @@ from actionspan.arrays import Float32, Float64, Int64, temporal_iou
 from actionspan.errors import InputError
 from actionspan.jobs.determinism import deterministic
 from actionspan.proposals import intensity, selection
-from actionspan.proposals.intensity import DensityModel, Intensity, Lengths
+from actionspan.proposals.intensity import DensityModel, Intensity
+from actionspan.proposals.lattice import Lengths, usual_lengths
 from actionspan.proposals.settings import DensitySettings, EventSettings, LatticeSettings
 from actionspan.proposals.shots import share_on_cuts
 from actionspan.storage.model_files import read_model, write_model
@@ -133,7 +134,7 @@ def _read(probabilities: Path, annotations: Path) -> tuple[list[Footage], Length
             raise InputError(f"{annotations}: no training video with features has an instance")
         share = at_cuts[0] / at_cuts[1] if at_cuts[1] else 0.0
         share = share if share >= _LEAST_AT_CUTS else 0.0
-        return videos, intensity.usual_lengths(np.concatenate(spans)), float(share), table.digest
+        return videos, usual_lengths(np.concatenate(spans)), float(share), table.digest
 
 
 def fit_density(

@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from actionspan.arrays import Float32, Float64, pairwise_tiou
-from actionspan.proposals.intensity import DensityModel, peaks_inside
+from actionspan.proposals.intensity import DensityModel
+from actionspan.proposals.lattice import peaks_inside
 from actionspan.proposals.selection import recall_reached
 from actionspan.temporal.labels import END, KINDS, START
 from actionspan.temporal.prediction import Resumable
