@@ -7,9 +7,9 @@ corrects so many of the videos that are not held out, in the order that `actions
 gives with the model of the moment (or at random), and `actionspan learn` learns from them. Scored
 is what the model that it keeps finds in the held-out videos, of which nobody corrected any.
 
-Prints a Markdown table a set: what is right of the list that the page would show, as `evaluation
-reader` judges it, in percent and seconds, means and deviations over seeds; what the page shows
-before any correction, and as many equal parts as there are events, are above it. AUC is less that
+Prints a Markdown table a set: the list that the page would show, judged by `evaluation reader`, in
+percent and seconds, means and deviations over seeds. Above it are the list before any correction,
+and as many equal parts as there are events. AUC is less that
 of the included model, with its bootstrap interval over videos. Then in how many rounds the person's
 own model is used, of how many instances, and of its events how far the chance is off (expected
 calibration error) and in how many pairs of a right and a wrong one it is higher for the right one,
@@ -134,7 +134,7 @@ def shown(model: Bundle, one: Encoded) -> np.ndarray:
 
 
 def judge(footage: Footage, lists: Lists) -> dict:
-    """Return what a reader gets of lists, whose names end in a video's id."""
+    """Return the record of a reader for lists; their names end in a video's id."""
     rows = []
     for name in lists:
         video = name.rpartition(":")[2]
@@ -145,7 +145,7 @@ def judge(footage: Footage, lists: Lists) -> dict:
 
 
 def cells_of(judged: Sequence[dict]) -> list[str]:
-    """Return the first cells of a row: of each seed, what a reader gets."""
+    """Return the first cells of a row, of the records of all seeds."""
 
     def percents(values: Sequence[float | None]) -> str:
         return spread([100 * value for value in values if value is not None])
@@ -255,7 +255,7 @@ def run_set(name: str, arguments: argparse.Namespace) -> tuple[Footage, dict[int
 
 
 def print_pooled(sets: Sequence[tuple[Footage, dict[int, Lists]]]) -> None:
-    """Print what the chances of own models are worth, over all sets."""
+    """Print the error and the ranking of the chances of own models, over all sets."""
     everything = Footage.joined([footage for footage, _ in sets])
     print("\n| corrected | events | chance off by | ranks |\n|---:|---:|---:|---:|")
     for count in sorted({count for _, own in sets for count in own}):

@@ -198,7 +198,7 @@ def _worth_of_bouts(videos: Sequence[Footage], model: DensityModel) -> float:
     truth = [each.instances * each.seconds for each in videos]
     right = sum(selection.right_events(*each).sum() for each in zip(bouts, truth, strict=True))
     share = float(right / max(sum(map(len, bouts)), 1))
-    # 2. what lists recall without and with them
+    # 2. the recall of lists without and with them
     recalled = np.zeros(2)
     for video, instances in list(zip(videos, truth, strict=True))[: _MOST_LISTED * (share > 0)]:
         for place, worth in enumerate((0.0, share)):

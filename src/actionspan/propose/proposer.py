@@ -173,7 +173,7 @@ def bouts_listed(bundle: Bundle, facts: Mapping[str, Any], duration: float) -> F
     """Return the bouts (B, 2) of a video if they are its list, else None; see `proposed_of`.
 
     They are for a model that knows only motion, and not of the videos that it is used for, unless
-    the video is cut so often that what moves says less than its shots do.
+    the video is edited.
     """
     of_other_footage = bundle.ranks and bundle.base is None and bundle.encoders.source == "motion"
     marks = marks_of(facts)

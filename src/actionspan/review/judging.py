@@ -100,7 +100,7 @@ def motion_of(one: Encoded) -> Float64:
 def calibration_of(cells: Mapping[str, Cells], truth: Truth) -> Calibration:
     """Fit the chances of events on videos that their model has not seen.
 
-    The bar is lower the fewer instances it rests on: by its luck it may hide most of what happens.
+    The bar is lower the fewer instances it rests on: by chance it may hide most instances.
     """
     gains, right = [np.zeros(0)], [np.zeros(0)]
     for name, found in cells.items():

@@ -3,7 +3,7 @@
 The model learns from all corrected videos and continues from the one that comes with actionspan:
 what is expected at a segment is the mean of both, in which the included model weighs as much as two
 videos. It is tried by cross-validation on the same videos, of a single one on its halves, against
-what the included model lists, and against grouped motion. It is used only where it is better than
+the list of the included model, and against grouped motion. It is used only where it is better than
 both: where its lists find more instances by as many events, or as many and its AUC is higher.
 """
 
@@ -121,7 +121,7 @@ def learn(
     tried, known, trials = corrected, truth, out / ".learning"  # no folder of a person's
     if len(useful) == 1:  # what is learned from a half of it is tried on the other
         tried, known = _halves(useful[0], truth[useful[0].video.video_id], trials)
-    # 2. what the included model lists, grouped motion, and equal parts
+    # 2. the included model's list, grouped motion, and equal parts
     before = {one.video.video_id: expected(base, one) for one in tried}
     bouts = {one.video.video_id: listed_bouts(base, one) for one in tried}
     listed = {name: own for name, own in bouts.items() if own is not None}
@@ -298,7 +298,7 @@ def _train(videos: Sequence[Encoded], truth: Truth, out: Path, seed: int) -> Non
     included = included_model()
     base, learned = load_bundle(included), load_density(density)
     assert base.density is not None
-    # these videos say what a bout is worth
+    # the worth of a bout is that in these videos
     base = replace(base, density=replace(base.density, per_bout=learned.per_bout))
     there = sum(float(expected(base, one)[1].sum()) for one in videos)
     happens = sum(len(row.instances) for row in rows)

@@ -1,4 +1,4 @@
-"""What the frames of a video alone say of where instances may begin and end."""
+"""Cuts and bouts: times at which instances may begin and end, from the frames alone."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -18,7 +18,7 @@ class Marks(NamedTuple):
     bouts: Float64 = np.zeros((0, 3))  # (B, 3), see `BoutFinder.found`
 
     def is_edited(self, duration: float) -> bool:
-        """Return whether a video is cut so often that what moves says less than its shots do."""
+        """Return whether a video is cut so often that its shots matter more than its motion."""
         return len(self.cuts) > max(2.0, duration / _SHOT)
 
     def moves(self, duration: float) -> Float64:
