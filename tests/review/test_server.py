@@ -15,6 +15,7 @@ import pytest
 from actionspan.cli import main
 from actionspan.errors import JobError
 from actionspan.review.corrections import Corrections
+from actionspan.review.keys import LabelKeys
 from review.conftest import serving
 
 CHANGE = {"version": 0, "state": {"segments": [], "done": True}, "rows": []}
@@ -30,6 +31,7 @@ class Still:
         (folder / "film é.mp4").write_bytes(bytes(range(100)))
         self.folder = folder
         self.corrections = Corrections(folder / "kept", ["film é"], folder / "corrections.csv")
+        self.keys = LabelKeys(folder)
 
     def status(self):
         return {"asked": self.asked}

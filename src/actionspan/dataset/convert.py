@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from actionspan.annotations.formats import activitynet, label_studio
+from actionspan.annotations.formats import activitynet, boris_project, label_studio
 from actionspan.annotations.formats.records import (
     FACTS,
     Reading,
@@ -18,6 +18,7 @@ from actionspan.annotations.formats.records import (
 )
 from actionspan.annotations.formats.registry import FORMAT_NAMES as NAMES
 from actionspan.annotations.formats.registry import FORMATS, WRITABLE, read_annotation_file
+from actionspan.annotations.keys import LabelKey, read_keys
 from actionspan.dataset.matching import Names
 from actionspan.dataset.settings import add_reading, how_read
 from actionspan.errors import InputError, counted
@@ -46,6 +47,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "proposals or events to put next to the annotations, as predictions (label_studio)"
     )
     add("--predictions", type=Path, metavar="FILE", help=predictions)
+    keys = "keys.json of the page, or a .boris file, for the ethogram of OUT (boris_project)"
+    add("--keys", type=Path, metavar="FILE", help=keys)
     add_reading(parser)
 
 
@@ -60,6 +63,9 @@ def run(arguments: argparse.Namespace) -> None:
     """Write OUT; say on standard error which rows were left out and what its format cannot hold."""
     target = arguments.out
     form = form_of(target, arguments.target_form)
+    if arguments.keys is not None and form != "boris_project":
+        raise InputError(f"--keys {arguments.keys}: only boris_project has keys of labels")
+    keys = read_keys(arguments.keys) if arguments.keys is not None else []
     # 1. what of IN is sound; what a model proposes is no annotation to Label Studio
     reading = _read(arguments.source, arguments.source_form, arguments)
     records, predicted = reading.records, list[Record]()
@@ -83,7 +89,7 @@ def run(arguments: argparse.Namespace) -> None:
         write_text(target, label_studio.write(records, predicted))
         written = read_annotation_file(target, form).records
     else:
-        written = write_records(target, form, records)
+        written = write_records(target, form, records, keys=keys)
     report_lost(target, form, what_is_lost(records, written))
     count = len({record.video_id for record in (*records, *predicted)})
     print(f"{target}: {counted(count, 'video')}, {form}")
@@ -125,7 +131,13 @@ def form_of(path: Path, named: str | None) -> str:
     return form
 
 
-def write_records(path: Path, form: str, records: Sequence[Record], name: str = "") -> list[Record]:
+def write_records(
+    path: Path,
+    form: str,
+    records: Sequence[Record],
+    name: str = "",
+    keys: Sequence[LabelKey] = (),
+) -> list[Record]:
     """Write sound records; return what the written files say.
 
     Args:
@@ -134,10 +146,11 @@ def write_records(path: Path, form: str, records: Sequence[Record], name: str = 
         form: A name of `WRITABLE`.
         records: What to write.
         name: Of the data set, which ActivityNet's format keeps.
+        keys: Of labels, which a project of BORIS keeps.
     """
     suffix = getattr(WRITABLE[form], "SUFFIX", "")  # of a format with a file for each video
     if not suffix or (len(records) == 1 and path.suffix.lower() == suffix):
-        return _write(path, form, records, name)
+        return _write(path, form, records, name, keys)
     if path.suffix.lower() == suffix or path.is_file():
         each = f"{form} has a file for each video, and there are {len(records)}"
         raise InputError(f"{path}: {each}; name a folder for them")
@@ -150,9 +163,17 @@ def write_records(path: Path, form: str, records: Sequence[Record], name: str = 
     return written
 
 
-def _write(path: Path, form: str, records: Sequence[Record], name: str = "") -> list[Record]:
+def _write(
+    path: Path,
+    form: str,
+    records: Sequence[Record],
+    name: str = "",
+    keys: Sequence[LabelKey] = (),
+) -> list[Record]:
     if form == "activitynet":
         text = activitynet.write(records, name)
+    elif form == "boris_project":
+        text = boris_project.write(records, keys)
     else:
         text = WRITABLE[form].write(records)
     with atomic_path(path) as partial:

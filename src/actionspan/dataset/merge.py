@@ -177,7 +177,7 @@ def _partners(before: Sequence[Bout], now: Sequence[Bout]) -> dict[int, int]:
     """Return the place before of each instance that was there: the most alike first, one each."""
     tious = temporal_iou(*([one[:2] for one in bouts] for bouts in (now, before))).tolist()
     pairs = [
-        (-tiou, before[old][2] != now[new][2], new, old)
+        (-tiou, before[old][2] != now[new][2], before[old][3] != now[new][3], new, old)
         for new, row in enumerate(tious)
         for old, shared in enumerate(row)
         # an instance without length is itself
@@ -185,7 +185,7 @@ def _partners(before: Sequence[Bout], now: Sequence[Bout]) -> dict[int, int]:
     ]
     partners: dict[int, int] = {}
     taken: set[int] = set()
-    for _, _, new, old in sorted(pairs):
+    for *_, new, old in sorted(pairs):
         if new not in partners and old not in taken:
             partners[new] = old
             taken.add(old)

@@ -1,7 +1,7 @@
 """What a page shows: its videos with their segments, charts and tables, as JSON for its scripts.
 
 Proposals and events are rows as files have them. In the JSON a segment is a list of start, end,
-label and score, drawn by `assets/segments.js`.
+label and score, and of the subject that an annotation has, drawn by `assets/segments.js`.
 """
 
 import base64
@@ -179,7 +179,10 @@ def _best(video: PageVideo, *, by_events: bool) -> float | None:
 def details_of(video: PageVideo) -> dict[str, Any]:
     """Return the part of a video that is parsed when a person selects it."""
     return {
-        "truth": [_segment((each.start, each.end), each.label) for each in video.truth],
+        "truth": [
+            _segment((each.start, each.end), each.label) + [each.subject] * bool(each.subject)
+            for each in video.truth
+        ],
         "proposals": _segments(video.proposals),
         "events": _segments(video.events),
         "gone": _segments(video.gone),

@@ -9,14 +9,14 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from actionspan.annotations.formats.corrections import HEADER, KEPT, LEFT_OUT
+from actionspan.annotations.formats.corrections import HEADER, KEPT, LEFT_OUT, table_text
 from actionspan.annotations.formats.records import UNLABELLED, RawInstance, quoted, text_problem
-from actionspan.annotations.formats.rows import csv_text
 from actionspan.errors import InputError, JobError
 from actionspan.storage.text import file_name, read_cell, read_utf8
 from actionspan.storage.writing import read_json, write_json, write_text
 
 _NEVER: Mapping[str, Any] = {"version": 0, "state": None, "rows": []}
+_WIDTHS = (len(HEADER), len(HEADER) + 1)  # of a row, without a subject and with one
 _FEW = 8  # names in a line
 _ROOM = 100  # levels of nesting that are left when all is written or sent
 _ANOTHER = "not the file that was corrected: untick and tick Done to learn from it all the same"
@@ -84,7 +84,7 @@ class Corrections:
         with suppress(InputError, csv.Error):
             lines = csv.reader(read_utf8(self.table).splitlines(keepends=True))
             rows = [[read_cell(cell) for cell in line] for line in lines]
-            return [row for row in rows[1:] if len(row) == len(HEADER)]
+            return [row for row in rows[1:] if len(row) == len(rows[0]) in _WIDTHS]
         return []
 
     def shown_of(self, video_id: str, file: str) -> None:
@@ -165,7 +165,7 @@ class Corrections:
         done = sorted({**self._others, **own}.items())
         rows = (row for _, each in done for row in each if not _problem([row]))
         if done or any(one["version"] for one in self._kept.values()) or self.table.exists():
-            write_text(self.table, csv_text(HEADER, rows))
+            write_text(self.table, table_text(rows))
 
     def _path(self, video_id: str) -> Path:
         return self.folder / f"{file_name(video_id)}.json"
@@ -187,8 +187,8 @@ def _sound(state: Any, rows: Any) -> list[list[str]]:
         raise ValueError("rows: not a list")
     for row in rows:
         cells = row if isinstance(row, list) else []
-        if len(cells) != len(HEADER) or not all(isinstance(cell, str) for cell in cells):
-            raise ValueError(f"a row: not {len(HEADER)} texts")
+        if len(cells) not in _WIDTHS or not all(isinstance(cell, str) for cell in cells):
+            raise ValueError(f"a row: not {len(HEADER)} texts, or one more for a subject")
     content: Any = [state, rows]
     for _ in range(_ROOM):
         content = [content]
@@ -202,12 +202,14 @@ def _sound(state: Any, rows: Any) -> list[list[str]]:
 def _problem(rows: Sequence[Sequence[str]]) -> str:
     """Return why annotations could not have a row of corrections.csv, or an empty text."""
     try:
-        for _, start, end, label, status in rows:
+        for _, start, end, label, status, *more in rows:
             if status in KEPT:
-                RawInstance(start=start, end=end, label=label or UNLABELLED).checked()
+                who = "".join(more)
+                given = RawInstance(start=start, end=end, label=label or UNLABELLED, subject=who)
+                given.checked()
             elif status not in LEFT_OUT:
                 return f"status {quoted(status)}; known are {', '.join((*KEPT, *LEFT_OUT))}"
-            elif problem := text_problem(start + end + label):
+            elif problem := text_problem("".join((start, end, label, *more))):
                 return problem
     except ValueError as error:
         return str(error)

@@ -23,6 +23,7 @@ from starlette.routing import Route
 
 from actionspan.errors import InputError, JobError
 from actionspan.review.corrections import Conflict, Corrections
+from actionspan.review.keys import LabelKeys
 
 _HOSTS = ("127.0.0.1", "localhost")
 _LARGEST = 4 << 20  # bytes of a change
@@ -40,6 +41,7 @@ class Work(Protocol):
 
     page: Path
     corrections: Corrections
+    keys: LabelKeys
 
     def status(self) -> Mapping[str, Any]:
         """Return what is being done, and what the page should show."""
@@ -97,11 +99,31 @@ def make_app(work: Work, token: str, port: int, once: str) -> Starlette:
             Route("/videos/{video:path}", video),
             Route("/corrections", corrections),
             Route("/corrections/{video:path}", save, methods=["PUT"]),
+            *_of_keys(work),
             Route("/status", status),
             Route("/learn", learn, methods=["POST"]),
         ],
         middleware=[Middleware(BaseHTTPMiddleware, dispatch=_guard(token, once, port))],
     )
+
+
+def _of_keys(work: Work) -> list[Route]:
+    """Return the routes of the keys of labels."""
+
+    async def keys(_: Request) -> Response:
+        return _fresh({"keys": work.keys.all()})
+
+    async def save(request: Request) -> Response:
+        if int(request.headers.get("content-length") or _LARGEST + 1) > _LARGEST:
+            return _said("too large", 413)
+        try:
+            work.corrections.check_place()
+            work.keys.save(await request.json())
+        except (InputError, ValueError, RecursionError, ClientDisconnect) as error:
+            return _refused(error)
+        return _fresh({"keys": work.keys.all()})
+
+    return [Route("/keys", keys), Route("/keys", save, methods=["PUT"])]
 
 
 _Next = Callable[[Request], Awaitable[Response]]

@@ -34,6 +34,7 @@ from actionspan.report.content import Page, PageVideo
 from actionspan.report.page import write_page
 from actionspan.review.corrections import Corrections
 from actionspan.review.footage import Encoded, encode_all, source_if_there
+from actionspan.review.keys import LabelKeys
 from actionspan.review.lists import Lists
 from actionspan.storage.process import hold_file
 from actionspan.storage.writing import read_json, write_json
@@ -52,6 +53,7 @@ class ReviewWork:
         encoding: Number of videos encoded at once, and of the cores of each.
         copies: Make copies of videos that browsers do not play.
         address: Of the page, for a message when the same folder is opened a second time.
+        keys: A file of keys of labels; without it those of the folder stay.
 
     Raises:
         InputError: Another process has the folder open, or something in it is damaged.
@@ -65,6 +67,7 @@ class ReviewWork:
         *,
         copies: bool = True,
         address: str = "",
+        keys: Path | None = None,
     ) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         try:
@@ -73,6 +76,7 @@ class ReviewWork:
             raise InputError(f"{folder}: already open at {error}") from None
         self.folder, self.videos, self._encoding = folder, videos, encoding
         self.page = folder / "index.html"
+        self.keys = LabelKeys(folder, keys)
         self.corrections = Corrections(folder / "corrections", videos, folder / "corrections.csv")
         for name, line in self.corrections.remarks().items():
             print(f"{name}: {line}", file=sys.stderr)

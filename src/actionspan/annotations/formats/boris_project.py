@@ -5,7 +5,8 @@ one ends what the one before began; a point event ends where it starts. Times co
 of the first player, whose lengths the project has. The label is the behaviour.
 
 We write an observation for each video. One subject does one thing once at a time, so instances of
-a label that overlap, and have the same subject or none, are those of several subjects.
+a label that overlap, and have the same subject or none, are those of several subjects. With the
+keys of the page its ethogram has these, and a label with a point key has point events.
 """
 
 import json
@@ -26,6 +27,7 @@ from actionspan.annotations.formats.records import (
     video_id_of,
 )
 from actionspan.annotations.formats.times import to_number
+from actionspan.annotations.keys import LabelKey, first_of_each_label
 from actionspan.errors import InputError, printable
 
 _KEYS = ("behaviors_conf", "observations")
@@ -82,8 +84,10 @@ def read(file: str, text: str, strict: bool = False) -> Reading:
     return reading
 
 
-def write(records: Sequence[Record]) -> str:
-    """Return a project whose ethogram has a state event for each label."""
+def write(records: Sequence[Record], keys: Sequence[LabelKey] = ()) -> str:
+    """Return a project whose ethogram has a behaviour for each label, with its key of `keys`."""
+    by_label = first_of_each_label(keys)
+    points = {label for label, key in by_label.items() if key.point}
     modifiers: dict[str, list[str]] = {}  # of each label
     subjects: dict[str, None] = {}
     observations: dict[str, Any] = {}
@@ -99,10 +103,11 @@ def write(records: Sequence[Record]) -> str:
             while free.get((label, subject, how), start) > start:
                 number += 1
                 subject = f"{who or 'subject'} {number}"
-            free[label, subject, how] = end
+            free[label, subject, how] = start if label in points else end
             if subject:
                 subjects[subject] = None
-            events += [[time, subject, label, how, ""] for time in (start, end)]
+            times = (start,) if label in points else (start, end)
+            events += [[time, subject, label, how, ""] for time in times]
         observations[record.video_id] = {
             "file": {player: [media] if player == "1" else [] for player in _PLAYERS},
             **{"type": "MEDIA", "date": _EPOCH, "description": "", "time offset": 0.0},
@@ -115,15 +120,20 @@ def write(records: Sequence[Record]) -> str:
                 "offset": {"1": 0.0},
             },
         }
+    modifiers |= {label: [] for label in by_label if label not in modifiers}
+    taken = {each.key for each in keys}
+    free_keys = (key for key in _BEHAVIOUR_KEYS if key not in taken)
     behaviours = {
         str(number): {
-            **{"type": "State event", "key": _BEHAVIOUR_KEYS[number : number + 1], "code": label},
-            **{"description": "", "color": ""},
+            **{"type": "Point event" if label in points else "State event"},
+            **{"key": by_label[label].key if label in by_label else next(free_keys, "")},
+            **{"code": label, "description": "", "color": ""},
             **{"category": "", "modifiers": _modifier_sets(texts), "excluded": ""},
             "coding map": "",
         }
         for number, (label, texts) in enumerate(modifiers.items())
     }
+    subjects |= dict.fromkeys(key.subject for key in keys if key.subject)
     named = {
         str(number): {"key": "", "name": name, "description": ""}
         for number, name in enumerate(subjects)

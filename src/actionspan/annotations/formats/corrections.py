@@ -1,12 +1,13 @@
 """What a person decided in the page: corrections.csv. Read only.
 
-Its columns are `video`, `start`, `end`, `label` and `status`. Proposals that were `accepted` or
-`moved`, and what was `added`, are instances; `rejected` ones are left out. A row with the status
-`none` and no more says that somebody looked at the video and nothing happens in it.
+Its columns are `video`, `start`, `end`, `label` and `status`, and `subject` where a row has one.
+Proposals that were `accepted` or `moved`, and what was `added`, are instances; `rejected` ones are
+left out. A row with the status `none` and no more says that somebody looked at the video and
+nothing happens in it.
 """
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from actionspan.annotations.formats import rows
@@ -17,6 +18,7 @@ from actionspan.errors import InputError, counted
 from actionspan.storage.writing import read_json
 
 HEADER = ("video", "start", "end", "label", "status")
+SUBJECT = "subject"  # a sixth column, of who does it
 KEPT = ("accepted", "moved", "added")
 LEFT_OUT = ("rejected", "none")
 
@@ -24,7 +26,7 @@ LEFT_OUT = ("rejected", "none")
 def sniff(text: str) -> bool:
     """Return whether the first line names these columns alone, and a status is one of ours."""
     header = rows.header_cells(rows.first_line(text))
-    if sorted(header) != sorted(HEADER):
+    if sorted(name for name in header if name != SUBJECT) != sorted(HEADER):
         return False
     place = header.index("status")
     lines = filter(str.strip, rows.split_lines(text[:100_000]))
@@ -36,10 +38,19 @@ def sniff(text: str) -> bool:
 def read(file: str, text: str, strict: bool = False) -> Reading:
     """Read the corrections."""
     reading = Reading(strict=strict)
-    names = {name: (name,) for name in HEADER}
+    names = {name: (name,) for name in (*HEADER, SUBJECT)}
     lines = rows.read_lines(file, text, HEADER, reading, names)
     rows.add_lines(file, labelled(_decided(file, lines, reading)), reading)
     return reading
+
+
+def table_text(kept: Iterable[Sequence[str]]) -> str:
+    """Return the text of a table of rows, each with a cell for a subject or without."""
+    lines = list(kept)
+    if not any(any(row[len(HEADER) :]) for row in lines):
+        return rows.csv_text(HEADER, (row[: len(HEADER)] for row in lines))
+    full = ((*row, "")[: len(HEADER) + 1] for row in lines)
+    return rows.csv_text((*HEADER, SUBJECT), full)
 
 
 def _decided(file: str, lines: Iterator[Line], reading: Reading) -> Iterator[Line]:
@@ -73,7 +84,7 @@ def add_not_done(reading: Reading, table: Path, take: bool | None) -> None:
             case {"state": {}, "rows": [[str(name), *_], *_] as kept} if name not in known:
                 left.append(name)
                 if take:
-                    part = read(str(path), rows.csv_text(HEADER, kept), reading.strict)
+                    part = read(str(path), table_text(kept), reading.strict)
                     reading.records += part.records
                     reading.rejections += part.rejections
     if left and not take:

@@ -1,13 +1,16 @@
 """ELAN's .eaf: an XML document of one video, whose tiers hold annotations in milliseconds.
 
 Annotations with times become instances, of any tier; the label is the value, or the name of the
-tier where the value is empty. Those that only refer to others are no segments. The video is the
-first media file with a picture, by its stem, or the .eaf's own stem.
+tier where the value is empty, and the subject is the tier's participant. Those that only refer to
+others are no segments. The video is the first media file with a picture, by its stem, or the .eaf's
+own stem.
 
-A tier holds no two annotations at a time, so we write as many tiers as overlapping instances need.
+A tier holds no two annotations at a time, so we write for each subject as many tiers as its
+overlapping instances need.
 """
 
 from collections.abc import Sequence
+from itertools import count
 from pathlib import PurePath
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
@@ -62,7 +65,7 @@ def read(file: str, text: str, strict: bool = False) -> Reading:
                 continue
             start, end = ((value or 0.0) / 1000 + offset for value in milliseconds)
             value = (found.findtext("ANNOTATION_VALUE") or "").strip()
-            record.add(row, start, end, value or name)
+            record.add(row, start, end, value or name, subject=tier.get("PARTICIPANT", "").strip())
     return reading
 
 
@@ -108,8 +111,8 @@ def write(records: Sequence[Record]) -> str:
     media = {"MEDIA_URL": url, "MIME_TYPE": kind, "RELATIVE_MEDIA_URL": url}
     SubElement(header, "MEDIA_DESCRIPTOR", media)
     segments = sorted(
-        (max(round(1000 * start), 0), max(round(1000 * end), 0), label)
-        for start, end, label in record.parsed()
+        (max(round(1000 * start), 0), max(round(1000 * end), 0), label, subject)
+        for start, end, label, subject, _ in record.bouts()
     )
     last = SubElement(header, "PROPERTY", {"NAME": "lastUsedAnnotationId"})
     last.text = str(len(segments))
@@ -125,12 +128,14 @@ def write(records: Sequence[Record]) -> str:
         slots[number, edge] = f"ts{place}"
         slot = {"TIME_SLOT_ID": f"ts{place}", "TIME_VALUE": str(time)}
         SubElement(order, "TIME_SLOT", slot)
-    tiers: list[tuple[Element, int]] = []  # and the end of its last annotation
-    for number, (start, end, label) in enumerate(segments):
+    names: set[str] = set()
+    tiers_of: dict[str, list[tuple[Element, int]]] = {}  # and the end of its last annotation
+    for number, (start, end, label, subject) in enumerate(segments):
+        tiers = tiers_of.setdefault(subject, [])
         place = next((at for at, (_, free) in enumerate(tiers) if free <= start), len(tiers))
         if place == len(tiers):
-            name = _TIER if place == 0 else f"{_TIER} {place + 1}"
-            named = {"LINGUISTIC_TYPE_REF": _TYPE, "TIER_ID": name}
+            who = {"PARTICIPANT": subject} if subject else {}
+            named = {"LINGUISTIC_TYPE_REF": _TYPE, **who, "TIER_ID": _name(subject, place, names)}
             tiers.append((SubElement(root, "TIER", named), 0))
         tier = tiers[place][0]
         tiers[place] = tier, max(end, start)
@@ -138,12 +143,21 @@ def write(records: Sequence[Record]) -> str:
         named = {"ANNOTATION_ID": f"a{number + 1}", **refs}
         annotation = SubElement(SubElement(tier, "ANNOTATION"), "ALIGNABLE_ANNOTATION", named)
         SubElement(annotation, "ANNOTATION_VALUE").text = label
-    if not tiers:
+    if not tiers_of:
         SubElement(root, "TIER", {"LINGUISTIC_TYPE_REF": _TYPE, "TIER_ID": _TIER})
     plain = {"GRAPHIC_REFERENCES": "false", "LINGUISTIC_TYPE_ID": _TYPE, "TIME_ALIGNABLE": "true"}
     SubElement(root, "LINGUISTIC_TYPE", plain)
     indent(root, "    ")
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{tostring(root, encoding="unicode")}\n'
+
+
+def _name(subject: str, place: int, names: set[str]) -> str:
+    """Return a name for a subject's next tier, of those that no tier has, and add it to them."""
+    stem = f"{_TIER}@{subject}" if subject else _TIER
+    given = (stem if number == 1 else f"{stem} {number}" for number in count(place + 1))
+    name = next(name for name in given if name not in names)
+    names.add(name)
+    return name
 
 
 def _media(file: str, header: Element | None) -> tuple[str, float]:

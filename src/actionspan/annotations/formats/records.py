@@ -20,7 +20,7 @@ from actionspan.annotations.formats.times import (
 from actionspan.annotations.names import LONGEST_ID, VIDEO_SUFFIXES
 from actionspan.errors import InputError, printable
 
-_LONGEST_LABEL = 1000  # characters
+LONGEST_LABEL = 1000  # characters
 UNLABELLED = "action"  # the label of what a tool or a list of ours leaves without one
 Bout = tuple[float, float, str, str, str]  # start, end, label, subject, modifiers
 _LEAST = 1e-9  # seconds, frames, frames a second
@@ -88,8 +88,8 @@ class RawInstance:
         for name, text in {"label": label, **self.details}.items():
             if problem := text_problem(text):
                 raise ValueError(f"{name} {problem}")
-            if len(text) > _LONGEST_LABEL:
-                what = f"{len(text)} characters, at most {_LONGEST_LABEL}"
+            if len(text) > LONGEST_LABEL:
+                what = f"{len(text)} characters, at most {LONGEST_LABEL}"
                 raise ValueError(f"{name} {quoted(text)} is too long: {what}")
         return start, end, label
 
