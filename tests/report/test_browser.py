@@ -211,7 +211,7 @@ def test_what_is_under_the_mouse_is_told_also_to_who_hears_it_and_help_names_eve
     tab.click("#show-help")
     keys = set(re.split(r"\s+", " ".join(tab.locator("#help kbd").all_inner_texts())))
     wanted = (
-        "space ← → , . home end n p enter j k + − 0 v m f / ? a x [ ] s e l i w delete z d escape"
+        "space ← → , . < > home end n p enter j k + − 0 v m f / ? a x [ ] s e l i w delete z d escape"
     )
     assert set(wanted.split()) == keys
 

@@ -1,4 +1,4 @@
-/* The corrections as a CSV file: video, start, end, label, status. */
+/* The corrections as a CSV file: video, start, end, label, status, and subject where one is set. */
 
 import { index, readVideo } from "./data.js";
 import { el } from "./dom.js";
@@ -15,11 +15,15 @@ function cell(text) {
 }
 
 function row(entry, segment, status) {
-  return [entry.id, segment.start.toFixed(3), segment.end.toFixed(3), segment.label, status];
+  const values = [entry.id, segment.start.toFixed(3), segment.end.toFixed(3), segment.label, status];
+  return segment.subject ? [...values, segment.subject] : values;
 }
 
 const differs = (made, instance) =>
-  !made.rejected && (statusOf(made) === "moved" || made.label !== instance.label);
+  !made.rejected &&
+  (statusOf(made) === "moved" ||
+    made.label !== instance.label ||
+    (made.subject ?? "") !== (instance.subject ?? ""));
 
 /** Return the rows of a video: all that happens in it, and what was rejected. */
 export function rowsOf(entry) {
@@ -28,7 +32,7 @@ export function rowsOf(entry) {
   const written = new Set(); // an event is one of the proposals, too
   for (const segment of segments) {
     const values = row(entry, segment, statusOf(segment));
-    const what = JSON.stringify([...values.slice(1, 4), segment.rejected]);
+    const what = JSON.stringify([...values.slice(1, 4), segment.subject, segment.rejected]);
     if (!written.has(what)) rows.push(values);
     written.add(what);
   }
@@ -53,13 +57,19 @@ export const touchedVideos = () => index.videos.filter(touched);
 
 export function correctionsText() {
   const rows = touchedVideos().flatMap(rowsOf);
-  return [COLUMNS, ...rows].map((values) => `${values.map(cell).join(",")}\n`).join("");
+  const columns = rows.some((values) => values.length > COLUMNS.length)
+    ? [...COLUMNS, "subject"]
+    : COLUMNS;
+  const padded = rows.map((values) => columns.map((_, place) => values[place] ?? ""));
+  return [columns, ...padded].map((values) => `${values.map(cell).join(",")}\n`).join("");
 }
 
-export function saveCorrections() {
-  const file = new Blob([correctionsText()], { type: "text/csv" });
+export const saveCorrections = () => saveFile("corrections.csv", correctionsText(), "text/csv");
+
+export function saveFile(name, text, type) {
+  const file = new Blob([text], { type });
   const address = URL.createObjectURL(file);
-  const link = el("a", { href: address, download: "corrections.csv" });
+  const link = el("a", { href: address, download: name });
   document.body.append(link);
   link.click();
   link.remove();

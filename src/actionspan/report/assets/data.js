@@ -23,9 +23,9 @@ export function readVideo(entry) {
 
 function prepare(video) {
   for (const [name, kind] of Object.entries(KINDS)) {
-    video[name] = video[name].map(([start, end, label, score], place) => {
-      const key = `${kind} ${start} ${end} ${label}`;
-      return { kind, key, rank: place + 1, start, end, label, score };
+    video[name] = video[name].map(([start, end, label, score, subject], place) => {
+      const key = `${kind} ${start} ${end} ${label}${subject ? ` ${subject}` : ""}`;
+      return { kind, key, rank: place + 1, start, end, label, score, subject };
     });
   }
   for (const list of [video.events, video.proposals]) {

@@ -23,7 +23,10 @@ function history(entry) {
 
 const sound = (kept) => (Array.isArray(kept?.segments) ? kept : NOTHING);
 
-/** Return {segments, done} of a video; each segment has id, start, end, label, rejected, origin. */
+/**
+ * Return {segments, done} of a video; each segment has id, start, end, label, rejected, origin, a
+ * subject if somebody does it, and `held` if it was made by a held key (holding.js).
+ */
 export const correctionsOf = (entry) => history(entry).now;
 
 export function touched(entry) {
@@ -117,9 +120,12 @@ export const replaces = (segment, instance) =>
   !segment.rejected &&
   segment.origin?.kind !== "truth" &&
   (segment.origin || !segment.label || !instance.label || segment.label === instance.label) &&
+  (!segment.subject || !instance.subject || segment.subject === instance.subject) &&
   tiou(segment, instance) >= SAME;
 
-const milliseconds = (seconds) => Math.round(seconds * 1000) / 1000;
+export const tidy = (text) => text.replace(/\s+/g, " ").trim();
+
+export const milliseconds = (seconds) => Math.round(seconds * 1000) / 1000;
 
 function newSegment(draft, values) {
   const id = 1 + Math.max(0, ...draft.segments.map((segment) => segment.id));
@@ -135,9 +141,9 @@ function correct(segment, alter) {
     const old = correctionOf(segment);
     made = old && draft.segments.find((other) => other.id === old.id);
     if (!made) {
-      const { key, kind, start, end, label } = segment;
-      const origin = { key, kind, start, end, label };
-      made = newSegment(draft, { start, end, label, origin });
+      const { key, kind, start, end, label, subject } = segment;
+      const origin = { key, kind, start, end, label, subject };
+      made = newSegment(draft, { start, end, label, subject, origin });
     }
     alter(made);
   });
@@ -157,8 +163,8 @@ export function reject(segment) {
   }
   return correct(segment, (made) => {
     made.rejected = true;
-    const { start, end, label } = made.origin;
-    Object.assign(made, { start, end, label });
+    const { start, end, label, subject } = made.origin;
+    Object.assign(made, { start, end, label, subject });
   });
 }
 
@@ -172,13 +178,20 @@ export const moveTo = (segment, start, end) =>
 export const nameIt = (segment, label) =>
   correct(segment, (made) => {
     made.rejected = false;
-    made.label = label.replace(/\s+/g, " ").trim();
+    made.label = tidy(label);
   });
 
-export function addSegment(start, end, label) {
+export const setSubject = (segment, subject) =>
+  correct(segment, (made) => {
+    made.rejected = false;
+    made.subject = tidy(subject) || undefined;
+  });
+
+export function addSegment(start, end, label, more = {}) {
   let made = null;
   change((draft) => {
-    made = newSegment(draft, { start: milliseconds(start), end: milliseconds(end), label });
+    const times = { start: milliseconds(start), end: milliseconds(end) };
+    made = newSegment(draft, { ...times, label, ...more });
   });
   return asSegment(made);
 }

@@ -139,7 +139,8 @@ export function addBetween(one, other) {
     Math.max(Math.round(Math.max(one, other) / frame) * frame, start + frame),
     duration(),
   );
-  choose(addSegment(start, end, state.lastLabel), { focus: true });
+  const more = state.lastSubject ? { subject: state.lastSubject } : {};
+  choose(addSegment(start, end, state.lastLabel, more), { focus: true });
 }
 
 /* ---- choose and hear more ---- */

@@ -24,6 +24,7 @@ import { duration, playSegment, seek, time } from "./player.js";
 import { served } from "./server.js";
 import { factsOf, sentenceOf, titleOf } from "./segments.js";
 import { on, state } from "./state.js";
+import { subjectField } from "./subjects.js";
 
 const NEW_SECONDS = 2; // of a segment that is added at the playhead
 const MOST_LISTED = 8;
@@ -122,8 +123,8 @@ function nudges(edge) {
 
 /** Take over a label that is being typed before the mouse does anything else. */
 function endTyping(event) {
-  const field = byId("segment-label");
-  if (!field || document.activeElement !== field || field === event.target) return;
+  const field = document.activeElement;
+  if (!field?.closest("#inspector .field") || field === event.target) return;
   const pressed = event.target.closest("button, .handle, .segment");
   field.blur();
   if (!pressed || pressed.isConnected) return;
@@ -188,6 +189,7 @@ function drawSegment(segment) {
     el("dl", { class: "facts" }, ...facts),
     row,
     labelField(segment),
+    subjectField(segment, choose),
     nudges("start"),
     nudges("end"),
   );
@@ -242,10 +244,10 @@ function drawNothing() {
 
 function draw() {
   if (!state.entry) return;
-  const typing = document.activeElement?.id === "segment-label";
+  const typing = document.activeElement?.closest("#inspector .field") && document.activeElement.id;
   if (state.chosen) drawSegment(state.chosen);
   else drawNothing();
-  if (typing) byId("segment-label")?.focus();
+  if (typing) byId(typing)?.focus();
   byId("undo-edit").disabled = !canUndo();
   byId("redo-edit").disabled = !canRedo();
   const { done } = correctionsOf(state.entry);

@@ -4,7 +4,7 @@ import { byId, el } from "./dom.js";
 import { commands } from "./inspector.js";
 import { choose, nodeOf, segmentsOf } from "./lanes.js";
 import { openNext } from "./list.js";
-import { duration, fullscreen, mute, seek, step, time, toggle } from "./player.js";
+import { changeSpeed, duration, fullscreen, mute, seek, step, time, toggle } from "./player.js";
 import { toggleMore } from "./more.js";
 import { state } from "./state.js";
 import { summaryShown } from "./summary.js";
@@ -46,6 +46,8 @@ const KEYS = [
       [["ArrowRight"], (event) => seek(time() + (event.shiftKey ? 5 : 1))],
       [[","], () => step(-1), ", .", "one frame back or forward"],
       [["."], () => step(1)],
+      [["<"], () => changeSpeed(-1), "< >", "slower or faster, from ¼× to 8×"],
+      [[">"], () => changeSpeed(1)],
       [["Home"], () => seek(0), "home end", "go to the start or the end"],
       [["End"], () => seek(duration())],
       [["n"], () => nextSegment(1), "n p", "next or previous segment of the lane"],
@@ -94,9 +96,9 @@ const actions = new Map(
 );
 
 /** Whether a key is meant for what has the focus: text that is typed, a button that is pressed. */
-function belongsTo(node, key) {
+export function belongsTo(node, key) {
   if (node.closest("dialog[open]")) return true;
-  if (node.matches("input[type=search], input[list], textarea")) return true;
+  if (node.matches("input[type=search], input[type=text], input[list], textarea")) return true;
   if (node.matches("select, input[type=range], input[type=checkbox]"))
     return key === " " || /^(Arrow|Home|End)/.test(key);
   if (node.matches(".segment")) return false;

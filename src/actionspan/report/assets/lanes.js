@@ -8,7 +8,8 @@ import { edgeHandles } from "./edges.js";
 import { clock, outOf, plural } from "./format.js";
 import { duration, time } from "./player.js";
 import { drawRuler } from "./ruler.js";
-import { pack, segmentButton, shareOfEvent, sharesOf } from "./segments.js";
+import { segmentButton, shareOfEvent, sharesOf } from "./segments.js";
+import { arrange } from "./subjects.js";
 import { emit, on, state } from "./state.js";
 import { shownProposals } from "./threshold.js";
 import { shown } from "./view.js";
@@ -97,7 +98,7 @@ function drawLane(kind) {
   const segments = segmentsOf(kind);
   const { events, gone } = state.video;
   const ranked = kind === "event" ? [...events, ...gone] : segments;
-  const rows = new Map(pack(ranked).map((row, place) => [ranked[place].key, row]));
+  const { rows, names } = arrange(ranked);
   const all =
     kind === "own"
       ? null
@@ -121,7 +122,7 @@ function drawLane(kind) {
   // one stop of the tab key for each lane
   const stop = segments.findIndex((segment) => segment.key === state.chosen?.key);
   buttons[Math.max(stop, 0)]?.setAttribute("tabindex", "0");
-  content.replaceChildren(...buttons);
+  content.replaceChildren(...names, ...buttons);
 }
 
 function shade(button, share) {
@@ -136,9 +137,11 @@ function textOf(kind, segments) {
   const name = { truth: "truth", own: "corrected", event: "events", proposal: "proposals" }[kind];
   const told = segments
     .slice(0, MOST_TOLD)
-    .map(({ start, end, label, gone }) =>
-      `${label} ${clock(start, 1)} to ${clock(end, 1)}${gone ? ", no longer proposed" : ""}`.trim(),
-    );
+    .map(({ start, end, label, subject, gone }) => {
+      const who = subject ? ` (${subject})` : "";
+      const then = gone ? ", no longer proposed" : "";
+      return `${label}${who} ${clock(start, 1)} to ${clock(end, 1)}${then}`.trim();
+    });
   const more = segments.length > told.length ? `; and ${segments.length - told.length} more` : "";
   return `Lane ${name}: ${plural(segments.length, "segment")}${told.length ? ": " : ""}${told.join("; ")}${more}`;
 }

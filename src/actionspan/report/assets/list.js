@@ -28,8 +28,9 @@ const addressOf = (entry) => `#${encodeURIComponent(entry.id.toWellFormed())}`;
 /** Open a video. */
 export function open(entry, { focus = false } = {}) {
   if (state.entry === entry) return;
+  emit("jump");
   state.chosen = null;
-  state.lastLabel = ""; // of another video
+  state.lastLabel = state.lastSubject = ""; // of another video
   state.entry = entry;
   state.video = readVideo(entry);
   byId("video-name").textContent = entry.id;

@@ -1,11 +1,12 @@
 /* The video and its clock; the clock runs on where there is no video to be seen. */
 
-import { byId, setIcon } from "./dom.js";
+import { announce, byId, setIcon } from "./dom.js";
 import { clock } from "./format.js";
 import { emit, on, state } from "./state.js";
 
 const video = byId("video");
 const FRAME = 0.04; // seconds, where the rate is not known
+const LATEST = 0.5; // seconds from a press until it is heard
 const INSIDE = 0.001; // seconds past a frame's start: players show the frame before otherwise
 
 let now = 0;
@@ -26,8 +27,17 @@ function show(seconds) {
   emit("time", now);
 }
 
+/** Whether time goes by, how fast, and which time was shown when a key or a button was pressed. */
+export const playing = () => ready && !video.paused && !video.ended;
+export const speed = () => video.playbackRate;
+export function timeOf(event) {
+  const late = Math.min(Math.max(performance.now() - event.timeStamp, 0) / 1000, LATEST);
+  return clamp(video.currentTime - late * video.playbackRate);
+}
+
 /** Go to a time; a seek that is under way is ended first, so that dragging stays smooth. */
 export function seek(seconds) {
+  emit("jump");
   stopAt = null;
   show(seconds);
   if (!ready) return;
@@ -95,6 +105,14 @@ function showPlaying() {
   setIcon(byId("toggle"), playing ? "pause" : "play");
   byId("toggle").setAttribute("aria-label", playing ? "Pause" : "Play");
   if (playing) follow();
+}
+
+/** Play faster by so many steps of the list of speeds, or slower. */
+export function changeSpeed(by) {
+  const list = byId("speed");
+  list.selectedIndex = Math.min(Math.max(list.selectedIndex + by, 0), list.length - 1);
+  list.dispatchEvent(new Event("change"));
+  announce(list.selectedOptions[0].text);
 }
 
 export function mute() {

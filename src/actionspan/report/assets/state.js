@@ -8,11 +8,15 @@ export const state = {
   lane: null, // where the reader chose last
   least: null, // the least score that is shown; null: that of the 15th proposal
   lastLabel: "", // what was named last: the next segment gets it
+  lastSubject: "", // the same of who does it
 };
 
 const listeners = new Map();
 
-/** Events: video, chosen, edits, edits elsewhere (in another tab), threshold, time, view, theme. */
+/**
+ * Events: jump (before a seek or another video), video, chosen, edits, edits elsewhere (in another
+ * tab), keys (of labels), threshold, time, view, theme.
+ */
 export function on(name, listener) {
   listeners.set(name, [...(listeners.get(name) ?? []), listener]);
 }
