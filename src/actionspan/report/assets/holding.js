@@ -5,7 +5,7 @@ import { addSegment, milliseconds } from "./edits.js";
 import { clock } from "./format.js";
 import { belongsTo } from "./keys.js";
 import { labelKeys } from "./labelkeys.js";
-import { duration, frameSeconds, playing, speed, time, timeOf } from "./player.js";
+import { duration, frameSeconds, playing, speed, timeOf } from "./player.js";
 import { lag } from "./reaction.js";
 import { place } from "./segments.js";
 import { on } from "./state.js";
@@ -44,7 +44,7 @@ function finish(name, at, press = true) {
 }
 
 function finishAll() {
-  for (const name of held.keys()) finish(name, time(), false);
+  for (const name of held.keys()) finish(name, timeOf(), false);
 }
 
 /** Add an event, of one frame at least, and note what its edges were made of. */

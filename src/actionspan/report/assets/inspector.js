@@ -24,7 +24,7 @@ import { duration, playSegment, seek, time } from "./player.js";
 import { served } from "./server.js";
 import { factsOf, sentenceOf, titleOf } from "./segments.js";
 import { on, state } from "./state.js";
-import { subjectField } from "./subjects.js";
+import { leaveByTab, subjectField } from "./subjects.js";
 
 const NEW_SECONDS = 2; // of a segment that is added at the playhead
 const MOST_LISTED = 8;
@@ -125,7 +125,7 @@ function nudges(edge) {
 function endTyping(event) {
   const field = document.activeElement;
   if (!field?.closest("#inspector .field") || field === event.target) return;
-  const pressed = event.target.closest("button, .handle, .segment");
+  const pressed = event.target.closest("button, .handle, .segment, .field input");
   field.blur();
   if (!pressed || pressed.isConnected) return;
   event.preventDefault();
@@ -133,9 +133,11 @@ function endTyping(event) {
   const like = ({ title, textContent }) => `${title} ${textContent}`;
   const again =
     nodeOf(pressed.dataset.focus) ??
-    [...byId("inspector").querySelectorAll("button")].find((one) => like(one) === like(pressed));
+    [...byId("inspector").querySelectorAll("button")].find((one) => like(one) === like(pressed)) ??
+    byId(pressed.id);
   if (!again) return;
-  addEventListener("pointerup", () => again.click(), { once: true });
+  const act = () => (again.matches("input") ? again.focus() : again.click());
+  addEventListener("pointerup", act, { once: true });
   again.dispatchEvent(new PointerEvent(event.type, event)); // a drag may begin here
 }
 
@@ -151,6 +153,7 @@ function labelField(segment) {
       choose(nameIt(segment, event.target.value));
     },
     onkeydown(event) {
+      leaveByTab(event);
       if (event.key !== "Enter" && event.key !== "Escape") return;
       event.preventDefault(); // else the segment that gets the focus is pressed, too
       if (event.key === "Escape") event.target.value = made ? made.label : segment.label;
@@ -162,9 +165,9 @@ function labelField(segment) {
 }
 
 function drawSegment(segment) {
-  // the label has its field: a line more once it is typed would move what is about to be clicked
+  // label and subject have their fields: a line more once it is typed would move what is about to be clicked
   const facts = factsOf(segment)
-    .filter(([name]) => name !== "label")
+    .filter(([name]) => name !== "label" && name !== "subject")
     .flatMap(([name, value]) => [el("dt", {}, name), el("dd", {}, value)]);
   const correction = correctionOf(segment);
   const rejected = correction?.rejected === true;

@@ -27,11 +27,11 @@ function show(seconds) {
   emit("time", now);
 }
 
-/** Whether time goes by, how fast, and which time was shown when a key or a button was pressed. */
+/** Whether time goes by, how fast, and the time that is shown, or was when something was pressed. */
 export const playing = () => ready && !video.paused && !video.ended;
 export const speed = () => video.playbackRate;
-export function timeOf(event) {
-  const late = Math.min(Math.max(performance.now() - event.timeStamp, 0) / 1000, LATEST);
+export function timeOf(event = null) {
+  const late = event ? Math.min(Math.max(performance.now() - event.timeStamp, 0) / 1000, LATEST) : 0;
   return clamp(video.currentTime - late * video.playbackRate);
 }
 

@@ -46,6 +46,7 @@ export function subjectField(segment, then) {
       then(setSubject(segment, state.lastSubject));
     },
     onkeydown(event) {
+      leaveByTab(event);
       if (event.key !== "Enter" && event.key !== "Escape") return;
       event.preventDefault();
       if (event.key === "Escape") event.target.value = value;
@@ -53,6 +54,18 @@ export function subjectField(segment, then) {
     },
   });
   return el("label", { class: "field" }, el("span", {}, "Subject"), input);
+}
+
+/** Let the tab key leave a field that is drawn again once its text is taken over. */
+export function leaveByTab(event) {
+  if (event.key !== "Tab") return;
+  event.preventDefault();
+  event.target.blur();
+  const stops = [...byId("inspector").querySelectorAll("button, input")];
+  const here = stops.findIndex(({ id }) => id === event.target.id);
+  const next = stops[here + (event.shiftKey ? -1 : 1)];
+  next?.focus();
+  next?.select?.();
 }
 
 function offer() {
