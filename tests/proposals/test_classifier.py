@@ -12,8 +12,8 @@ from actionspan.cli import main
 from actionspan.features.steps import cut_windows
 from actionspan.features.store import open_features
 from actionspan.proposals import SegmentClassifier, train_classifier
-from actionspan.proposals.classifier_training import LOG_COLUMNS, LabelledVideo
-from actionspan.proposals.segment_classifier import load_classifier
+from actionspan.proposals.classifier_training import LOG_COLUMNS, LabelledVideo, _classes
+from actionspan.proposals.segment_classifier import load_classifier, save_classifier
 from actionspan.proposals.settings import ClassifierSettings
 from actionspan.storage.writing import read_json, read_tsv
 from worlds.scored import annotated, write_results
@@ -118,6 +118,70 @@ def test_a_class_of_a_single_video_is_an_error_in_its_fold_and_not_in_the_loss()
     _, log = train_classifier(given, CHANNELS, ClassifierSettings(penalties=(0.1,)))
     assert log[0]["accuracy"] <= 7 / 8
     assert log[0]["log_loss"] < 2
+
+
+def both(random, second=("run", "talk")):
+    """Return a video of 4 instances: of each class alone, and of both at the same time."""
+    sequence = random.normal(size=(STEPS, CHANNELS)).astype(np.float32)
+    instances = []
+    for place, names in enumerate(([second[0]], [second[1]], second)):
+        start, length = 2 + 12 * place, int(random.integers(5, 9))
+        for name in names:
+            sequence[start : start + length, second.index(name)] += 3
+            end = (start + length) / 2
+            instances.append(Instance(start=start / 2, end=end, label=name))
+    return LabelledVideo(sequence=sequence, duration_seconds=20.0, instances=instances)
+
+
+def test_classes_that_happen_at_once_are_learned_each_against_the_rest():
+    random = np.random.default_rng(4)
+    classifier, log = train_classifier([both(random) for _ in range(20)], CHANNELS)
+    assert classifier.several
+    tested = [both(random) for _ in range(10)]
+    found = []
+    for each in tested:
+        segments = [[one.start, one.end] for one in each.instances[:3]]
+        found.append(classifier.scores(each.sequence, segments, 20.0) > 0.5)
+    right = np.array([[True, False], [False, True], [True, True]]) == np.array(found)
+    assert right.mean() > 0.9
+    (kept,) = (row for row in log if row["kept"])
+    assert kept["accuracy"] > 0.9, "the other class of a segment is no error"
+    assert kept["log_loss"] < 0.6
+
+
+def test_a_class_that_only_touches_another_is_its_negative():
+    """Of a long instance a short one inside it says nothing; of the short one the long one does."""
+    made = videos(6)
+    long = [
+        replace(each, instances=[*each.instances, Instance(start=0, end=19, label="walk")])
+        for each in made
+    ]
+    classifier, _ = train_classifier(long, CHANNELS)
+    assert classifier.several
+    edge = [
+        replace(each, instances=[replace(one, end=one.end + 2) for one in each.instances])
+        for each in made
+    ]
+    classifier, _ = train_classifier(edge, CHANNELS)  # at most a third is shared
+    assert not classifier.several
+    classes, also = _classes(long[0].instances, (*LABELS, "walk"))
+    assert also[:3, 3].all()
+    assert not also[3].any()
+    assert not also[:, :3].any()
+    assert classes.tolist()[3] == 3
+
+
+def test_a_classifier_of_several_labels_comes_back_from_its_file(tmp_path):
+    random = np.random.default_rng(4)
+    classifier, _ = train_classifier([both(random) for _ in range(3)], CHANNELS)
+    save_classifier(tmp_path / "c.safetensors", classifier, "digest")
+    again = load_classifier(tmp_path / "c.safetensors")
+    assert again.several
+    assert np.array_equal(again.coefficients, classifier.coefficients)
+    plain = SegmentClassifier(labels=("a",), coefficients=np.zeros((1, 4 * 3 + 2)))
+    save_classifier(tmp_path / "plain", plain, "digest")
+    assert not load_classifier(tmp_path / "plain").several
+    assert b"several" not in (tmp_path / "plain").read_bytes(), "such files are as before"
 
 
 def test_other_features_are_refused():

@@ -131,7 +131,9 @@ def test_what_is_held_ends_with_a_pause_a_seek_the_video_and_another_one(tab, ho
     for _ in range(round(at)):
         tab.keyboard.press("ArrowRight")
     command = {"pause": " ", "seek": "Home", "next": "j", "end": ""}[how]
-    (down, *_) = play(tab, [(at, "keydown", "g"), (99 if how == "end" else at + 0.5, "keydown", command)])
+    (down, *_) = play(
+        tab, [(at, "keydown", "g"), (99 if how == "end" else at + 0.5, "keydown", command)]
+    )
     ((start, end),) = times_of(row for row in saved(tab) if row["video"] == "one")
     assert start == pytest.approx(down, abs=FRAME)
     assert start + 0.3 < end < start + 3

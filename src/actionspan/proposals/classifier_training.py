@@ -1,4 +1,8 @@
-"""Training the classifier of segments on the instances of the training videos."""
+"""Training the classifier of segments on the instances of the training videos.
+
+Its classes exclude each other, unless one happens during half of an instance of another, or more.
+Then each is learned against the rest, and such an instance is no example against the other class.
+"""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -6,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from actionspan.annotations.tables import Instance
 from actionspan.arrays import Float32, Float64, Int64
@@ -14,6 +19,7 @@ from actionspan.proposals import segment_classifier as segments
 from actionspan.proposals.segment_classifier import BLOCKS, SegmentClassifier
 from actionspan.proposals.settings import ClassifierSettings
 
+_ALSO = 0.5  # share of an instance from which on another class happens there, too
 _MOST_CHOOSING = 1000  # instances by which the penalty is chosen: more would only cost time
 LOG_COLUMNS = tuple("penalty folds videos instances log_loss accuracy accuracy_moved kept".split())
 
@@ -47,25 +53,21 @@ def train_classifier(
     """
     settings = settings or ClassifierSettings()
     described = [
-        ([each.label for each in video.instances], _describe(video, settings.shift))
-        for video in videos
-        if video.instances
+        (video.instances, _describe(video, settings.shift)) for video in videos if video.instances
     ]
-    labels = tuple(sorted({label for names, _ in described for label in names}))
+    labels = tuple(sorted({each.label for instances, _ in described for each in instances}))
     if len(labels) < 2:
         nothing = np.zeros((len(labels), BLOCKS * channels + 2))
         return SegmentClassifier(labels=labels, coefficients=nothing), []
-    places = {label: place for place, label in enumerate(labels)}
-    rows = [
-        _Rows(features, np.array([places[label] for label in names], np.int64))
-        for names, features in described
-    ]
+    rows = [_Rows(features, *_classes(instances, labels)) for instances, features in described]
     del described  # its features are those of the rows
-    log = _cross_validate(rows, len(labels), settings)
+    several = any(each.also.any() for each in rows)
+    log = _cross_validate(rows, len(labels), settings, several=several)
     strongest_first = settings.penalties[::-1]
     last = next((place for place, row in enumerate(log) if row["kept"]), 0)
-    coefficients = _fit_path(*_joined(rows), len(labels), strongest_first[: last + 1])[-1]
-    return SegmentClassifier(labels=labels, coefficients=coefficients), log
+    joined = _joined(rows, several=several)
+    coefficients = _fit_path(*joined, len(labels), strongest_first[: last + 1])[-1]
+    return SegmentClassifier(labels=labels, coefficients=coefficients, several=several), log
 
 
 @dataclass(frozen=True)
@@ -74,6 +76,31 @@ class _Rows:
 
     features: Float64  # (9, G, D) of their neighbours, the first exact
     classes: Int64  # (G,)
+    also: NDArray[np.bool_]  # (G, K), whether another class happens there, too
+
+    def targets(self, *, several: bool) -> Int64 | Float64:
+        """Return what the instances are: classes (G,), or yes, no and NaN (G, K) for `several`."""
+        if not several:
+            return self.classes
+        known = np.where(self.also, np.nan, 0.0)
+        known[np.arange(len(known)), self.classes] = 1.0
+        return known
+
+
+def _classes(
+    instances: Sequence[Instance], labels: Sequence[str]
+) -> tuple[Int64, NDArray[np.bool_]]:
+    """Return `classes` and `also` of the instances of a video."""
+    places = {label: place for place, label in enumerate(labels)}
+    classes = np.array([places[each.label] for each in instances], np.int64)
+    starts, ends = np.array([[each.start, each.end] for each in instances]).T
+    shared = np.minimum(ends[:, None], ends) - np.maximum(starts[:, None], starts)  # (G, G)
+    covered = shared >= _ALSO * (ends - starts)[:, None]
+    also = np.zeros((len(instances), len(labels)), np.bool_)
+    for place in range(len(labels)):
+        also[:, place] = covered[:, classes == place].any(axis=1)
+    also[np.arange(len(also)), classes] = False
+    return classes, also
 
 
 def _describe(video: LabelledVideo, shift: float) -> Float64:
@@ -85,9 +112,11 @@ def _describe(video: LabelledVideo, shift: float) -> Float64:
     return features.reshape(*near.shape[:2], -1)
 
 
-def _joined(rows: list[_Rows]) -> tuple[Float64, Int64]:
-    """Empty the list into (N, D) features and (N,) classes, so that memory holds them once."""
-    targets = np.concatenate([np.tile(each.classes, len(each.features)) for each in rows])
+def _joined(rows: list[_Rows], *, several: bool) -> tuple[Float64, Int64 | Float64]:
+    """Empty the list into (N, D) features and N targets, so that memory holds them once."""
+    targets = np.concatenate(
+        [each.targets(several=several) for each in rows for _ in range(len(each.features))]
+    )
     features = np.empty((len(targets), rows[0].features.shape[2]))
     end = len(features)
     while rows:
@@ -98,7 +127,7 @@ def _joined(rows: list[_Rows]) -> tuple[Float64, Int64]:
 
 
 def _fit_path(
-    features: Float64, targets: Int64, classes: int, penalties: Sequence[float]
+    features: Float64, targets: Int64 | Float64, classes: int, penalties: Sequence[float]
 ) -> list[Float64]:
     """Return the coefficients for falling penalties, each fit started from the one before.
 
@@ -123,7 +152,7 @@ def _fit_path(
 
 
 def _cross_validate(
-    rows: Sequence[_Rows], classes: int, settings: ClassifierSettings
+    rows: Sequence[_Rows], classes: int, settings: ClassifierSettings, *, several: bool
 ) -> list[dict[str, Any]]:
     """Return a row for each penalty, strongest first; fold k has videos k, k + folds, ….
 
@@ -141,15 +170,17 @@ def _cross_validate(
     for fold in range(folds):
         learned = [each for place, each in enumerate(chosen) if place % folds != fold]
         known = np.unique(np.concatenate([each.classes for each in learned]))
-        for place, coefficients in enumerate(_fit_path(*_joined(learned), classes, penalties)):
+        joined = _joined(learned, several=several)
+        for place, coefficients in enumerate(_fit_path(*joined, classes, penalties)):
             for held in chosen[fold::folds]:
                 neighbours, count, width = held.features.shape
-                scores = segments.softmax_scores(held.features.reshape(-1, width), coefficients)
+                score = segments.separate_scores if several else segments.softmax_scores
+                scores = score(held.features.reshape(-1, width), coefficients)
                 scores = scores.reshape(neighbours, count, -1)
-                truth = np.take_along_axis(scores, held.classes[None, :, None], axis=2)[..., 0]
-                surprise = -np.log(np.maximum(truth, np.finfo(float).tiny))
+                surprise = _surprise(scores, held, several=several)
                 losses[place].append(surprise[:, np.isin(held.classes, known)])
-                hits[place].append(scores.argmax(axis=2) == held.classes)
+                others = np.where(held.also, -np.inf, scores)  # that happen, too, are no errors
+                hits[place].append(others.argmax(axis=2) == held.classes)
     log: list[dict[str, Any]] = []
     for penalty, loss, hit in zip(penalties, losses, hits, strict=True):
         surprise, right = np.concatenate(loss, axis=1), np.concatenate(hit, axis=1)  # (9, G)
@@ -161,14 +192,31 @@ def _cross_validate(
     return log
 
 
+def _surprise(scores: Float64, held: _Rows, *, several: bool) -> Float64:
+    """Return the cross-entropy (9, G) of scores (9, G, K), of all classes if `several`."""
+    smallest = np.finfo(float).tiny
+    truth = np.take_along_axis(scores, held.classes[None, :, None], axis=2)[..., 0]
+    surprise: Float64 = -np.log(np.maximum(truth, smallest))
+    if several:
+        against = held.targets(several=True) == 0
+        surprise = surprise - np.log(np.maximum(1 - scores, smallest)).sum(axis=2, where=against)
+    return surprise
+
+
 def fit_softmax(
-    features: Float64, classes: Int64, count: int, penalty: float, start: Float64 | None = None
+    features: Float64,
+    classes: Int64 | Float64,
+    count: int,
+    penalty: float,
+    start: Float64 | None = None,
 ) -> Float64:
     """Return the coefficients (K, D + 1) of `count` K classes, the intercept last.
 
     They minimise the mean cross-entropy + penalty / 2 · |coefficients|², without the intercepts.
     Features (N, D) should be of similar scale, since the penalty treats them alike; classes (N,)
-    are in 0…K − 1. The fit may begin at the coefficients of a stronger penalty, `start`.
+    are in 0…K − 1. With classes (N, K) of 1, 0 and NaN, which has no part in the loss, each class
+    is learned against the rest. The fit may begin at the coefficients of a stronger penalty,
+    `start`.
     """
     columns = features.shape[1]
     with deterministic(threads=1):
@@ -187,7 +235,10 @@ def fit_softmax(
         def loss() -> torch.Tensor:
             optimiser.zero_grad()
             logits = inputs @ coefficients[:, :-1].T + coefficients[:, -1]  # (N, K)
-            total = torch.nn.functional.cross_entropy(logits, targets)
+            if targets.ndim == 1:
+                total = torch.nn.functional.cross_entropy(logits, targets)
+            else:
+                total = _against_the_rest(logits, targets)
             total = total + penalty / 2 * coefficients[:, :-1].square().sum()
             total.backward()  # type: ignore[no-untyped-call]
             return total
@@ -195,3 +246,10 @@ def fit_softmax(
         optimiser.step(loss)  # type: ignore[no-untyped-call]
         fitted: Float64 = coefficients.detach().numpy()
     return fitted
+
+
+def _against_the_rest(logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+    """Return the cross-entropy of targets (N, K) other than NaN: a sum over K, a mean over N."""
+    known = ~targets.isnan()
+    entropy = torch.nn.functional.binary_cross_entropy_with_logits
+    return entropy(logits[known], targets[known], reduction="sum") / len(targets)

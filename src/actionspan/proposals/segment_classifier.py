@@ -77,11 +77,13 @@ class SegmentClassifier:
     """A linear classifier of segments.
 
     `labels` are the K classes; `coefficients` (K, 4 C + 2) are those of `segment_features` of C
-    channels, the intercept last. With one class its score is always 1; K = 0 labels nothing.
+    channels, the intercept last. With one class its score is always 1; K = 0 labels nothing. Where
+    a segment may have `several` labels, each class was learned against the rest.
     """
 
     labels: tuple[str, ...]
     coefficients: Float64
+    several: bool = False
 
     @property
     def channels(self) -> int:
@@ -89,10 +91,10 @@ class SegmentClassifier:
         return int(self.coefficients.shape[1] - 2) // BLOCKS
 
     def scores(self, sequence: Float32, segments: ArrayLike, duration_seconds: float) -> Float64:
-        """Return the probabilities (M, K) of the classes; each row adds up to 1.
+        """Return the probabilities (M, K) of the classes.
 
-        Arguments are those of `segment_features`. The bits do not depend on the number of threads
-        or on other videos.
+        Each row adds up to 1, unless a segment may have several labels. Arguments are those of
+        `segment_features`. The bits do not depend on the number of threads or on other videos.
 
         Raises:
             ValueError: The sequence has another number of channels.
@@ -100,15 +102,18 @@ class SegmentClassifier:
         if sequence.shape[1] != self.channels:
             raise ValueError(f"{sequence.shape[1]} channels; the classifier has {self.channels}")
         inputs = segment_features(sequence, segments, duration_seconds)
+        if self.several:
+            return separate_scores(inputs, self.coefficients)
         return softmax_scores(inputs, self.coefficients)
 
 
 def classifier_state(classifier: SegmentClassifier) -> dict[str, Any]:
     """Return what `classifier_from_state` needs, in types that `read_model` reads."""
-    return {
+    state = {
         "labels": list(classifier.labels),
         "coefficients": torch.from_numpy(np.array(classifier.coefficients)),
     }
+    return {**state, "several": 1} if classifier.several else state
 
 
 def classifier_from_state(part: Part) -> SegmentClassifier:
@@ -117,7 +122,8 @@ def classifier_from_state(part: Part) -> SegmentClassifier:
     coefficients = part["coefficients"].tensor(len(labels), None, kind=torch.float64)
     if (coefficients.shape[1] - 2) % BLOCKS:
         part["coefficients"].refuse(f"{BLOCKS} columns for each feature, and 2")
-    return SegmentClassifier(labels=labels, coefficients=coefficients.numpy())
+    several = "several" in part and part["several"].whole(0, 1) == 1
+    return SegmentClassifier(labels=labels, coefficients=coefficients.numpy(), several=several)
 
 
 def save_classifier(path: Path, classifier: SegmentClassifier, settings_digest: str) -> None:
@@ -137,12 +143,23 @@ def load_classifier(path: Path) -> SegmentClassifier:
 
 def softmax_scores(features: Float64, coefficients: Float64) -> Float64:
     """Return the probabilities (N, K) of the classes of (N, D) features; each row adds up to 1."""
-    # the order of einsum's sums does not depend on the number of threads, as that of BLAS does
-    weights = np.ascontiguousarray(coefficients[:, :-1])
-    logits = np.einsum("nd,kd->nk", features, weights, optimize=False) + coefficients[:, -1]
+    logits = _logits(features, coefficients)
     powers = np.exp(logits - logits.max(axis=1, keepdims=True, initial=-np.inf))
     scores: Float64 = powers / powers.sum(axis=1, keepdims=True)
     return scores
+
+
+def separate_scores(features: Float64, coefficients: Float64) -> Float64:
+    """Return the probability (N, K) of each class by itself, of (N, D) features."""
+    scores: Float64 = 0.5 + 0.5 * np.tanh(_logits(features, coefficients) / 2)  # never overflows
+    return scores
+
+
+def _logits(features: Float64, coefficients: Float64) -> Float64:
+    # the order of einsum's sums does not depend on the number of threads, as that of BLAS does
+    weights = np.ascontiguousarray(coefficients[:, :-1])
+    logits: Float64 = np.einsum("nd,kd->nk", features, weights, optimize=False)
+    return logits + coefficients[:, -1]
 
 
 class Labeller:

@@ -43,7 +43,7 @@ class Proposed:
     probabilities: NDArray[Any] | None = None
     motion: NDArray[Any] | None = None
     classes: tuple[str, ...] = ()
-    class_scores: NDArray[Any] | None = None  # (N, K); each row adds up to 1
+    class_scores: NDArray[Any] | None = None  # (N, K); see SegmentClassifier.scores
     events: NDArray[Any] | None = None  # (E, 2) in seconds, best first
     chances: NDArray[Any] | None = None  # (E,) 0…1
     event_classes: NDArray[Any] | None = None  # (E, K)
