@@ -323,3 +323,14 @@ def test_a_video_that_is_not_in_the_folder_is_said(tmp_path, videos, table, caps
     assert capsys.readouterr().err == line
     rows = (tmp_path / "out.csv").read_text().splitlines()[1:]
     assert rows == ["mkv_a,1.0,2.0,run,,,", "a,1.0,2.0,run,2.0,20,10.0"]
+
+
+def test_keys_belong_to_boris_alone(tmp_path, table):
+    (tmp_path / "keys.json").write_text('[{"key": "gg", "label": "groom"}]')
+    words = ("--keys", str(tmp_path / "keys.json"))
+    with pytest.raises(InputError, match=r"keys\.json: only boris_project has keys of labels"):
+        convert(table("a,1,2,run"), tmp_path / "mine.json", *words)
+    with pytest.raises(
+        InputError, match=r"keys\.json: key no\. 1: 'gg' is not one letter or digit"
+    ):
+        convert(table("a,1,2,run"), tmp_path / "mine.boris", *words)

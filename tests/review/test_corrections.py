@@ -82,6 +82,21 @@ def test_the_table_holds_the_videos_that_are_done(opened, tmp_path):
     assert "wave" not in table(tmp_path)
 
 
+def test_a_subject_is_a_column_where_a_row_has_one(opened, tmp_path):
+    corrections = opened()
+    corrections.save("a", 0, DONE, [[*ROWS[0], "mouse A"]])
+    corrections.save("b c", 0, DONE, OTHER)
+    lines = ["video,start,end,label,status,subject", "a,1.000,2.000,'=wave,added,mouse A"]
+    assert table(tmp_path).splitlines() == [*lines, "b c,1,2,,added,"]
+    reading = read_annotation_file(tmp_path / "corrections.csv", strict=True)
+    assert reading.form == "corrections"
+    found = {one.video_id: [raw.subject for raw in one.instances] for one in reading.records}
+    assert found == {"a": ["mouse A"], "b c": [""]}
+    write(tmp_path, "no JSON")  # then the rows of the table are kept
+    assert opened().all().keys() == {"b c"}
+    assert "mouse A" in table(tmp_path)
+
+
 INF, HALF = float("inf"), "\ud83d"
 
 
@@ -100,6 +115,8 @@ INF, HALF = float("inf"), "\ud83d"
         (0, STATE, [["a", "1", "2", HALF, "added"]], "half of a character"),
         (0, STATE, [["a", "1", "2", "a\0b", "added"]], "control character"),
         (0, STATE, [["a", "", "", "a\0b", "rejected"]], "control character"),
+        (0, STATE, [["a", "1", "2", "", "added", "a\0b"]], "subject .* control character"),
+        (0, STATE, [["a", "", "", "", "rejected", "a\0b"]], "control character"),
         (0, STATE, [["a", "abc", "2", "", "added"]], "'abc' is not a time"),
         (0, STATE, [["a", "inf", "2", "", "added"]], "start"),
         (0, STATE, [["a", "2", "1", "", "moved"]], "start 2 is not before end 1"),

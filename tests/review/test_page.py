@@ -107,3 +107,35 @@ def test_it_fits_and_nothing_is_out_of_reach(browse, tmp_path, width):
     boxes = [each.bounding_box() for each in tab.locator(".own-lane .segment").all()]
     assert len(boxes) == 2
     assert boxes[0]["y"] + boxes[0]["height"] <= boxes[1]["y"]
+
+
+def test_keys_of_labels_are_kept_with_the_folder_and_subjects_come_to_the_table(work, browse):
+    tab = browse()
+    tab.locator("#key-settings summary").click()
+    tab.click("#add-key")
+    row = tab.locator("#key-rows li")
+    row.get_by_role("textbox", name="Key").fill("g")
+    row.get_by_label("Label").fill("groom")
+    row.get_by_label("Subject").fill("mouse A")
+    with tab.expect_response("**/keys"):
+        row.get_by_label("Point").check()
+    assert work.keys.all() == [{"key": "g", "label": "groom", "subject": "mouse A", "point": True}]
+    assert tab.locator("#save-keys").count() == 0, "they are in the folder"
+    other = browse()  # another browser of the same folder
+    other.wait_for_selector("#label-keys button")
+    assert other.locator("#label-keys button").inner_text().split() == [
+        "g",
+        "groom",
+        "(mouse",
+        "A)",
+    ]
+    row.get_by_label("Label").fill("gr\0om" * 300)
+    row.get_by_role("textbox", name="Key").focus()
+    tab.wait_for_function("() => document.getElementById('keys-note').textContent !== ''")
+    assert tab.locator("#keys-note").inner_text().startswith("Not saved: key 'g'")
+    drag(other, 20, 40)
+    other.fill("#segment-subject", "mouse B")
+    other.locator("#done").check()
+    is_saved(other)
+    known = Truth(work.corrections.table, work.videos).within("a", SECONDS)
+    assert [(one.subject, one.label) for one in known] == [("mouse B", "action")]

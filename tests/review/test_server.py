@@ -13,7 +13,7 @@ from urllib.parse import quote
 import pytest
 
 from actionspan.cli import main
-from actionspan.errors import JobError
+from actionspan.errors import InputError, JobError
 from actionspan.review.corrections import Corrections
 from actionspan.review.keys import LabelKeys
 from review.conftest import serving
@@ -210,6 +210,44 @@ def test_the_word_of_the_opened_address_is_good_once(stranger):
     assert stranger("GET", "/status", Cookie=cookie).status == 200
     assert stranger("GET", "/?token=only%20once").status == 403
     assert stranger("GET", "/?token=secret").status == 303
+
+
+GROOM = {"key": "g", "label": "groom", "subject": "mouse A", "point": False}
+
+
+def test_keys_of_labels_are_kept_and_what_is_no_key_is_refused(client):
+    folder = client.work.folder
+    assert client("GET", "/keys").json == {"keys": []}
+    assert client("PUT", "/keys", [GROOM]).json == {"keys": [GROOM]}
+    assert LabelKeys(folder).all() == [GROOM]
+    for wrong, said in (
+        ({}, "not a list of at most 200 keys"),
+        ([GROOM, GROOM], "key 'g' is there twice"),
+        ([{**GROOM, "key": "F1"}], "'F1' is not one letter or digit"),
+        ([{**GROOM, "label": " "}], "key 'g' needs a label"),
+        ([{**GROOM, "label": "a\0b"}], "control character"),
+        ([{**GROOM, "subject": "\ud83d"}], "not UTF-8"),
+        ([{**GROOM, "point": 1}], "key 'g' needs point true or false"),
+    ):
+        answer = client("PUT", "/keys", wrong)
+        assert (answer.status, said in answer.text) == (400, True), answer.text
+    assert client("PUT", "/keys", b"[" * 100_000).status == 400
+    assert LabelKeys(folder).all() == [GROOM]
+    (folder / "keys.json").write_text("[1]")
+    with pytest.raises(InputError, match=r"keys\.json: key no\. 1 is not an object"):
+        LabelKeys(folder)
+    boris = folder / "lab.boris"
+    groom = {"type": "State event", "key": "x", "code": "groom"}
+    lever = {"type": "Point event", "key": "1", "code": "lever"}
+    behaviours = [groom, lever, {**groom, "code": "again"}, {**groom, "key": ""}, None]
+    conf = {str(place): each for place, each in enumerate(behaviours)}
+    boris.write_text(json.dumps({"behaviors_conf": conf, "observations": {}}))
+    (folder / "keys.json").unlink()
+    assert LabelKeys(folder, boris).all() == [
+        {"key": "x", "label": "groom", "subject": "", "point": False},
+        {"key": "1", "label": "lever", "subject": "", "point": True},
+    ]
+    assert LabelKeys(folder).all() == LabelKeys(folder, boris).all(), "they are the folder's now"
 
 
 def test_a_port_that_is_none_is_named(tmp_path, capsys):

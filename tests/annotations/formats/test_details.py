@@ -3,6 +3,7 @@
 import csv
 import itertools
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -10,9 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from actionspan.annotations.formats import boris
+from actionspan.annotations.formats import boris, boris_project
 from actionspan.annotations.formats.records import RawInstance, Reading, Record
 from actionspan.annotations.formats.registry import FORMATS, WRITABLE, read_annotation_file, sniffed
+from actionspan.annotations.keys import LabelKey
 from actionspan.annotations.tables import read_annotations, write_annotations
 from actionspan.dataset.convert import facts
 from actionspan.dataset.matching import IndexSettings, index_annotations
@@ -58,6 +60,50 @@ def test_subjects_and_modifiers_come_back_over_two_forms(first, second, record):
         assert reading.rejections == []
         found = reading.records
     assert sorted(found[0].bouts()) == sorted(record.bouts())
+
+
+@settings(max_examples=60)
+@given(record=st.lists(bouts, max_size=8).map(lambda each: record_of(*each)))
+def test_labels_and_subjects_come_back_from_tiers_of_elan(record):
+    text = WRITABLE["elan"].write([record])
+    tiers = re.findall(r'<TIER [^>]*TIER_ID="([^"]*)"', text)
+    assert len(set(tiers)) == len(tiers) > 0
+    (found,) = FORMATS["elan"].read("file", text).records
+    assert sorted(bout[:4] for bout in found.bouts()) == sorted(bout[:4] for bout in record.bouts())
+
+
+def test_tiers_of_elan_have_names_of_their_own():
+    given_bouts = [bout(1, 3, subject=subject) for subject in ("", "A", "A", "A 2", "")]
+    text = WRITABLE["elan"].write([record_of(*given_bouts)])
+    tiers = re.findall(r'<TIER [^>]*?(?:PARTICIPANT="([^"]*)" )?TIER_ID="([^"]*)"', text)
+    assert tiers == [
+        *(("", "actions"), ("", "actions 2")),
+        *(("A", "actions@A"), ("A", "actions@A 2"), ("A 2", "actions@A 2 2")),
+    ]
+
+
+def test_keys_are_the_ethogram_of_boris_and_a_point_key_makes_point_events():
+    keys = [
+        LabelKey(key="x", label="groom", subject="mouse B"),
+        LabelKey(key="y", label="groom"),
+        LabelKey(key="a", label="lever", point=True),
+        LabelKey(key="q", label="sleep"),
+    ]
+    instances = [bout(1, 2, "groom"), bout(1.5, 1.54, "lever"), bout(3, 4, "rear")]
+    text = boris_project.write([record_of(*instances)], keys)
+    project = json.loads(text)
+    found = {
+        each["code"]: (each["key"], each["type"]) for each in project["behaviors_conf"].values()
+    }
+    assert found == {
+        "groom": ("x", "State event"),
+        "lever": ("a", "Point event"),
+        "rear": ("b", "State event"),  # a is taken
+        "sleep": ("q", "State event"),
+    }
+    assert [each["name"] for each in project["subjects_conf"].values()] == ["mouse B"]
+    events = [(event[0], event[2]) for event in project["observations"]["a"]["events"]]
+    assert events == [(1, "groom"), (1.5, "lever"), (2, "groom"), (3, "rear"), (4, "rear")]
 
 
 @pytest.mark.parametrize("form", HOLD)
