@@ -18,7 +18,7 @@ from actionspan.errors import InputError, counted
 from actionspan.storage.writing import read_json
 
 HEADER = ("video", "start", "end", "label", "status")
-SUBJECT = "subject"  # a sixth column, of who does it
+_SUBJECT = "subject"  # a sixth column, of who does it
 KEPT = ("accepted", "moved", "added")
 LEFT_OUT = ("rejected", "none")
 
@@ -26,7 +26,7 @@ LEFT_OUT = ("rejected", "none")
 def sniff(text: str) -> bool:
     """Return whether the first line names these columns alone, and a status is one of ours."""
     header = rows.header_cells(rows.first_line(text))
-    if sorted(name for name in header if name != SUBJECT) != sorted(HEADER):
+    if sorted(name for name in header if name != _SUBJECT) != sorted(HEADER):
         return False
     place = header.index("status")
     lines = filter(str.strip, rows.split_lines(text[:100_000]))
@@ -38,7 +38,7 @@ def sniff(text: str) -> bool:
 def read(file: str, text: str, strict: bool = False) -> Reading:
     """Read the corrections."""
     reading = Reading(strict=strict)
-    names = {name: (name,) for name in (*HEADER, SUBJECT)}
+    names = {name: (name,) for name in (*HEADER, _SUBJECT)}
     lines = rows.read_lines(file, text, HEADER, reading, names)
     rows.add_lines(file, labelled(_decided(file, lines, reading)), reading)
     return reading
@@ -50,7 +50,7 @@ def table_text(kept: Iterable[Sequence[str]]) -> str:
     if not any(any(row[len(HEADER) :]) for row in lines):
         return rows.csv_text(HEADER, (row[: len(HEADER)] for row in lines))
     full = ((*row, "")[: len(HEADER) + 1] for row in lines)
-    return rows.csv_text((*HEADER, SUBJECT), full)
+    return rows.csv_text((*HEADER, _SUBJECT), full)
 
 
 def _decided(file: str, lines: Iterator[Line], reading: Reading) -> Iterator[Line]:
