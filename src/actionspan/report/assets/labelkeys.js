@@ -12,6 +12,7 @@ const KEY = /^[\p{L}\p{N}]$/u;
 const PLACE = JSON.stringify(["keys", location.pathname, index.title]);
 
 let keys = [];
+let saving = Promise.resolve(); // one after another: else an earlier change may come last
 
 /** Each has key, label, subject and point: whether it makes events of an instant. */
 export const labelKeys = () => keys;
@@ -28,7 +29,7 @@ async function keep() {
   const body = JSON.stringify(keys);
   const headers = { "Content-Type": "application/json" };
   const answer = await ask("keys", { method: "PUT", body, headers });
-  if (answer?.ok) return "";
+  if (answer?.ok) return "Saved.";
   return `Not saved: ${answer ? (await answer.text()).trim() : "actionspan does not answer"}.`;
 }
 
@@ -67,7 +68,10 @@ async function take() {
   }
   keys = found;
   emit("keys");
-  byId("keys-note").textContent = faults[0] ?? (await keep());
+  byId("keys-note").textContent = faults[0] ?? "";
+  saving = saving.then(keep);
+  const kept = await saving;
+  if (!faults.length) byId("keys-note").textContent = kept;
 }
 
 function makeRow({ key = "", label = "", subject = "", point = false } = {}) {
