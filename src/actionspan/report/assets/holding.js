@@ -15,8 +15,6 @@ const PAUSED = "Keys of labels work while the video plays.";
 const held = new Map(); // what happens now, by key: its press, and its ghost in the lane
 const down = new Map(); // by physical key: the key that it was when it went down
 
-/* ---- events ---- */
-
 /** Return the edge that a press means: earlier by the reaction time, at the speed of the video. */
 function edgeAt(edge, pressed) {
   const frame = frameSeconds();
@@ -58,8 +56,6 @@ function add({ label, subject }, { at, ...first }, last, reacted = false) {
   announce(`${label} ${clock(start, 1)} to ${clock(end, 1)}`);
 }
 
-/* ---- the keyboard ---- */
-
 function press(event) {
   if (down.has(event.code)) {
     event.preventDefault(); // it repeats, also after a pause: then it is no command
@@ -79,8 +75,6 @@ function release(event) {
   down.delete(event.code);
   if (name) finish(name, timeOf(event));
 }
-
-/* ---- how it looks ---- */
 
 /** Show the keys as buttons: a press begins an event, the next one ends it. */
 function drawKeys() {

@@ -33,18 +33,11 @@ async function keep() {
   return `Not saved: ${answer ? (await answer.text()).trim() : "actionspan does not answer"}.`;
 }
 
-/* ---- the table in which they are set ---- */
-
 const rows = () => [...byId("key-rows").children];
 
 const valuesOf = (row) => {
-  const [key, label, subject, point] = row.querySelectorAll("input");
-  return {
-    key: key.value.trim(),
-    label: tidy(label.value),
-    subject: tidy(subject.value),
-    point: point.checked,
-  };
+  const [key, label, subject] = [...row.querySelectorAll("input")].map(({ value }) => tidy(value));
+  return { key, label, subject, point: row.querySelector("[type=checkbox]").checked };
 };
 
 /** Return why a row is no key yet, or an empty text. */
