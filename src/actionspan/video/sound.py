@@ -1,0 +1,158 @@
+"""Loudness of a video's sound and its changes, 25 values a second on the time axis of its frames.
+
+Level k is that of the samples from 40 k to 40 (k + 1) milliseconds after the first frame: the root
+of the mean of their squares over all channels, in dB below full scale. A sine of amplitude a has
+the level 20 log10(a / √2). Silence is `FLOOR`, the step of 16 bits; where the track has no sample
+there is no level (NaN). The change at an edge between two levels is the mean level after it minus
+the mean level before it. Nothing is read into either: silence is a level like others.
+"""
+
+import math
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import av
+import numpy as np
+from av.audio.frame import AudioFrame
+
+from actionspan.arrays import Float32, Float64, Int64
+from actionspan.dataset.containers import open_container
+from actionspan.dataset.timeline import read_timeline
+from actionspan.errors import InputError
+from actionspan.jobs.apart import still_working
+
+RATE = 25  # levels a second
+FLOOR = -90.3  # dB: 20 log10(1 / 2¹⁵)
+COLUMNS = ("loudness", "change")
+_SIDE = 12  # levels on each side of a change: half a second
+_LATE = 0.1  # seconds: stamps that are off by less are rounded, and samples follow each other
+
+
+def sound_curves(path: Path, seconds: float) -> Float32:
+    """Return loudness and change (N, 2) in dB of the N = 25 `seconds` levels of a video file.
+
+    Without a track of sound, or one that can be decoded, all are NaN; a damaged one has levels
+    where it can be decoded.
+    """
+    count = math.ceil(seconds * RATE)
+    sums, samples = np.zeros(count), np.zeros(count, np.int64)
+    # whatever is wrong with the sound, the video is not lost
+    with suppress(InputError, OSError, av.FFmpegError, ValueError, ArithmeticError):
+        for frame, at in _frames(path):
+            still_working()
+            if not -seconds - 1 < at < seconds:  # stamps may be anything
+                continue
+            first, own_sums, own_samples = squares(frame, at)
+            inside = slice(max(first, 0), max(min(first + len(own_sums), count), 0))
+            own = slice(inside.start - first, inside.stop - first)
+            if inside.start < inside.stop:
+                sums[inside] += own_sums[own]
+                samples[inside] += own_samples[own]
+    loudness = levels(sums, samples)
+    return np.stack([loudness, change(loudness)], axis=1).astype(np.float32)
+
+
+def _frames(path: Path) -> Iterator[tuple[AudioFrame, float]]:
+    """Yield the frames of the best track, each with its time in seconds from the first picture."""
+    origin = read_timeline(path).origin
+    origin = 0.0 if math.isnan(origin) else origin
+    with open_container(path) as container:
+        stream: Any = container.streams.best("audio")
+        if stream is None or stream.codec_context is None:
+            return
+        follows = 0.0
+        for packet in container.demux(stream):
+            frames: list[AudioFrame] = []
+            with suppress(av.InvalidDataError):  # the next may be whole
+                frames = packet.decode()
+            for frame in frames:
+                stamp = follows if frame.time is None else frame.time - origin
+                at = follows if abs(stamp - follows) < _LATE and follows else stamp
+                yield frame, at
+                follows = at + frame.samples / frame.sample_rate
+
+
+def squares(frame: AudioFrame, seconds: float) -> tuple[int, Float64, Int64]:
+    """Return the first level of a frame that begins at a time, sums of squares, and samples.
+
+    Sums are over time and the mean over channels, both of each level that the frame has a part of.
+    """
+    rate, count = frame.sample_rate, frame.samples
+    place = (round(seconds * rate) + np.arange(count)) * RATE // rate
+    first = int(place[0])
+    values = _samples(frame)[:count]
+    power = np.square(values).mean(axis=1)
+    power = np.where(np.isfinite(power), power, 0.0)
+    return first, np.bincount(place - first, power), np.bincount(place - first)
+
+
+def _samples(frame: AudioFrame) -> Float64:
+    """Return the samples of a frame (T, channels), -1 … 1."""
+    raw = frame.to_ndarray()  # (channels, T), or (1, T · channels) where they alternate
+    values = raw.astype(np.float64)
+    if raw.dtype == np.uint8:
+        values = (values - 128) / 128
+    elif raw.dtype.kind == "i":
+        values /= -float(np.iinfo(raw.dtype).min)
+    channels = frame.layout.nb_channels
+    return values.T if frame.format.is_planar else values.reshape(-1, channels)
+
+
+def levels(sums: Float64, samples: Int64) -> Float64:
+    """Return the level in dB of each sum of squares over so many samples; NaN without any."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        found: Float64 = np.maximum(10 * np.log10(sums / samples), FLOOR)
+    return found
+
+
+def change(loudness: Float64) -> Float64:
+    """Return how much louder (dB) the half second from each level on is than the one before it.
+
+    It is NaN where either has no level.
+    """
+    known = np.isfinite(loudness)
+    sums = np.concatenate([[0.0], np.cumsum(np.where(known, loudness, 0.0))])
+    counts = np.concatenate([[0], np.cumsum(known)])
+    edges = np.arange(len(loudness))
+    first, last = np.maximum(edges - _SIDE, 0), np.minimum(edges + _SIDE, len(loudness))
+    with np.errstate(invalid="ignore"):
+        after = (sums[last] - sums[edges]) / (counts[last] - counts[edges])
+        before = (sums[edges] - sums[first]) / (counts[edges] - counts[first])
+    return after - before
+
+
+def in_parts(curves: Float32, seconds: float, parts: int) -> Float32:
+    """Return the mean (parts, 2) of curves (N, 2) over equal parts of a video; NaN without any."""
+    centres = (np.arange(len(curves)) + 0.5) / RATE
+    part = np.minimum(centres * parts / seconds, parts - 1).astype(np.int64)
+    means = []
+    for column in curves.T.astype(np.float64):
+        known = np.isfinite(column)
+        counts = np.bincount(part[known], minlength=parts)
+        with np.errstate(invalid="ignore"):
+            means.append(np.bincount(part[known], column[known], minlength=parts) / counts)
+    return np.stack(means, axis=1).astype(np.float32)
+
+
+def at_snippets(curves: Float32, times: Float64) -> Float32:
+    """Return the mean (T, 2) of curves (N, 2) around T rising times, as far as to the next.
+
+    Where there is no level, loudness is the mean of the others and change is 0; a video without
+    sound is as one of silence.
+    """
+    # 1. the levels around each time, at least the one at it
+    reach = float(np.median(np.diff(times))) / 2 if len(times) > 1 else 0.5
+    centres = (np.arange(len(curves)) + 0.5) / RATE
+    first = np.searchsorted(centres, np.minimum(times - reach, centres[-1] if len(curves) else 0))
+    last = np.minimum(np.maximum(np.searchsorted(centres, times + reach), first + 1), len(curves))
+    # 2. their means
+    known = np.isfinite(curves)
+    sums = np.vstack([np.zeros((1, 2)), np.cumsum(np.where(known, curves, 0.0), axis=0)])
+    counts = np.vstack([np.zeros((1, 2)), np.cumsum(known, axis=0)])
+    number = counts[last] - counts[first]
+    rows = (sums[last] - sums[first]) / np.maximum(number, 1)
+    # 3. instead of missing ones
+    usual = rows[number[:, 0] > 0, 0].mean() if number[:, 0].any() else FLOOR
+    return np.where(number > 0, rows, [usual, 0.0]).astype(np.float32)
