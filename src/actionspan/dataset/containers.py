@@ -22,6 +22,7 @@ import av
 from av.container import InputContainer
 from av.video.stream import VideoStream
 
+from actionspan.dataset.playlists import first_file, for_ffmpeg, is_playlist, read_parts
 from actionspan.errors import InputError, printable
 
 _EBML = b"\x1a\x45\xdf\xa3"
@@ -176,7 +177,7 @@ def turned_sideways(path: Path, track_id: int) -> bool:
 
     Other containers hardly ever turn a picture and give False.
     """
-    with _mp4(path) as (file, spans):
+    with _mp4(first_file(path)) as (file, spans):
         for start, _ in _inside(file, spans, b"moov", b"trak", b"tkhd"):
             header_id, sideways = _track_header(_bytes_at(file, start, 96))
             if header_id == track_id:
@@ -322,15 +323,34 @@ def open_container(path: Path) -> InputContainer:
             a header of more than 64 MiB.
         OSError: The file cannot be read (av.FFmpegError: not by FFmpeg).
     """
+    parts = read_parts(path) if is_playlist(path) else []
+    kinds = {_formats(part.path) for part in parts} or {_formats(path)}
+    for part in parts:
+        with part.path.open("rb") as file:
+            if file.read(8) == b"ffconcat":  # FFmpeg would follow it
+                raise InputError(f"{part.path}: not a video but a list of files")
+    if len(kinds) > 1:
+        raise InputError(f"{path}: its files are of different containers")
+    options = {"format_whitelist": kinds.pop(), "protocol_whitelist": "file"}
+    place, form = (for_ffmpeg(parts), "concat") if parts else (str(path.absolute()), None)
+    if parts:
+        options |= {"safe": "0", "format_whitelist": f"concat,{options['format_whitelist']}"}
+    try:
+        return av.open(place, format=form, metadata_errors="replace", options=options)
+    except av.ArgumentError:
+        what = "a playlist, a picture or a damaged header"
+        raise InputError(f"{path}: not a video that FFmpeg can read: {what}") from None
+
+
+def _formats(path: Path) -> str:
+    """Return the demuxers that may open a file, which is looked through before.
+
+    Raises:
+        InputError: See `open_container`.
+    """
     samples, size = claimed_samples(path), path.stat().st_size
     if samples > size:  # FFmpeg would take 24 bytes of memory for each
         raise InputError(f"{path}: damaged: its index has {samples} samples, in {size} bytes")
     _check_packed(path)
     with _mp4(path) as (_, boxes):  # what was not looked through as MP4 is not opened as MP4
-        formats = (_MOV if boxes else "") + _FORMATS
-    options = {"format_whitelist": formats, "protocol_whitelist": "file"}
-    try:
-        return av.open(str(path.absolute()), metadata_errors="replace", options=options)
-    except av.ArgumentError:
-        what = "a playlist, a picture or a damaged header"
-        raise InputError(f"{path}: not a video that FFmpeg can read: {what}") from None
+        return (_MOV if boxes else "") + _FORMATS

@@ -20,8 +20,9 @@ from av.container import OutputContainer
 from av.video.frame import PictureType, VideoFrame
 
 from actionspan.dataset.containers import open_container, opened, turned_sideways
+from actionspan.dataset.playlists import is_playlist, read_parts
 from actionspan.dataset.timeline import read_timeline, readable
-from actionspan.errors import InputError
+from actionspan.errors import InputError, counted
 from actionspan.storage.writing import atomic_path
 from actionspan.video.decode import Frame, read_frames, resized
 from actionspan.video.settings import CopySettings
@@ -46,6 +47,9 @@ def why_not_playable(path: Path) -> str:
     Raises:
         InputError: It is not a video.
     """
+    if is_playlist(path):
+        with readable(path):
+            return f"{counted(len(read_parts(path)), 'file')}, one after the other"
     with readable(path), opened(path) as (container, stream):
         codec, pixels = stream.codec.canonical_name, stream.format
         kind = "mp4" if "mp4" in container.format.name else container.format.name
@@ -180,8 +184,10 @@ def _sound(path: Path, origin: float) -> Generator[AudioFrame, None, None]:
             return
         resampler = AudioResampler(format="fltp", layout="stereo", rate=_RATE, frame_size=_SAMPLES)
         frames: Iterator[Any] = chain(container.decode(stream), [None])
+        last = -1
         for frame in frames:
             for piece in resampler.resample(frame):
                 piece.pts = (piece.pts or 0) - round(origin * _RATE)
-                if piece.pts >= 0:
+                if piece.pts > last:  # a file's sound may last into that of the next
+                    last = piece.pts
                     yield piece
