@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from actionspan import __version__
 from actionspan.annotations.names import VIDEO_SUFFIXES
-from actionspan.dataset.settings import add_reading, how_read
+from actionspan.dataset.settings import add_joining, add_reading, how_read, joined
 from actionspan.dataset.sharding import find_videos, scan_videos
 from actionspan.errors import InputError, counted
 from actionspan.jobs.shards import add_jobs, videos_at_once
@@ -53,6 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     truth = "annotations in any form; the figures then show them"
     add("--annotations", type=Path, help=truth)
     add_reading(parser)
+    add_joining(parser)
     lines = "print a line of JSON with its events for each video, as soon as it is done"
     add("--json", action="store_true", help=lines)
     add("--no-page", action="store_true", help="do not write index.html, the page to look at")
@@ -94,6 +95,8 @@ def run(arguments: argparse.Namespace) -> int:
     from actionspan.propose.working import Loading, each_video
     from actionspan.storage.writing import digest
 
+    videos, places, damaged = joined(arguments, videos, arguments.out)
+    broken += damaged
     jobs = videos_at_once(arguments.jobs, len(videos), arguments.threads)
     truth = None
     if arguments.annotations:
@@ -122,11 +125,12 @@ def run(arguments: argparse.Namespace) -> int:
             _print_summary(made.summary, arguments)
     finally:
         if count["done"]:
-            count["in folder"] = write_tables(folder.folder, folder.results, shown)
+            count["in folder"] = write_tables(folder.folder, folder.results, shown, places)
             if not arguments.no_page:
                 from actionspan.propose.page import write_result_page
 
-                write_result_page(folder, shown, videos, truth.instances if truth else {}, model)
+                known = truth.instances if truth else {}
+                write_result_page(folder, shown, videos, known, model, places)
         else:
             folder.remove_if_empty()
     # 4. the last line

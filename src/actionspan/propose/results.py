@@ -27,6 +27,7 @@ from actionspan.storage.writing import digest, read_json, write_json
 
 if TYPE_CHECKING:
     from actionspan.annotations.tables import Instance
+    from actionspan.dataset.recordings import Places
     from actionspan.propose.proposed import Proposed
 
 _FOLDER = "videos"
@@ -291,7 +292,9 @@ class ResultFolder:
             return None
 
 
-def write_tables(folder: Path, results: Callable[[], Iterable[Result]], shown: Shown) -> int:
+def write_tables(
+    folder: Path, results: Callable[[], Iterable[Result]], shown: Shown, places: "Places"
+) -> int:
     """Write the tables of proposals and events, video by video; return the number of videos."""
 
     def frames(_: str, segment: Sequence[float]) -> Sequence[int]:
@@ -301,9 +304,10 @@ def write_tables(folder: Path, results: Callable[[], Iterable[Result]], shown: S
     count = 0
     labelled = any(result.labelled for result in results())
     paths = [folder / name for name in _TABLES]
+    how = {"labelled": labelled, "frames": frames, "more": (places.columns, places.cells)}
     with (
-        proposal_files(*paths[:2], labelled=labelled, frames=frames) as write_proposals,
-        proposal_files(*paths[2:], labelled=labelled, frames=frames) as write_events,
+        proposal_files(*paths[:2], **how) as write_proposals,
+        proposal_files(*paths[2:], **how) as write_events,
     ):
         for result in results():
             count += 1

@@ -46,6 +46,8 @@ class PageVideo:
     thumbnails: Sequence[tuple[float, bytes]] = ()  # seconds and JPEG, in order of time
     gone: Sequence[Row] = ()  # events that an earlier model proposed, and this one does not
     before: int | None = None  # events listed by that model
+    # of a recording or with a clock: start in seconds, name, and time of each file
+    files: Sequence[tuple[float, str, str | None]] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -154,6 +156,7 @@ def index_of(page: Page) -> dict[str, Any]:
                 "gone": len(video.gone),
                 "truths": len(video.truth),
                 "proposals": len(video.proposals),
+                **({"files": video.files} if video.files else {}),
             }
             for video in page.videos
         ],

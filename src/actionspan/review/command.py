@@ -7,6 +7,7 @@ import socket
 import webbrowser
 from pathlib import Path
 
+from actionspan.dataset.settings import add_joining, joined
 from actionspan.errors import InputError
 from actionspan.jobs.shards import add_jobs
 from actionspan.settings import at_least_one
@@ -26,6 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--no-copies", action="store_true", help=copies)
     add("--threads", type=int, default=1, help="cores of the encoders (default: 1)")
     add_jobs(parser)
+    add_joining(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -39,6 +41,9 @@ def run(arguments: argparse.Namespace) -> int:
     if not videos:
         raise InputError("no video to review")
     out = arguments.out or beside(arguments.videos[0], next(iter(videos.values())))
+    videos, places, _ = joined(arguments, videos, out)
+    if not videos:
+        raise InputError("no video to review")
     taken = socket.socket()
     taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
@@ -56,7 +61,7 @@ def run(arguments: argparse.Namespace) -> int:
     port, copies = taken.getsockname()[1], not arguments.no_copies
     here = f"http://127.0.0.1:{port}/"
     how = encoding(arguments, len(videos))
-    with ReviewWork(out, videos, how, copies=copies, address=here) as work:
+    with ReviewWork(out, videos, how, copies=copies, address=here, places=places) as work:
         app = make_app(work, token, port, once)
         config = uvicorn.Config(
             app, log_level="warning", timeout_graceful_shutdown=1, lifespan="off"

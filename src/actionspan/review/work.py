@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from actionspan import __version__
+from actionspan.dataset.recordings import Places
 from actionspan.errors import InputError, JobError, counted
 from actionspan.jobs.progress import progress
 from actionspan.jobs.shards import ShardWork
@@ -52,6 +53,7 @@ class ReviewWork:
         encoding: Number of videos encoded at once, and of the cores of each.
         copies: Make copies of videos that browsers do not play.
         address: Of the page, for a message when the same folder is opened a second time.
+        places: Files and clocks of recordings; by default those noted in the folder.
 
     Raises:
         InputError: Another process has the folder open, or something in it is damaged.
@@ -65,6 +67,7 @@ class ReviewWork:
         *,
         copies: bool = True,
         address: str = "",
+        places: Places | None = None,
     ) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         try:
@@ -76,7 +79,7 @@ class ReviewWork:
         self.corrections = Corrections(folder / "corrections", videos, folder / "corrections.csv")
         for name, line in self.corrections.remarks().items():
             print(f"{name}: {line}", file=sys.stderr)
-        self._copies = copies
+        self._copies, self._places = copies, places or Places(folder)
         self._model, self._note = (
             folder / "model/model.safetensors",
             folder / "model/learned_from.json",
@@ -299,7 +302,7 @@ class ReviewWork:
             served=True,
         )
         write_page(self.page, page)
-        write_tables(self.folder, lambda: results, shown)
+        write_tables(self.folder, lambda: results, shown, self._places)
         self._lists.write()
         self._version += 1
         self._page_due = time.monotonic() + 10 * (time.monotonic() - started)
@@ -312,4 +315,6 @@ class ReviewWork:
         listed = self._lists.follow(result.video_id, shown.events(result.events))
         done = result.video_id in self.corrections.done()  # a person knows all that happens in it
         video = page_video(result, f"videos/{result.video_id}", note, shown)
-        return replace(video, before=listed.before, gone=() if done else listed.gone)
+        gone = () if done else listed.gone
+        files = self._places.files(result.video_id)
+        return replace(video, before=listed.before, gone=gone, files=files)
