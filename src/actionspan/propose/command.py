@@ -56,6 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_joining(parser)
     lines = "print a line of JSON with its events for each video, as soon as it is done"
     add("--json", action="store_true", help=lines)
+    add("--sound", action="store_true", help="show loudness and its changes in the page, too")
     add("--no-page", action="store_true", help="do not write index.html, the page to look at")
     copies = "do not copy videos that browsers cannot play; by default the page plays a copy"
     add("--no-copies", action="store_true", help=copies)
@@ -109,7 +110,8 @@ def run(arguments: argparse.Namespace) -> int:
     made_by = digest(__version__, _sha256(model) if model else _UNTRAINED, *named)
     folder = ResultFolder(arguments.out, made_by, overwrite=arguments.overwrite)
     # 3. the results; what is finished is written whatever ends the call
-    loading = Loading(model, arguments.threads, arguments.device, arguments.encoder, labels)
+    how_made = (arguments.device, arguments.encoder, labels, arguments.sound)
+    loading = Loading(model, arguments.threads, *how_made)
     copies = not (arguments.no_copies or arguments.no_page)
     how = {"copies": copies, "quiet": arguments.quiet, "jobs": jobs}
     count: Counter[str] = Counter()

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 _FOLDER = "videos"
 _BESIDE = (".vtt", ".svg", ".jpg")  # chapters, picture and contact sheet
 _THUMBNAILS = 16
+_MOST_PARTS = 2000  # of a curve of sound: more than a screen has pixels
 _MILLISECONDS = 3  # decimals of a second
 _TABLES = ("proposals.json", "proposals.csv", "events.json", "events.csv")
 _SEAL = "digest"  # of the rest of a video's file
@@ -75,7 +76,8 @@ class Result:
     labelled: bool
     proposals: Sequence[Row]
     events: Sequence[Row]
-    curves: Mapping[str, Sequence[float]]  # start, actionness and end, or motion
+    # start, actionness and end, or motion; and of sound, in dB
+    curves: Mapping[str, Sequence[float | None]]
     model: str  # digest of the model
     source: Mapping[str, int]  # size and time of the video file
     thumbnails: Sequence[tuple[float, str]] = ()  # seconds and JPEG in base64, in order of time
@@ -97,14 +99,29 @@ def result_of(
     model: str,
     source: Mapping[str, int],
     before: Result | None = None,
+    *,
+    sound: bool = False,
 ) -> Result:
-    """Return the result to store; `before` is an earlier result of the same file."""
+    """Return the result to store; `before` is an earlier result of the same file.
+
+    With `sound` it has loudness and change in up to 2,000 parts of the video, None where there is
+    no sound; a video without any has no such curves.
+    """
     curves = {}
     if proposed.motion is not None:
         curves["motion"] = np.round(proposed.motion.astype(float), 4).tolist()
     if proposed.probabilities is not None:
         columns = np.round(proposed.probabilities.astype(float), 4).T.tolist()
         curves.update(zip(_CURVES, columns, strict=True))
+    if sound:
+        from actionspan.video.sound import COLUMNS, RATE, in_parts, sound_curves
+
+        seconds, own = proposed.duration_seconds, len(next(iter(curves.values())))
+        parts = max(own, min(int(RATE * seconds), _MOST_PARTS))
+        heard = in_parts(sound_curves(path, seconds), seconds, parts).astype(float)
+        if np.isfinite(heard).any():
+            rounded = np.where(np.isfinite(heard), np.round(heard, 1), None).T.tolist()
+            curves.update(zip(COLUMNS, rounded, strict=True))
     return Result(
         video_id=path.stem,
         path=str(path),

@@ -25,6 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--no-browser", action="store_true", help="print the address, and open nothing")
     copies = "do not copy videos that browsers cannot play; by default the page plays a copy"
     add("--no-copies", action="store_true", help=copies)
+    add("--sound", action="store_true", help="show loudness and its changes in the page, too")
     add("--threads", type=int, default=1, help="cores of the encoders (default: 1)")
     add_jobs(parser)
     add_joining(parser)
@@ -61,7 +62,8 @@ def run(arguments: argparse.Namespace) -> int:
     port, copies = taken.getsockname()[1], not arguments.no_copies
     here = f"http://127.0.0.1:{port}/"
     how = encoding(arguments, len(videos))
-    with ReviewWork(out, videos, how, copies=copies, address=here, places=places) as work:
+    shown = {"copies": copies, "places": places, "sound": arguments.sound}
+    with ReviewWork(out, videos, how, address=here, **shown) as work:
         app = make_app(work, token, port, once)
         config = uvicorn.Config(
             app, log_level="warning", timeout_graceful_shutdown=1, lifespan="off"

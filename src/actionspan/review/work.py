@@ -54,6 +54,7 @@ class ReviewWork:
         copies: Make copies of videos that browsers do not play.
         address: Of the page, for a message when the same folder is opened a second time.
         places: Files and clocks of recordings; by default those noted in the folder.
+        sound: Show loudness and its changes.
 
     Raises:
         InputError: Another process has the folder open, or something in it is damaged.
@@ -68,6 +69,7 @@ class ReviewWork:
         copies: bool = True,
         address: str = "",
         places: Places | None = None,
+        sound: bool = False,
     ) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         try:
@@ -79,7 +81,7 @@ class ReviewWork:
         self.corrections = Corrections(folder / "corrections", videos, folder / "corrections.csv")
         for name, line in self.corrections.remarks().items():
             print(f"{name}: {line}", file=sys.stderr)
-        self._copies, self._places = copies, places or Places(folder)
+        self._copies, self._places, self._sound = copies, places or Places(folder), sound
         self._model, self._note = (
             folder / "model/model.safetensors",
             folder / "model/learned_from.json",
@@ -284,7 +286,8 @@ class ReviewWork:
         if before is not None and before.source != one.source:
             before = None
         proposed = proposed_of(bundle, raw, facts, one.video.duration_seconds, str(self._model))
-        return result_of(proposed, one.video.path, __version__, one.source, before)
+        given = (proposed, one.video.path, __version__, one.source, before)
+        return result_of(*given, sound=self._sound)
 
     def _write_page(self) -> None:
         """Write the page of all videos that are looked at, and the tables next to it.
