@@ -8,6 +8,7 @@ the mean level before it. Nothing is read into either: silence is a level like o
 """
 
 import math
+from collections import deque
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -38,27 +39,31 @@ def sound_curves(path: Path, seconds: float) -> Float32:
     """
     count = math.ceil(seconds * RATE)
     sums, samples = np.zeros(count), np.zeros(count, np.int64)
-    # whatever is wrong with the sound, the video is not lost
-    with suppress(InputError, OSError, av.FFmpegError, ValueError, ArithmeticError):
-        for frame, at in _frames(path):
-            still_working()
-            if not -seconds - 1 < at < seconds:  # stamps may be anything
-                continue
-            first, own_sums, own_samples = squares(frame, at)
-            inside = slice(max(first, 0), max(min(first + len(own_sums), count), 0))
-            own = slice(inside.start - first, inside.stop - first)
-            if inside.start < inside.stop:
-                sums[inside] += own_sums[own]
-                samples[inside] += own_samples[own]
+    for frame, at in sound_frames(path):
+        still_working()
+        if not -seconds - 1 < at < seconds:  # stamps may be anything
+            continue
+        first, own_sums, own_samples = squares(frame, at)
+        inside = slice(max(first, 0), max(min(first + len(own_sums), count), 0))
+        own = slice(inside.start - first, inside.stop - first)
+        if inside.start < inside.stop:
+            sums[inside] += own_sums[own]
+            samples[inside] += own_samples[own]
     loudness = levels(sums, samples)
     return np.stack([loudness, change(loudness)], axis=1).astype(np.float32)
 
 
-def _frames(path: Path) -> Iterator[tuple[AudioFrame, float]]:
-    """Yield the frames of the best track, each with its time in seconds from the first picture."""
-    origin = read_timeline(path).origin
-    origin = 0.0 if math.isnan(origin) else origin
-    with open_container(path) as container:
+def sound_frames(path: Path) -> Iterator[tuple[AudioFrame, float]]:
+    """Yield the frames of the best track, each with its time in seconds from the first picture.
+
+    They end where something is wrong: the video is not lost with its sound.
+    """
+    with (
+        suppress(InputError, OSError, av.FFmpegError, ValueError, ArithmeticError),
+        open_container(path) as container,
+    ):
+        origin = read_timeline(path).origin
+        origin = 0.0 if math.isnan(origin) else origin
         stream: Any = container.streams.best("audio")
         if stream is None or stream.codec_context is None:
             return
@@ -98,6 +103,37 @@ def _samples(frame: AudioFrame) -> Float64:
         values /= -float(np.iinfo(raw.dtype).min)
     channels = frame.layout.nb_channels
     return values.T if frame.format.is_planar else values.reshape(-1, channels)
+
+
+class LiveSound:
+    """The level of a stream's sound since it was last asked for."""
+
+    def __init__(self) -> None:
+        self.shift: float | None = None  # from own time stamps to seconds of the stream
+        self.since = 0.0  # seconds, when it was asked
+        self._parts: deque[tuple[int, float, int]] = deque()  # level, squares, samples
+
+    def take(self, packet: Any) -> None:
+        """Decode a packet of sound, as far as it can be."""
+        with suppress(av.FFmpegError, ValueError):
+            for frame in packet.decode():
+                if self.shift is not None and frame.time is not None:
+                    self.add(frame, frame.time + self.shift)
+
+    def add(self, frame: AudioFrame, seconds: float) -> None:
+        """Count a frame that begins at a time."""
+        first, sums, samples = squares(frame, seconds)
+        self._parts.extend(zip(range(first, first + len(sums)), sums, samples, strict=True))
+
+    def level(self, seconds: float) -> float | None:
+        """Return the level up to a time; None: no sound has come."""
+        total, count = 0.0, 0
+        while self._parts and self._parts[0][0] < seconds * RATE:
+            place, squared, samples = self._parts.popleft()
+            if place >= self.since * RATE:
+                total, count = total + squared, count + samples
+        self.since = seconds
+        return float(levels(np.array(total), np.array(count))) if count else None
 
 
 def levels(sums: Float64, samples: Int64) -> Float64:
