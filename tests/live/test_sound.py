@@ -80,8 +80,11 @@ def test_a_resumed_stream_has_the_same_levels(tone, tmp_path):
 
 
 def test_a_file_on_a_web_server_has_them_too(tone, tmp_path):
-    handler = functools.partial(http.server.SimpleHTTPRequestHandler, directory=tone.parent)
-    handler.func.log_message = lambda *_: None
+    class Quiet(http.server.SimpleHTTPRequestHandler):
+        def log_message(self, *_):
+            pass
+
+    handler = functools.partial(Quiet, directory=tone.parent)
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         run_stream(f"http://127.0.0.1:{server.server_port}/tone.mp4", tmp_path, sound=True)

@@ -66,7 +66,8 @@ def stamp_of(name: str) -> tuple[datetime | None, tuple[str, ...]]:
     for found in _STAMP.finditer(name):
         year, _, *rest, fraction = found.groups()
         with suppress(ValueError):
-            at = datetime(int(year), *map(int, rest), int(fraction or 0) * 1000)
+            month, day, hour, minute, second = map(int, rest)
+            at = datetime(int(year), month, day, hour, minute, second, int(fraction or 0) * 1000)
             return at, (name[: found.start()], re.sub(r"\d+", "", name[found.end() :]))
     return None, ()
 
@@ -99,7 +100,7 @@ def find_recordings(
         file = _file_of(video, clock)
         found.setdefault(file.key if join else (path.stem,), []).append(file)
     # 2. those without a gap between them
-    recordings = []
+    recordings: list[Recording] = []
     for files in found.values():
         files.sort(key=lambda file: (file.at or datetime.min, file.number or 0, file.video.path))
         runs = [files[:1]]
@@ -243,7 +244,12 @@ def by_file(records: Iterable[Record]) -> list[Record]:
                 inside = max(start - at, 0.0), min(end - at, seconds)
                 if inside[0] < inside[1] or (start == end and 0 <= start - at < seconds):
                     instances.append(replace(raw, start=inside[0], end=inside[1]))
-            own = {"video_id": path.stem, "media": path.name, "path": path, "instances": instances}
+            own: dict[str, Any] = {
+                "video_id": path.stem,
+                "media": path.name,
+                "path": path,
+                "instances": instances,
+            }
             found.append(replace(record, seconds=seconds, frames=0, **own))
     return found
 

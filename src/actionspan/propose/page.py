@@ -28,7 +28,7 @@ def write_result_page(
     files: Mapping[str, Path],
     truth: Mapping[str, Sequence[Instance]],
     model: Path | None,
-    places: Places,
+    places: Places | None = None,
 ) -> None:
     """Write the page of all videos in a folder.
 
@@ -38,19 +38,18 @@ def write_result_page(
     chosen, said = choose_videos([result.video_id for result in folder.results()], {}, _MOST)
     wanted = set(chosen)
     videos = [
-        replace(
-            _page_video(
-                result,
-                files.get(result.video_id, Path(result.path)),
-                folder.folder,
-                shown,
-                truth.get(result.video_id, ()),
-            ),
-            files=places.files(result.video_id),
+        _page_video(
+            result,
+            files.get(result.video_id, Path(result.path)),
+            folder.folder,
+            shown,
+            truth.get(result.video_id, ()),
         )
         for result in folder.results()
         if result.video_id in wanted
     ]
+    if places:
+        videos = [replace(one, files=places.files(one.video_id)) for one in videos]
     subtitle = " · ".join(filter(None, (_named(model), f"actionspan {__version__}", said)))
     page = Page(
         title=folder.folder.resolve().name,

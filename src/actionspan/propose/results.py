@@ -7,6 +7,7 @@ waits for another's results needs neither.
 """
 
 import json
+import math
 import os
 from base64 import b64encode
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -107,7 +108,7 @@ def result_of(
     With `sound` it has loudness and change in up to 2,000 parts of the video, None where there is
     no sound; a video without any has no such curves.
     """
-    curves = {}
+    curves: dict[str, list[float | None]] = {}
     if proposed.motion is not None:
         curves["motion"] = np.round(proposed.motion.astype(float), 4).tolist()
     if proposed.probabilities is not None:
@@ -118,10 +119,10 @@ def result_of(
 
         seconds, own = proposed.duration_seconds, len(next(iter(curves.values())))
         parts = max(own, min(int(RATE * seconds), _MOST_PARTS))
-        heard = in_parts(sound_curves(path, seconds), seconds, parts).astype(float)
+        heard = in_parts(sound_curves(path, seconds), seconds, parts).T.astype(float)
         if np.isfinite(heard).any():
-            rounded = np.where(np.isfinite(heard), np.round(heard, 1), None).T.tolist()
-            curves.update(zip(COLUMNS, rounded, strict=True))
+            for name, curve in zip(COLUMNS, np.round(heard, 1).tolist(), strict=True):
+                curves[name] = [None if math.isnan(value) else value for value in curve]
     return Result(
         video_id=path.stem,
         path=str(path),
@@ -310,7 +311,10 @@ class ResultFolder:
 
 
 def write_tables(
-    folder: Path, results: Callable[[], Iterable[Result]], shown: Shown, places: "Places"
+    folder: Path,
+    results: Callable[[], Iterable[Result]],
+    shown: Shown,
+    places: "Places | None" = None,
 ) -> int:
     """Write the tables of proposals and events, video by video; return the number of videos."""
 
@@ -321,10 +325,10 @@ def write_tables(
     count = 0
     labelled = any(result.labelled for result in results())
     paths = [folder / name for name in _TABLES]
-    how = {"labelled": labelled, "frames": frames, "more": (places.columns, places.cells)}
+    more = (places.columns, places.cells) if places else None
     with (
-        proposal_files(*paths[:2], **how) as write_proposals,
-        proposal_files(*paths[2:], **how) as write_events,
+        proposal_files(*paths[:2], labelled=labelled, frames=frames, more=more) as write_proposals,
+        proposal_files(*paths[2:], labelled=labelled, frames=frames, more=more) as write_events,
     ):
         for result in results():
             count += 1

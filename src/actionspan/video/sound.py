@@ -27,6 +27,7 @@ from actionspan.jobs.apart import still_working
 RATE = 25  # levels a second
 FLOOR = -90.3  # dB: 20 log10(1 / 2¹⁵)
 COLUMNS = ("loudness", "change")
+SOUND = "sound"  # the stream of features
 _SIDE = 12  # levels on each side of a change: half a second
 _LATE = 0.1  # seconds: stamps that are off by less are rounded, and samples follow each other
 
@@ -90,13 +91,13 @@ def squares(frame: AudioFrame, seconds: float) -> tuple[int, Float64, Int64]:
     values = _samples(frame)[:count]
     power = np.square(values).mean(axis=1)
     power = np.where(np.isfinite(power), power, 0.0)
-    return first, np.bincount(place - first, power), np.bincount(place - first)
+    return first, np.bincount(place - first, power), np.bincount(place - first).astype(np.int64)
 
 
 def _samples(frame: AudioFrame) -> Float64:
     """Return the samples of a frame (T, channels), -1 … 1."""
-    raw = frame.to_ndarray()  # (channels, T), or (1, T · channels) where they alternate
-    values = raw.astype(np.float64)
+    raw: Any = frame.to_ndarray()  # (channels, T), or (1, T · channels) where they alternate
+    values: Float64 = raw.astype(np.float64)
     if raw.dtype == np.uint8:
         values = (values - 128) / 128
     elif raw.dtype.kind == "i":
@@ -156,7 +157,8 @@ def change(loudness: Float64) -> Float64:
     with np.errstate(invalid="ignore"):
         after = (sums[last] - sums[edges]) / (counts[last] - counts[edges])
         before = (sums[edges] - sums[first]) / (counts[edges] - counts[first])
-    return after - before
+    difference: Float64 = after - before
+    return difference
 
 
 def in_parts(curves: Float32, seconds: float, parts: int) -> Float32:
@@ -170,6 +172,17 @@ def in_parts(curves: Float32, seconds: float, parts: int) -> Float32:
         with np.errstate(invalid="ignore"):
             means.append(np.bincount(part[known], column[known], minlength=parts) / counts)
     return np.stack(means, axis=1).astype(np.float32)
+
+
+def sound_rows(path: Path, seconds: float, times: Float64) -> Float32:
+    """Return the features (T, 2) of the sound of a video at its snippets; see `at_snippets`.
+
+    Raises:
+        InputError: The file is missing, so its sound is not known.
+    """
+    if not path.is_file():
+        raise InputError(f"{path}: no such file, and its sound is wanted; set sound to false")
+    return at_snippets(sound_curves(path, seconds), times)
 
 
 def at_snippets(curves: Float32, times: Float64) -> Float32:
