@@ -109,7 +109,7 @@ def test_parts_have_the_mean_of_their_levels(loudness, parts):
             if math.isfinite(x) and int((k + 0.5) / RATE * parts / seconds) == part
         ]
         expected = np.mean(own) if own else math.nan
-        np.testing.assert_allclose(found[part], [expected, -expected], rtol=1e-5)
+        np.testing.assert_allclose(found[part], [expected, -expected], rtol=1e-5, atol=1e-9)
 
 
 @given(LOUDNESS, st.integers(1, 30), st.floats(0.04, 0.5))

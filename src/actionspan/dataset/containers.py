@@ -8,6 +8,7 @@ playlist, decode the files that it lists in its place, and open addresses. Here 
 in a container of video, by a decoder that exists.
 """
 
+import io
 import os
 import re
 import struct
@@ -22,7 +23,7 @@ import av
 from av.container import InputContainer
 from av.video.stream import VideoStream
 
-from actionspan.dataset.playlists import first_file, for_ffmpeg, is_playlist, read_parts
+from actionspan.dataset.playlists import first_file, is_playlist, playlist_text, read_parts
 from actionspan.errors import InputError, printable
 
 _EBML = b"\x1a\x45\xdf\xa3"
@@ -177,7 +178,11 @@ def turned_sideways(path: Path, track_id: int) -> bool:
 
     Other containers hardly ever turn a picture and give False.
     """
-    with _mp4(first_file(path)) as (file, spans):
+    if is_playlist(path):  # its tracks have the ids of no file
+        path = first_file(path)
+        with opened(path) as (_, stream):
+            track_id = stream.id
+    with _mp4(path) as (file, spans):
         for start, _ in _inside(file, spans, b"moov", b"trak", b"tkhd"):
             header_id, sideways = _track_header(_bytes_at(file, start, 96))
             if header_id == track_id:
@@ -332,11 +337,15 @@ def open_container(path: Path) -> InputContainer:
     if len(kinds) > 1:
         raise InputError(f"{path}: its files are of different containers")
     options = {"format_whitelist": kinds.pop(), "protocol_whitelist": "file"}
-    place, form = (for_ffmpeg(parts), "concat") if parts else (str(path.absolute()), None)
+    place: Any = str(path.absolute())
     if parts:
+        text = playlist_text(parts, lambda file: f"file:{file.absolute()}")
+        place = io.BytesIO(os.fsencode(text))
         options |= {"safe": "0", "format_whitelist": f"concat,{options['format_whitelist']}"}
     try:
-        return av.open(place, format=form, metadata_errors="replace", options=options)
+        return av.open(
+            place, format="concat" if parts else None, metadata_errors="replace", options=options
+        )
     except av.ArgumentError:
         what = "a playlist, a picture or a damaged header"
         raise InputError(f"{path}: not a video that FFmpeg can read: {what}") from None

@@ -5,10 +5,9 @@ a recording, also across the borders of its files. It never reads a list itself:
 files alone, in a text that is written here.
 """
 
-import io
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import accumulate
 from pathlib import Path
 from typing import NamedTuple
@@ -33,16 +32,29 @@ def is_playlist(path: Path) -> bool:
     return path.suffix.lower() == SUFFIX
 
 
-def playlist_text(parts: Iterable[Part], folder: Path, remarks: Sequence[str] = ()) -> str:
-    """Return the text of a list that lies in a folder, with remarks that FFmpeg passes over."""
+def playlist_text(
+    parts: Iterable[Part], name: Callable[[Path], str], remarks: Iterable[str] = ()
+) -> str:
+    """Return the text of a list, with names of files as given, and remarks for nobody."""
     lines = [_HEAD, *(f"# {remark}" for remark in remarks)]
     for path, seconds in parts:
+        if not str(path).isprintable():
+            raise InputError(f"{str(path)!r}: a control character in the name; rename the file")
+        escaped = name(path).replace("'", r"'\''")
+        lines += [f"file '{escaped}'", f"duration {seconds:.6f}"]
+    return "\n".join([*lines, ""])
+
+
+def name_from(folder: Path) -> Callable[[Path], str]:
+    """Return what names a file in a list that lies in a folder."""
+
+    def name(path: Path) -> str:
         try:
-            name = Path(os.path.relpath(path.resolve(), folder.resolve())).as_posix()
+            return Path(os.path.relpath(path.resolve(), folder.resolve())).as_posix()
         except ValueError:  # another drive of Windows
-            name = str(path.resolve())
-        lines += [f"file '{_escaped(name)}'", f"duration {seconds:.6f}"]
-    return "\n".join(lines) + "\n"
+            return str(path.resolve())
+
+    return name
 
 
 def read_parts(path: Path) -> list[Part]:
@@ -57,23 +69,21 @@ def read_parts(path: Path) -> list[Part]:
     lines = path.read_bytes().decode("utf-8", errors="replace").splitlines()
     if lines[:1] != [_HEAD]:
         raise InputError(f"{path}: not a list of files: its first line is not {_HEAD!r}")
-    files: list[Path] = []
-    lengths: list[float] = []
-    for number, line in enumerate(lines[1:], start=2):
+    files, lengths = list[Path](), list[float]()
+    for row, line in enumerate(lines[1:], start=2):
         found = _LINE.fullmatch(line.strip())
         if found is None or "\0" in line:
-            raise InputError(f"{path}: row {number}: want file '…' or duration SECONDS")
+            raise InputError(f"{path}: row {row}: neither file '…' nor duration SECONDS")
         if found[1] is not None:
             files.append(path.parent / found[1].replace(r"'\''", "'"))
+            if is_playlist(files[-1]):
+                raise InputError(f"{path}: row {row}: a list of files too")
         elif found[2] is not None:
             lengths.append(float(found[2]))
         if not 0 <= len(files) - len(lengths) <= 1:
-            raise InputError(f"{path}: row {number}: each file needs a duration after it")
+            raise InputError(f"{path}: row {row}: each file needs a duration after it")
     if not files or len(files) != len(lengths):
         raise InputError(f"{path}: no file in it, or the last without a duration")
-    for file in files:
-        if is_playlist(file):
-            raise InputError(f"{path}: {file.name} is a list of files too")
     return list(map(Part, files, lengths))
 
 
@@ -85,17 +95,3 @@ def first_file(path: Path) -> Path:
 def offsets(parts: Sequence[Part]) -> list[float]:
     """Return where each file of a recording begins, in seconds."""
     return list(accumulate((part.seconds for part in parts[:-1]), initial=0.0))
-
-
-def for_ffmpeg(parts: Iterable[Part]) -> io.BytesIO:
-    """Return the list that FFmpeg's demuxer `concat` reads: absolute paths, and files only."""
-    lines = [_HEAD]
-    for path, seconds in parts:
-        lines += [f"file 'file:{_escaped(str(path.absolute()))}'", f"duration {seconds:.6f}"]
-    return io.BytesIO("\n".join([*lines, ""]).encode("utf-8", errors="surrogateescape"))
-
-
-def _escaped(name: str) -> str:
-    if any(not each.isprintable() for each in name):
-        raise InputError(f"{name!r}: a control character in the name; rename the file")
-    return name.replace("'", r"'\''")

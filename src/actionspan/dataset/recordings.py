@@ -22,6 +22,7 @@ from actionspan.dataset.playlists import (
     SUFFIX,
     Part,
     is_playlist,
+    name_from,
     offsets,
     playlist_text,
     read_parts,
@@ -89,6 +90,7 @@ def find_recordings(
             other cannot be joined, or the start of a file is not known.
     """
     # 1. the files
+    start = None if clock in (None, BY_NAME, BY_METADATA) else _given(str(clock))
     found, broken = dict[tuple[str, ...], list[_File]](), 0
     paths: Iterable[Path] = videos.values()
     for path in paths if quiet else progress(paths, "files", len(videos), "file"):
@@ -110,24 +112,16 @@ def find_recordings(
                 runs[-1].append(after)
             else:
                 runs.append([after])
-        recordings += map(_recording, runs)
-    # 3. the start of the only one
-    if clock is None:
-        recordings = [one._replace(clocks=[None] * len(one.parts)) for one in recordings]
-    elif clock not in (BY_NAME, BY_METADATA):
-        start = _given(clock)
-        if len(recordings) != 1:
-            what = f"the start of one recording, and there are {len(recordings)}"
-            raise InputError(f"--clock {clock}: {what}; use name or metadata")
-        only = recordings[0]
-        clocks = [start + timedelta(seconds=at) for at in offsets(only.parts)]
-        recordings = [only._replace(clocks=clocks)]
+        for run in runs:
+            parts = [Part(file.video.path, file.video.duration_seconds) for file in run]
+            clocks = [file.at if clock else None for file in run]
+            if start is not None:
+                clocks = [start + timedelta(seconds=at) for at in offsets(parts)]
+            recordings.append(Recording(parts, clocks))
+    if start is not None and len(recordings) > 1:
+        what = f"the start of one recording, and there are {len(recordings)}"
+        raise InputError(f"--clock {clock}: {what}; use name or metadata")
     return recordings, broken
-
-
-def _recording(files: Sequence[_File]) -> Recording:
-    parts = [Part(file.video.path, file.video.duration_seconds) for file in files]
-    return Recording(parts, [file.at for file in files])
 
 
 def _file_of(video: Video, clock: str | None) -> _File:
@@ -222,7 +216,7 @@ def write_recordings(recordings: Sequence[Recording], folder: Path) -> dict[str,
         path = folder / f"{one.video_id}{SUFFIX}"
         status = [part.path.stat() for part in one.parts]
         remarks = [f"{each.st_size} bytes, modified {each.st_mtime_ns}" for each in status]
-        text = playlist_text(one.parts, folder, remarks)
+        text = playlist_text(one.parts, name_from(folder), remarks)
         if not path.is_file() or path.read_bytes() != text.encode():
             write_text(path, text)
         videos[one.video_id] = path if len(one.parts) > 1 else one.parts[0].path

@@ -99,8 +99,9 @@ def write_playable(
     settings = settings or CopySettings()
     if _ENCODER not in av.codecs_available:
         raise InputError(f"PyAV has no encoder {_ENCODER} here; that of pip install av has it")
-    if is_playlist(path) and _copied(path, out):
-        return ""
+    with suppress(OSError, ValueError, av.FFmpegError, InputError):  # then it is encoded
+        if is_playlist(path) and _copied(path, out):
+            return ""
     timeline = read_timeline(path)
     broken: list[str] = []
     frames = _until_damaged(read_frames(path), broken.append)
@@ -143,32 +144,27 @@ def write_playable(
 def _copied(path: Path, out: Path) -> bool:
     """Copy the packets of a recording whose files browsers play; return whether they are such."""
     heads = set()
-    with suppress(InputError, OSError, av.FFmpegError, ValueError):
-        for part in read_parts(path):
-            if why_not_playable(part.path):
-                return False
-            with opened(part.path) as (_, stream):
-                heads.add(
-                    (stream.codec.canonical_name, bytes(stream.codec_context.extradata or b""))
-                )
-        if len(heads) > 1 or heads.pop()[0] != "h264":
+    for part in read_parts(path):
+        if why_not_playable(part.path):
             return False
-        options = {"movflags": "+faststart"}
-        with (
-            open_container(path) as source,
-            atomic_path(out) as partial,
-            av.open(str(partial), "w", format="mp4", options=options) as file,
-        ):
-            found: list[Any] = [source.streams.best("video"), source.streams.best("audio")]
-            copies = {one: file.add_stream_from_template(one) for one in found if one is not None}
-            reached = dict.fromkeys(copies, -math.inf)
-            for packet in source.demux(list(copies)):
-                if packet.dts is not None and packet.dts > reached[packet.stream]:
-                    reached[packet.stream] = packet.dts
-                    packet.stream = copies[packet.stream]
-                    file.mux(packet)
-        return True
-    return False
+        with opened(part.path) as (_, stream):
+            heads.add((stream.codec.canonical_name, stream.codec_context.extradata))
+    if len(heads) > 1 or heads.pop()[0] != "h264":
+        return False
+    with (
+        open_container(path) as source,
+        atomic_path(out) as partial,
+        av.open(str(partial), "w", format="mp4", options={"movflags": "+faststart"}) as file,
+    ):
+        found: list[Any] = [source.streams.best("video"), source.streams.best("audio")]
+        copies = {one: file.add_stream_from_template(one) for one in found if one is not None}
+        reached = dict.fromkeys(copies, -math.inf)
+        for packet in source.demux(list(copies)):
+            if packet.dts is not None and packet.dts > reached[packet.stream]:
+                reached[packet.stream] = packet.dts
+                packet.stream = copies[packet.stream]
+                file.mux(packet)
+    return True
 
 
 def _until_damaged(frames: Iterator[Frame], report: Callable[[str], None]) -> Iterator[Frame]:

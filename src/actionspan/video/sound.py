@@ -17,6 +17,7 @@ from typing import Any
 import av
 import numpy as np
 from av.audio.frame import AudioFrame
+from numpy.typing import NDArray
 
 from actionspan.arrays import Float32, Float64, Int64
 from actionspan.dataset.containers import open_container
@@ -149,29 +150,33 @@ def change(loudness: Float64) -> Float64:
 
     It is NaN where either has no level.
     """
-    known = np.isfinite(loudness)
-    sums = np.concatenate([[0.0], np.cumsum(np.where(known, loudness, 0.0))])
-    counts = np.concatenate([[0], np.cumsum(known)])
     edges = np.arange(len(loudness))
-    first, last = np.maximum(edges - _SIDE, 0), np.minimum(edges + _SIDE, len(loudness))
+    after = _means(loudness, edges, edges + _SIDE)
+    before = _means(loudness, edges - _SIDE, edges)
+    return after - before
+
+
+def _means(values: NDArray[Any], first: NDArray[Any], last: NDArray[Any]) -> Float64:
+    """Return the mean of the known values (N, …) of each span of rows; NaN without any."""
+    known = np.isfinite(values)
+    zero = np.zeros((1, *values.shape[1:]))
+    sums = np.concatenate([zero, np.cumsum(np.where(known, values, 0.0), axis=0)])
+    counts = np.concatenate([zero, np.cumsum(known, axis=0)])
+    first, last = first.clip(0, len(values)), last.clip(0, len(values))
     with np.errstate(invalid="ignore"):
-        after = (sums[last] - sums[edges]) / (counts[last] - counts[edges])
-        before = (sums[edges] - sums[first]) / (counts[edges] - counts[first])
-    difference: Float64 = after - before
-    return difference
+        mean: Float64 = (sums[last] - sums[first]) / (counts[last] - counts[first])
+    return mean
+
+
+def _first_behind(curves: Float32, times: NDArray[Any]) -> NDArray[Any]:
+    """Return the first row of curves whose centre is at each time or behind it."""
+    return np.searchsorted((np.arange(len(curves)) + 0.5) / RATE, times)
 
 
 def in_parts(curves: Float32, seconds: float, parts: int) -> Float32:
     """Return the mean (parts, 2) of curves (N, 2) over equal parts of a video; NaN without any."""
-    centres = (np.arange(len(curves)) + 0.5) / RATE
-    part = np.minimum(centres * parts / seconds, parts - 1).astype(np.int64)
-    means = []
-    for column in curves.T.astype(np.float64):
-        known = np.isfinite(column)
-        counts = np.bincount(part[known], minlength=parts)
-        with np.errstate(invalid="ignore"):
-            means.append(np.bincount(part[known], column[known], minlength=parts) / counts)
-    return np.stack(means, axis=1).astype(np.float32)
+    edges = _first_behind(curves, np.arange(parts + 1) * seconds / parts)
+    return _means(curves, edges[:-1], edges[1:]).astype(np.float32)
 
 
 def sound_rows(path: Path, seconds: float, times: Float64) -> Float32:
@@ -191,17 +196,10 @@ def at_snippets(curves: Float32, times: Float64) -> Float32:
     Where there is no level, loudness is the mean of the others and change is 0; a video without
     sound is as one of silence.
     """
-    # 1. the levels around each time, at least the one at it
     reach = float(np.median(np.diff(times))) / 2 if len(times) > 1 else 0.5
-    centres = (np.arange(len(curves)) + 0.5) / RATE
-    first = np.searchsorted(centres, np.minimum(times - reach, centres[-1] if len(curves) else 0))
-    last = np.minimum(np.maximum(np.searchsorted(centres, times + reach), first + 1), len(curves))
-    # 2. their means
-    known = np.isfinite(curves)
-    sums = np.vstack([np.zeros((1, 2)), np.cumsum(np.where(known, curves, 0.0), axis=0)])
-    counts = np.vstack([np.zeros((1, 2)), np.cumsum(known, axis=0)])
-    number = counts[last] - counts[first]
-    rows = (sums[last] - sums[first]) / np.maximum(number, 1)
-    # 3. instead of missing ones
-    usual = rows[number[:, 0] > 0, 0].mean() if number[:, 0].any() else FLOOR
-    return np.where(number > 0, rows, [usual, 0.0]).astype(np.float32)
+    first = np.minimum(_first_behind(curves, times - reach), max(len(curves) - 1, 0))
+    last = np.maximum(_first_behind(curves, times + reach), first + 1)
+    rows = _means(curves, first, last)
+    loud = rows[np.isfinite(rows[:, 0]), 0]
+    usual = [loud.mean() if len(loud) else FLOOR, 0.0]
+    return np.where(np.isfinite(rows), rows, usual).astype(np.float32)
