@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from worlds.sounds import write_tone
 
 from actionspan.video.sound import FLOOR, RATE, at_snippets, change, in_parts, sound_curves
+from worlds.sounds import write_tone
 
 AMPLITUDES = (0.5, 0.05, 0.25, 0.0)  # a second each
 
