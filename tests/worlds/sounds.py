@@ -48,3 +48,21 @@ def write_tone(
             file.mux(audio.encode(sound))
         file.mux(audio.encode(None))
     return path
+
+
+def add_tone(path: Path, amplitudes: Sequence[float]) -> None:
+    """Give a video file that is silent a tone of these amplitudes in equal parts."""
+    with av.open(str(path)) as file:
+        seconds = file.duration / av.time_base
+    sound, mixed = path.with_suffix(".tone.mkv"), path.with_suffix(f".mixed{path.suffix}")
+    write_tone(sound, amplitudes, seconds=seconds)
+    with av.open(str(path)) as one, av.open(str(sound)) as two, av.open(str(mixed), "w") as file:
+        streams = [one.streams.video[0], two.streams.audio[0]]
+        copies = [file.add_stream_from_template(stream) for stream in streams]
+        for source, stream, copy in zip((one, two), streams, copies, strict=True):
+            for packet in source.demux(stream):
+                if packet.dts is not None:
+                    packet.stream = copy
+                    file.mux(packet)
+    sound.unlink()
+    mixed.replace(path)
