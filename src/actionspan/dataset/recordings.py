@@ -33,7 +33,7 @@ from actionspan.errors import InputError
 from actionspan.jobs.progress import progress
 from actionspan.storage.writing import read_json, write_json, write_text
 
-BY_NAME, BY_METADATA = "name", "metadata"
+_BY_NAME, _BY_METADATA = "name", "metadata"
 _JUMP = 1.0  # seconds: names have whole ones, so clocks of files without a gap differ by less
 _STAMP = re.compile(
     r"(?<!\d)((?:19|20)\d\d)([-_.]?)(\d\d)\2(\d\d)[-_. T]{0,3}"
@@ -80,7 +80,7 @@ def find_recordings(
 
     Args:
         videos: Files by id. Standard error has a line for each that cannot be read, which is a gap.
-        clock: Where the start of a file is from, `BY_NAME` or `BY_METADATA`, or the start of the
+        clock: Where the start of a file is from, `name` or `metadata`, or the start of the
             only recording; None: no clock is wanted, and that in names shows order and gaps.
         join: Join files; else each is a recording.
         quiet: Show no progress.
@@ -90,7 +90,7 @@ def find_recordings(
             other cannot be joined, or the start of a file is not known.
     """
     # 1. the files
-    start = None if clock in (None, BY_NAME, BY_METADATA) else _given(str(clock))
+    start = None if clock in (None, _BY_NAME, _BY_METADATA) else _given(str(clock))
     found, broken = dict[tuple[str, ...], list[_File]](), 0
     paths: Iterable[Path] = videos.values()
     for path in paths if quiet else progress(paths, "files", len(videos), "file"):
@@ -136,9 +136,9 @@ def _file_of(video: Video, clock: str | None) -> _File:
             key, number = (numbered[1],), int(numbered[2])
         else:
             key = ("", "", name)  # alone
-    if clock == BY_METADATA:
+    if clock == _BY_METADATA:
         at = _creation_time(video.path)
-    elif clock == BY_NAME and at is None:
+    elif clock == _BY_NAME and at is None:
         what = "no date and time in its name, such as 20240131_235958"
         raise InputError(f"{video.path}: {what}; use --clock metadata, or a start")
     return _File(video, key, number, at)

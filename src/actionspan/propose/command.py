@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from actionspan import __version__
 from actionspan.annotations.names import VIDEO_SUFFIXES
-from actionspan.dataset.settings import add_joining, add_reading, how_read, joined
+from actionspan.dataset.joining import add_joining, joined
+from actionspan.dataset.settings import add_reading, how_read
 from actionspan.dataset.sharding import find_videos, scan_videos
 from actionspan.errors import InputError, counted
 from actionspan.jobs.shards import add_jobs, videos_at_once

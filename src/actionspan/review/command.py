@@ -7,7 +7,7 @@ import socket
 import webbrowser
 from pathlib import Path
 
-from actionspan.dataset.settings import add_joining, joined
+from actionspan.dataset.joining import add_joining, joined
 from actionspan.errors import InputError
 from actionspan.jobs.shards import add_jobs
 from actionspan.settings import at_least_one
