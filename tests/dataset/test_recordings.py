@@ -1,5 +1,6 @@
 """Which files are one recording, by names, clocks and gaps; one time axis for their frames."""
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -65,7 +66,7 @@ def probed(monkeypatch):
             seconds, width = lengths[path.name], (sizes or {}).get(path.name, 320)
             facts = {"fps": 25.0, "frames": 25, "duration_seconds": seconds, "width": width}
             error = "" if seconds else "damaged"
-            return recordings.replace(bad_video(path, error), height=240, **facts)
+            return replace(bad_video(path, error), height=240, **facts)
 
         monkeypatch.setattr(recordings, "probe_video", probe)
         monkeypatch.setattr(recordings, "_streams", lambda path: [])

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -13,7 +14,7 @@ def write_parts(
     names: Sequence[str],
     pictures: Sequence[np.ndarray],
     borders: Sequence[int],
-    **how,
+    **how: Any,
 ) -> list[Path]:
     """Write pictures as files that end before the frames `borders`; the last has the rest."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -24,7 +25,7 @@ def write_parts(
     ]
 
 
-def numbered_parts(folder: Path, names: Sequence[str], frames: int = 25, **how) -> list[Path]:
+def numbered_parts(folder: Path, names: Sequence[str], frames: int = 25, **how: Any) -> list[Path]:
     """Write files of so many numbered frames each, which count on from file to file."""
     pictures = [numbered_picture(number) for number in range(frames * len(names))]
     borders = [frames * place for place in range(1, len(names))]

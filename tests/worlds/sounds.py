@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import av
 import numpy as np
@@ -30,9 +31,9 @@ def write_tone(
     tone = np.array(amplitudes)[part] * np.sin(2 * np.pi * TONE * np.arange(count) / rate)
     channels = 2 if layout == "stereo" else 1
     with av.open(str(path), "w") as file:
-        video = file.add_stream("libx264", rate=fps, options={"bf": "0"})
+        video: Any = file.add_stream("libx264", rate=fps, options={"bf": "0"})
         video.width, video.height, video.pix_fmt = 64, 48, "yuv420p"
-        audio = file.add_stream(codec, rate=rate, layout=layout)
+        audio: Any = file.add_stream(codec, rate=rate, layout=layout)
         for number in range(round(fps * seconds)):
             level = amplitudes[number * len(amplitudes) // round(fps * seconds)]
             picture = np.full((48, 64, 3), round(200 * level), np.uint8)
@@ -53,7 +54,7 @@ def write_tone(
 def add_tone(path: Path, amplitudes: Sequence[float]) -> None:
     """Give a video file that is silent a tone of these amplitudes in equal parts."""
     with av.open(str(path)) as file:
-        seconds = file.duration / av.time_base
+        seconds = (file.duration or 0) / av.time_base
     sound, mixed = path.with_suffix(".tone.mkv"), path.with_suffix(f".mixed{path.suffix}")
     write_tone(sound, amplitudes, seconds=seconds)
     with av.open(str(path)) as one, av.open(str(sound)) as two, av.open(str(mixed), "w") as file:

@@ -343,9 +343,10 @@ def open_container(path: Path) -> InputContainer:
         place = io.BytesIO(os.fsencode(text))
         options |= {"safe": "0", "format_whitelist": f"concat,{options['format_whitelist']}"}
     try:
-        return av.open(
+        container: InputContainer = av.open(
             place, format="concat" if parts else None, metadata_errors="replace", options=options
         )
+        return container
     except av.ArgumentError:
         what = "a playlist, a picture or a damaged header"
         raise InputError(f"{path}: not a video that FFmpeg can read: {what}") from None

@@ -92,7 +92,8 @@ def squares(frame: AudioFrame, seconds: float) -> tuple[int, Float64, Int64]:
     values = _samples(frame)[:count]
     power = np.square(values).mean(axis=1)
     power = np.where(np.isfinite(power), power, 0.0)
-    return first, np.bincount(place - first, power), np.bincount(place - first).astype(np.int64)
+    sums = np.bincount(place - first, power).astype(np.float64)
+    return first, sums, np.bincount(place - first).astype(np.int64)
 
 
 def _samples(frame: AudioFrame) -> Float64:
