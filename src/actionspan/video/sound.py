@@ -161,7 +161,8 @@ def _means(values: NDArray[Any], first: NDArray[Any], last: NDArray[Any]) -> Flo
     """Return the mean of the known values (N, …) of each span of rows; NaN without any."""
     known = np.isfinite(values)
     zero = np.zeros((1, *values.shape[1:]))
-    sums = np.concatenate([zero, np.cumsum(np.where(known, values, 0.0), axis=0)])
+    exact = np.where(known, values, 0.0).astype(np.float64)  # a day has two million levels
+    sums = np.concatenate([zero, np.cumsum(exact, axis=0)])
     counts = np.concatenate([zero, np.cumsum(known, axis=0)])
     first, last = first.clip(0, len(values)), last.clip(0, len(values))
     with np.errstate(invalid="ignore"):
