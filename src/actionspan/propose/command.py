@@ -110,7 +110,7 @@ def run(arguments: argparse.Namespace) -> int:
     labels, named = _labels(arguments)
     made_by = digest(__version__, _sha256(model) if model else _UNTRAINED, *named)
     folder = ResultFolder(arguments.out, made_by, overwrite=arguments.overwrite)
-    # 3. the results; what is finished is written whatever ends the call
+    # 3. the results; finished videos are written whatever ends the call
     how_made = (arguments.device, arguments.encoder, labels, arguments.sound)
     loading = Loading(model, arguments.threads, *how_made)
     copies = not (arguments.no_copies or arguments.no_page)
