@@ -1,9 +1,12 @@
 """sequences.h5: windows of videos at every snippet, what is inside them, and cues of change."""
 
+from dataclasses import replace
+
 import h5py
 import numpy as np
 import pytest
 
+from actionspan.annotations.tables import VIDEO_COLUMNS, read_videos, write_videos
 from actionspan.cli import main
 from actionspan.errors import InputError
 from actionspan.features.collect import collect
@@ -11,6 +14,9 @@ from actionspan.features.settings import CausalSettings, RescaleSettings, Sequen
 from actionspan.features.steps import cut_windows, merge_windows, window_starts
 from actionspan.features.store import UNSHARED, open_features, read_transform
 from actionspan.features.transform import Transform, transform_features
+from actionspan.video.sound import at_snippets, sound_curves
+from video.numbered import encode
+from worlds.sounds import write_tone
 
 SUBSETS = {"a": "validation", "b": "testing", "c": "training", "d": "training"}
 LENGTHS = {"a": 17, "b": 90, "c": 40, "d": 1}  # snippets
@@ -213,3 +219,31 @@ def test_causal_rows_are_those_of_each_video_alone(files, make):
     cues = np.concatenate([found[name] for name in "cd"])[:, 7 : 7 + 2 * 4 + 2]
     np.testing.assert_allclose(cues.mean(axis=0), 0, atol=1e-4)
     assert (np.abs(cues.std(axis=0) - 2) < 1e-3).sum() >= 8  # motion may be constant
+
+
+def test_sound_is_a_stream_of_the_video_files(files, tables, make, tmp_path):
+    plain, videos = make(*files, name="plain"), read_videos(tables[0])
+    for video, amplitude in zip(videos, (0.5, 0.05, 0.25, None), strict=True):
+        path = tmp_path / video.path.name
+        if amplitude is None:
+            encode(path, 20)  # it has no sound
+        else:
+            write_tone(path, (amplitude, amplitude / 10), seconds=10.0, fps=5)
+    listed = [replace(video, path=tmp_path / video.path.name) for video in videos]
+    write_videos(tables[0], listed, VIDEO_COLUMNS)
+    path = make(*files, name="heard", sound=True)
+    heard, transform = open_features(path), read_transform(path)
+    assert list(transform.streams) == ["rgb", "flow", "sound"]
+    assert heard.array.shape[2] == open_features(plain).array.shape[2] + 2 + 4
+    for rows, video in zip(heard.videos(), listed, strict=True):
+        times = (np.arange(LENGTHS[video.video_id]) + 0.5) * 10.0 / LENGTHS[video.video_id]
+        levels = at_snippets(sound_curves(video.path, 10.0), times)
+        expected = cut_windows(
+            transform.streams["sound"].apply(levels), transform.starts(len(times)), WINDOW
+        )
+        np.testing.assert_allclose(heard.array[rows][..., 7:9], expected, atol=1e-5)
+    with h5py.File(path) as one, h5py.File(plain) as two:
+        assert one.attrs["digest"] != two.attrs["digest"]
+    listed[0].path.unlink()
+    with pytest.raises(InputError, match="no such file, and its sound is wanted; set sound"):
+        make(*files, name="missing", sound=True)

@@ -19,6 +19,7 @@ from actionspan.jobs.apart import Outcome
 from actionspan.propose import working
 from actionspan.workflow.runs import flags as flag_line
 from video.numbered import encode
+from worlds.sounds import add_tone
 
 DEMO = DemoSettings(videos=4, shortest_seconds=5.0, longest_seconds=6.0)
 FRAMES = {"snippet_frames": 16, "stack": 1, "short_side": 128, "mover_side": 64}
@@ -63,10 +64,18 @@ class Trained:
         return [path for path in self.videos if database[path.stem]["subset"] == "validation"]
 
 
-def train(folder: Path, frames: dict, encoders: dict, *density: str, demo=DEMO) -> Trained:
-    """Run every stage of the workflow, called as its rules call them."""
+def train(
+    folder: Path, frames: dict, encoders: dict, *density: str, demo=DEMO, tones=()
+) -> Trained:
+    """Run every stage of the workflow, called as its rules call them.
+
+    With `tones`, amplitudes, the videos have them as sound, which `span` hears.
+    """
     render_demo(folder / "demo", demo, 1)
     videos = tuple(folder / "demo" / name for name in demo_video_names(DEMO.videos))
+    for video in videos if tones else ():
+        add_tone(video, tones)
+    sound = "--sound" if tones else "--no-sound"
 
     def stage(words: str, *more: object, **settings: object) -> None:
         made = [f"{folder}/{word[1:]}" if word.startswith("@") else word for word in words.split()]
@@ -108,7 +117,7 @@ def train(folder: Path, frames: dict, encoders: dict, *density: str, demo=DEMO) 
         "--out @mtn/model.safetensors",
         **CANDIDATES | RANKING | SUPPRESSION,
     )
-    stage(f"features sequences {learned} --out @sequences.h5 --window 8 --window-stride 4")
+    stage(f"features sequences {learned} --out @sequences.h5 --window 8 --window-stride 4 {sound}")
     stage(f"{network} --features @sequences.h5 --out @span --model span --members 2")
     stage(
         "temporal predict --model @span/model.safetensors --features @sequences.h5 --out @span.h5"

@@ -46,3 +46,16 @@ def test_a_model_of_motion_gives_the_bits_of_the_workflow(here, tmp_path):
     (rows,) = results(tmp_path / "span").values()
     ends = np.array([row["segment"] for row in rows])
     assert (np.abs(ends - plan.shots[1].start) < 0.05).any(axis=0).all()
+
+
+@pytest.mark.full
+def test_a_model_that_hears_gives_the_bits_of_the_workflow(here, tmp_path):
+    frames, motion = FRAMES | {"mover_side": 0}, ENCODERS | {"source": "motion", "mover": False}
+    trained = train(tmp_path / "trained", frames, motion, tones=(0.5, 0.02, 0.2))
+    bundle = load_bundle(trained.span)
+    assert bundle.transform.streams["sound"].features == 2
+    assert (bundle.transform.streams["sound"].scale > 0).all(), "the tone is heard"
+    new = trained.validation()
+    assert here(tmp_path / "out", *new, "--model", trained.span).status == 0
+    expected = trained.proposals("span")
+    assert results(tmp_path / "out") == {path.stem: expected[path.stem] for path in new}

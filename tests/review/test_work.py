@@ -227,7 +227,7 @@ def test_proposals_have_the_size_and_time_of_the_file_that_was_encoded(tmp_path,
     monkeypatch.setattr(Encoded, "read", lambda _: ({}, {}))
     monkeypatch.setattr(work_module, "proposed_of", lambda *_: None)
     given = []
-    monkeypatch.setattr(work_module, "result_of", lambda *words: given.append(words))
+    monkeypatch.setattr(work_module, "result_of", lambda *words, **_: given.append(words))
     work._propose(None, one, SimpleNamespace(source={"bytes": 1}))
     ((_, _, _, source, before),) = given
     assert source["bytes"] == 5

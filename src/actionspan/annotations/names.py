@@ -1,8 +1,8 @@
 """Names of videos and of their files; standard library only, as the Snakefile needs them too."""
 
 VIDEO_SUFFIXES = frozenset(
-    ".3g2 .3gp .asf .avi .divx .f4v .flv .gif .m2ts .m4v .mkv .mov .mp4 .mpeg .mpg .mts .mxf .ogv "
-    ".ts .vob .webm .wmv".split()
+    ".3g2 .3gp .asf .avi .divx .f4v .ffconcat .flv .gif .m2ts .m4v .mkv .mov .mp4 .mpeg .mpg "
+    ".mts .mxf .ogv .ts .vob .webm .wmv".split()
 )
 LONGEST_ID = 251  # bytes: names of files have up to 255, and results add a suffix
 # in a folder of files

@@ -8,6 +8,7 @@ playlist, decode the files that it lists in its place, and open addresses. Here 
 in a container of video, by a decoder that exists.
 """
 
+import io
 import os
 import re
 import struct
@@ -22,6 +23,7 @@ import av
 from av.container import InputContainer
 from av.video.stream import VideoStream
 
+from actionspan.dataset.playlists import first_file, is_playlist, playlist_text, read_parts
 from actionspan.errors import InputError, printable
 
 _EBML = b"\x1a\x45\xdf\xa3"
@@ -176,6 +178,10 @@ def turned_sideways(path: Path, track_id: int) -> bool:
 
     Other containers hardly ever turn a picture and give False.
     """
+    if is_playlist(path):  # its tracks have the ids of no file
+        path = first_file(path)
+        with opened(path) as (_, stream):
+            track_id = stream.id
     with _mp4(path) as (file, spans):
         for start, _ in _inside(file, spans, b"moov", b"trak", b"tkhd"):
             header_id, sideways = _track_header(_bytes_at(file, start, 96))
@@ -322,15 +328,39 @@ def open_container(path: Path) -> InputContainer:
             a header of more than 64 MiB.
         OSError: The file cannot be read (av.FFmpegError: not by FFmpeg).
     """
+    parts = read_parts(path) if is_playlist(path) else []
+    kinds = {_formats(part.path) for part in parts} or {_formats(path)}
+    for part in parts:
+        with part.path.open("rb") as file:
+            if file.read(8) == b"ffconcat":  # FFmpeg would follow it
+                raise InputError(f"{part.path}: not a video but a list of files")
+    if len(kinds) > 1:
+        raise InputError(f"{path}: its files are of different containers")
+    options = {"format_whitelist": kinds.pop(), "protocol_whitelist": "file"}
+    place: Any = str(path.absolute())
+    if parts:
+        text = playlist_text(parts, lambda file: f"file:{file.absolute()}")
+        place = io.BytesIO(os.fsencode(text))
+        options |= {"safe": "0", "format_whitelist": f"concat,{options['format_whitelist']}"}
+    try:
+        container: InputContainer = av.open(
+            place, format="concat" if parts else None, metadata_errors="replace", options=options
+        )
+        return container
+    except av.ArgumentError:
+        what = "a playlist, a picture or a damaged header"
+        raise InputError(f"{path}: not a video that FFmpeg can read: {what}") from None
+
+
+def _formats(path: Path) -> str:
+    """Return the demuxers that may open a file, which is looked through before.
+
+    Raises:
+        InputError: See `open_container`.
+    """
     samples, size = claimed_samples(path), path.stat().st_size
     if samples > size:  # FFmpeg would take 24 bytes of memory for each
         raise InputError(f"{path}: damaged: its index has {samples} samples, in {size} bytes")
     _check_packed(path)
     with _mp4(path) as (_, boxes):  # a file that was not checked as MP4 is not opened as MP4
-        formats = (_MOV if boxes else "") + _FORMATS
-    options = {"format_whitelist": formats, "protocol_whitelist": "file"}
-    try:
-        return av.open(str(path.absolute()), metadata_errors="replace", options=options)
-    except av.ArgumentError:
-        what = "a playlist, a picture or a damaged header"
-        raise InputError(f"{path}: not a video that FFmpeg can read: {what}") from None
+        return (_MOV if boxes else "") + _FORMATS

@@ -41,6 +41,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_target_form(parser, "target_form", "format of OUT")
     videos = "the videos, for durations and frame rates that IN lacks"
     add("--videos", type=Path, metavar="FOLDER", help=videos)
+    by_file = "divide recordings of several files, in --videos, into their files, and what spans "
+    by_file += "two files at the border"
+    add("--by-file", action="store_true", help=by_file)
     subjects = "put the subject, as BORIS has it, into the label: feeding (lamb 3)"
     add("--subjects", action="store_true", help=subjects)
     predictions = (
@@ -107,6 +110,12 @@ def _read(path: Path, form: str, arguments: argparse.Namespace) -> Reading:
         _name_subjects(reading.records)
     drop_unsound(reading)
     report_left_out(reading)
+    if arguments.by_file:
+        if arguments.videos is None:
+            raise InputError("--by-file: needs --videos, the folder of the lists of files")
+        from actionspan.dataset.recordings import by_file
+
+        reading.records = by_file(reading.records)
     if reading.rejections and not reading.records:
         raise InputError(f"{path}: no video is left")
     return reading

@@ -127,7 +127,8 @@ def _read_timeline(path: Path, limits: LimitSettings, *_: int) -> Timeline:
                 missing += 1
             else:
                 stamps.append(packet.pts)
-        seekable = container.format.name != "mpegts"  # rewinding misses its first frame
+        # rewinding misses the first frame of the one, and decord reads no other
+        seekable = container.format.name not in ("mpegts", "concat")
     # 2. put their time stamps in the order of display
     frames = len(stamps) + missing
     if frames == 0:

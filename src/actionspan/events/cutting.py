@@ -14,6 +14,7 @@ from av.video.frame import VideoFrame
 
 from actionspan.arrays import UInt8
 from actionspan.dataset.containers import open_container, opened
+from actionspan.dataset.playlists import first_file
 from actionspan.dataset.timeline import Timeline, read_timeline, readable
 from actionspan.errors import InputError
 from actionspan.storage.writing import atomic_path
@@ -51,7 +52,7 @@ def copy_clip(clip: Clip, folder: Path) -> Path:
         NotCopiedError: The clip must be encoded.
         InputError: The video cannot be read.
     """
-    suffix = clip.video.suffix.lower()
+    suffix = first_file(clip.video).suffix.lower()
     out = folder / f"{clip.name}{suffix if suffix in _FORMS else '.mkv'}"
     timeline = read_timeline(clip.video)
     shown, last = timeline.frames_of((clip.start, clip.end))
@@ -67,12 +68,15 @@ def copy_clip(clip: Clip, folder: Path) -> Path:
             except ValueError as error:
                 raise NotCopiedError(f"{clip.video}: {error}") from None
             _seek(source, streams[0], place)
-            copied = 0
+            copied, reached = 0, dict[Any, float]()
             for packet in _with_decoding_times(source.demux(streams)):
                 # in the order of decoding: pictures behind the end may be needed by those before
                 if packet.dts * packet.time_base >= end:
                     left.discard(packet.stream)
+                elif packet.dts <= reached.get(packet.stream, -math.inf):
+                    continue  # a file's sound may last into the next
                 elif packet.pts * packet.time_base > first - _SAME and packet.stream in left:
+                    reached[packet.stream] = packet.dts
                     shift = round(first / packet.time_base)
                     packet.pts, packet.dts = packet.pts - shift, packet.dts - shift
                     packet.stream = copies[packet.stream]

@@ -29,6 +29,7 @@ from actionspan.features.transform import (
 from actionspan.jobs.progress import progress
 from actionspan.storage.writing import create_h5, digest, open_h5
 from actionspan.video.marks import WIDTHS, Marks, marks_of
+from actionspan.video.sound import SOUND, sound_rows
 from actionspan.video.stillness import STILL
 
 STREAMS = ("rgb", "flow", "mover", "clip", "external")
@@ -59,6 +60,7 @@ def collect(
     causal: CausalSettings | None = None,
     same_footage: float = 1.0,
     all_needed: bool = False,
+    sound: bool = False,
 ) -> None:
     """Make features.h5, sequences.h5 or causal.h5 of feature shards.
 
@@ -76,6 +78,7 @@ def collect(
         causal: How rows differ from the past (with cues), where they are for a stream.
         same_footage: The similarity from which training videos show the same, looked for with cues.
         all_needed: Whether a video without features is an error, not a line on standard error.
+        sound: Whether the video files' loudness is a stream.
 
     Raises:
         InputError: A shard is incomplete, features do not fit together or are not finite, or there
@@ -86,11 +89,12 @@ def collect(
     chosen = [replace(video, subset=subsets.get(video.video_id, "testing")) for video in listed]
     whole = with_cues and causal is None
     streams = [stream for stream in STREAMS if whole or stream != _SPAN_ONLY]
-    with closing(_Shards(where, streams)) as opened:
+    with closing(_Shards(where, streams, sound=sound)) as opened:
         transform = replace(_fit(chosen, opened, settings), cues=with_cues)
         if causal is not None:
             transform = replace(transform, past=_fit_cues(chosen, opened, transform, causal))
         made_by = (settings, "features.h5", with_cues, same_footage, *([causal] if causal else []))
+        made_by += (SOUND,) * sound
         with create_h5(out, digest(*made_by)) as file:
             for key, unsaid in _ATTRIBUTES.items():
                 file.attrs[key] = opened.file.attrs.get(key, unsaid)
@@ -138,8 +142,9 @@ def _find_features(
 class _Shards:
     """The shard files, open one at a time: neighbours in the order of ids often share a file."""
 
-    def __init__(self, where: dict[str, Path], streams: Sequence[str]) -> None:
-        self.where, self.streams = where, streams
+    def __init__(self, where: dict[str, Path], streams: Sequence[str], *, sound: bool) -> None:
+        self.where, self.streams, self.sound = where, streams, sound
+        self.heard: dict[str, Float32] = {}  # (T, 2) by video
         self.stack = ExitStack()
         self.path: Path | None = None
         self.file: Any = None
@@ -169,6 +174,12 @@ class _Shards:
             motion={key: group[key][:].astype(np.float32) for key in MOTION if key in group},
             marks=marks_of(group),
         )
+        if self.sound:
+            if video.video_id not in self.heard:
+                self.heard[video.video_id] = sound_rows(
+                    video.path, video.duration_seconds, raw.times
+                )
+            raw.streams[SOUND] = self.heard[video.video_id]
         self._check(f"{self.path}: video {video.video_id}", raw)
         return raw
 

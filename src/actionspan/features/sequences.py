@@ -15,5 +15,5 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Make sequences.h5."""
     settings = from_arguments(SequenceSettings, arguments)
-    same = settings.same_footage
-    run_collect(arguments, settings.rescaling(), with_cues=True, same_footage=same)
+    how = {"same_footage": settings.same_footage, "sound": settings.sound}
+    run_collect(arguments, settings.rescaling(), with_cues=True, **how)

@@ -255,6 +255,11 @@ class SequenceSettings(Checked):
         above=0,
         most=1,
     )
+    sound: bool = option(
+        False,
+        "loudness and its change as a further stream (model span), read from the video files; a "
+        "video without sound is as one of silence",
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -22,7 +22,7 @@ _NEGLIGIBLE = 1e-6  # a deviation below this share of the stream's largest count
 MOST_STEPS = 8192  # of a row
 _MOST_SNIPPETS = 1_000_000  # that a row may depend on, or that may be in no window
 _METHODS = ("mean", "bins", "linear", "nearest")
-_STREAMS = ("rgb", "flow", "mover", "clip")
+_STREAMS = ("rgb", "flow", "mover", "clip", "sound")
 
 
 @dataclass(frozen=True, kw_only=True)

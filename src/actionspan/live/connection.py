@@ -22,6 +22,7 @@ from actionspan.arrays import UInt8
 from actionspan.errors import InputError
 from actionspan.live.settings import Source, StreamSettings
 from actionspan.video.decode import pyav_picture
+from actionspan.video.sound import LiveSound
 
 _LOOK = 4096  # bytes among which the first boundary is
 _MOST = 1 << 26  # bytes of a part
@@ -123,6 +124,7 @@ class Connection(ABC):
     """An open source."""
 
     recorded = False  # it has an end and time stamps of its own, as a file has
+    sound: LiveSound | None = None  # counts its sound, where that is wanted
 
     @abstractmethod
     def frames(self) -> Iterator[Seen]:
@@ -196,13 +198,16 @@ class _Stream(_Address):
 
     def __init__(self, source: Source, settings: StreamSettings) -> None:
         rtsp = source.place.lower().startswith("rtsp")
-        container = _opened(source, settings, _OPTIONS | (_RTSP if rtsp else {}))
+        kinds = {"allowed_media_types": "video+audio"} if settings.sound else {}
+        container = _opened(source, settings, _OPTIONS | (_RTSP | kinds if rtsp else {}))
         super().__init__(source, container, settings)
         self._stream: Any = container.streams.best("video")
         if self._stream is None or self._stream.codec_context is None:
             container.close()
             unknown = "no video stream", "a codec that FFmpeg does not know"
             raise InputError(f"{self._shown}: {unknown[self._stream is not None]}")
+        audio = container.streams.best("audio")
+        self._audio = -1 if audio is None or audio.codec_context is None else audio.index
         self._stream.thread_type = "SLICE"  # threads by frame would add to the latency
         self._stamped = container.format.name not in _UNSTAMPED
         self.recorded = source.may_be_recorded and self._stamped and container.duration is not None
@@ -216,6 +221,8 @@ class _Stream(_Address):
             if packet.stream.index == self._stream.index:
                 yield packet.decode
                 last = time.monotonic()
+            elif packet.stream.index == self._audio and self.sound is not None:
+                self.sound.take(packet)
 
 
 class _Multipart(_Address):

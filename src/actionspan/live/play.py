@@ -34,6 +34,7 @@ from actionspan.storage.writing import digest
 from actionspan.streaming import Pipeline, balance_stages
 from actionspan.video.settings import FrameSettings
 from actionspan.video.snippets import Snippet
+from actionspan.video.sound import LiveSound
 
 _REPETITIONS = 3  # of measuring the chain: each delays the start by a snippet's work
 _LEARNED = "model.safetensors"
@@ -123,10 +124,11 @@ def play(
     # 1. Open the source.
     if source.kind != "file":
         player.warm_up()
-    frames, duration, identity = _open(source, settings, player.frames.snippet_frames)
+    sound = LiveSound() if settings.sound else None
+    frames, duration, identity = _open(source, settings, player.frames.snippet_frames, sound)
     policy = settings.policy_for(live=frames.live)
     # 2. Find where an earlier run stopped.
-    made_of = digest(identity, player.made_of)
+    made_of = digest(identity, player.made_of, *["sound"] * settings.sound)
     state = _earlier(out, made_of, live=frames.live) if resume else None
     if state is not None and state.ended:
         Outputs(out, source.name, None, state.written).close()  # its tables may have been damaged
@@ -157,7 +159,7 @@ def play(
         settings=settings,
         proposer=player.proposer,
         reader=Reader(frames, player.frames, settings, hand_over, *begin),
-        outputs=Outputs(out, source.name, echo, state.written if state else None, told),
+        outputs=Outputs(out, source.name, echo, state.written if state else None, told, sound),
         status=Status(out, append=state is not None),
         at=at,
         stopping=stopping or threading.Event(),
@@ -175,18 +177,19 @@ def _tell(tell: _Tell, source: Source, at: Progress, event: Mapping[str, Any]) -
 
 
 def _open(
-    source: Source, settings: StreamSettings, snippet_frames: int
+    source: Source, settings: StreamSettings, snippet_frames: int, sound: LiveSound | None
 ) -> tuple[Frames, float | None, str]:
     """Return the frames of a source, the length in seconds of a file, and its identity."""
     if source.kind == "file":
         video = probe_video(source.path)
         if video.error:
             raise InputError(f"{source.shown}: {video.error}")
-        return FileFrames(source), video.duration_seconds, video.sha256
+        return FileFrames(source, sound=sound), video.duration_seconds, video.sha256
     connection = connect(source, settings)
     if connection.recorded:
-        return FileFrames(source, connection), None, source.shown
-    return LiveFrames(source, connection, settings, snippet_frames), None, source.shown
+        return FileFrames(source, connection, sound), None, source.shown
+    frames = LiveFrames(source, connection, settings, snippet_frames, sound)
+    return frames, None, source.shown
 
 
 def _earlier(out: Path, made_of: str, *, live: bool) -> Progress | None:

@@ -45,6 +45,9 @@ class StreamSettings(Checked):
     queue: int = option(
         8, "snippets that wait for the first stage at most; more block, or are dropped", least=1
     )
+    sound: bool = option(
+        False, "write the loudness of the source's sound next to actionness, if it has any"
+    )
     duration: float | None = option(
         None, "end after so much of the stream; without it, at its end", unit="seconds", above=0
     )

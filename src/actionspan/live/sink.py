@@ -22,6 +22,7 @@ from actionspan.proposals.segments import Row, write_proposals
 from actionspan.proposals.settings import ChapterSettings
 from actionspan.storage.checksums import Growing
 from actionspan.storage.writing import write_text
+from actionspan.video.sound import LiveSound
 
 _MOST = 100_000  # proposals in the tables: the best; a camera finds some thousands an hour
 _SPARE = 10_000  # beyond them, before the worst are dropped
@@ -108,6 +109,7 @@ class Outputs:
         written: The files of an earlier run, as `written` returns them; later lines are cut off.
             None: begin with empty files.
         tell: Called with the event of each proposal.
+        sound: Gives each row of actionness the loudness since the one before, in dB.
 
     Raises:
         InputError: Files of the earlier run are gone or were changed.
@@ -120,7 +122,9 @@ class Outputs:
         echo: TextIO | None = None,
         written: Mapping[str, str] | None = None,
         tell: Callable[[Mapping[str, Any]], None] | None = None,
+        sound: LiveSound | None = None,
     ) -> None:
+        self._sound, self._columns = sound, (*_COLUMNS, *["loudness"] * (sound is not None))
         self.folder, self.name, self.echo, self.tell = folder, name, echo, tell
         self.found, self._chapters = Found(), LiveChapters()
         folder.mkdir(parents=True, exist_ok=True)
@@ -134,12 +138,14 @@ class Outputs:
                 "w" if written is None else "a", encoding="utf-8", newline="\n"
             )
         if written is None:
-            self._line(ACTIONNESS, "\t".join(_COLUMNS))
+            self._line(ACTIONNESS, "\t".join(self._columns))
         else:
             with (folder / EVENTS).open(encoding="utf-8") as lines:
                 for event in map(json.loads, lines):
                     if event["event"] == "proposal":
                         self._add(event)
+                    elif sound is not None and event["event"] == "actionness":
+                        sound.since = event["seconds"]
         self._unwritten = False
         self._rewriting, self._written = 0.0, 0.0  # seconds the tables took, and when
         self._chapters.write(folder / CHAPTERS)
@@ -165,8 +171,12 @@ class Outputs:
         """Write start, actionness and end of a snippet."""
         values = [round(float(value), _DIGITS) for value in (seconds, *curves)]
         cells = [str(snippet), *(f"{value:.{_DIGITS}f}" for value in values)]
+        named: dict[str, float | None] = dict(zip(_COLUMNS[1:], values, strict=True))
+        if self._sound is not None:
+            level = self._sound.level(seconds)
+            named["loudness"] = None if level is None else round(level, 1)
+            cells.append("" if level is None else f"{level:.1f}")
         self._line(ACTIONNESS, "\t".join(cells))
-        named = dict(zip(_COLUMNS[1:], values, strict=True))
         self.event("actionness", snippet=snippet, **named, latency_ms=dict(latency_ms))
 
     def proposals(self, found: Sequence[OnlineProposal], emitted: float) -> None:

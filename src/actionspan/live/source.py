@@ -18,6 +18,7 @@ from actionspan.live.settings import Policy, Source, StreamSettings
 from actionspan.video.decode import Frame, read_frames, resized
 from actionspan.video.settings import FrameSettings
 from actionspan.video.snippets import Snippet, cut_snippets
+from actionspan.video.sound import LiveSound, sound_frames
 
 _USUAL_STEP = 1 / 25  # seconds between two frames without time stamps
 _FIRST_WAIT, _LONGEST_WAIT = 0.5, 15.0  # seconds between two attempts to connect again
@@ -28,26 +29,46 @@ class FileFrames:
 
     live = False
 
-    def __init__(self, source: Source, connection: Connection | None = None) -> None:
-        self._source, self._connection = source, connection
+    def __init__(
+        self,
+        source: Source,
+        connection: Connection | None = None,
+        sound: LiveSound | None = None,
+    ) -> None:
+        self._source, self._connection, self._sound = source, connection, sound
         self.file = source.shown if connection is None else ""  # as it is shown; empty: it is none
 
     def stretches(self, stopped: threading.Event) -> Iterator[Iterator[Frame]]:
         """Yield all frames."""
         if self._connection is None:
-            yield read_frames(self._source.path)
+            frames = read_frames(self._source.path)
+            yield frames if self._sound is None else _heard(frames, self._source, self._sound)
         else:
-            yield _downloaded(self._connection)
+            yield _downloaded(self._connection, self._sound)
 
 
-def _downloaded(connection: Connection) -> Iterator[Frame]:
+def _heard(frames: Iterator[Frame], source: Source, sound: LiveSound) -> Iterator[Frame]:
+    """Yield the frames of a file, each when the sound before it is counted."""
+    coming = sound_frames(source.path)
+    following = next(coming, None)
+    for frame in frames:
+        while following is not None and following[1] <= frame.seconds:
+            sound.add(*following)
+            following = next(coming, None)
+        yield frame
+
+
+def _downloaded(connection: Connection, sound: LiveSound | None) -> Iterator[Frame]:
     shift, at = None, -_USUAL_STEP  # from own time stamps to seconds since the first frame
+    connection.sound = sound
     with closing(connection):
         for picture, own in connection.frames():
             following = at + _USUAL_STEP
             if own is not None:
                 shift = following - own if shift is None else shift
                 following = max(own + shift, at + LEAST_STEP)
+            if sound is not None:
+                sound.shift = shift
             at = following
             yield Frame(picture, at)
 
@@ -59,9 +80,15 @@ class LiveFrames:
     file = ""
 
     def __init__(
-        self, source: Source, connection: Connection, settings: StreamSettings, snippet_frames: int
+        self,
+        source: Source,
+        connection: Connection,
+        settings: StreamSettings,
+        snippet_frames: int,
+        sound: LiveSound | None = None,
     ) -> None:
         self._source, self._connection, self._settings = source, connection, settings
+        self._sound = sound
         self._fewest, self._clock = snippet_frames, LiveClock(snippet_frames)
         self._seen = False  # a frame of this connection
         self._reason = f"{source.shown}: ended"
@@ -104,10 +131,13 @@ class LiveFrames:
     def _frames(self, connection: Connection) -> Iterator[Frame]:
         """Yield the frames of a connection; note whether there were any and why it ended."""
         self._clock.reconnected()
+        connection.sound = self._sound
         try:
             for picture, own in connection.frames():
                 self._seen = True
                 seconds = self._clock.stamp(own)
+                if self._sound is not None and own is not None and seconds is not None:
+                    self._sound.shift = seconds - own
                 if seconds is not None:
                     yield Frame(picture, seconds)
         except InputError as error:

@@ -67,6 +67,7 @@ def proposal_files(
     *,
     labelled: bool = False,
     frames: Callable[[str, Sequence[float]], Sequence[int]] | None = None,
+    more: tuple[Sequence[str], Callable[[str, Sequence[float]], Sequence[object]]] | None = None,
 ) -> Iterator[Callable[[str, Iterable[Row]], None]]:
     """Yield a function that writes the next video's proposals, best first; files are atomic.
 
@@ -76,6 +77,7 @@ def proposal_files(
         labelled: Whether the table has the rows' labels and their scores.
         frames: Returns the first and the last frame of a segment of a video by its id, nothing
             where they are not known; with it the table has them.
+        more: Further columns of the table, and their cells for a segment of a video by its id.
     """
     with ExitStack() as stack:
 
@@ -88,7 +90,8 @@ def proposal_files(
         if csv_path is not None:
             table = csv.writer(open_output(csv_path), lineterminator="\n")
             columns = _CSV_COLUMNS + (("label", "label_score") if labelled else ())
-            table.writerow(columns + (() if frames is None else ("first_frame", "last_frame")))
+            columns += () if frames is None else ("first_frame", "last_frame")
+            table.writerow((*columns, *(more[0] if more else ())))
         file.write(f'{{"version": {json.dumps(VERSION)}, "results": {{')
         separator = "\n"
 
@@ -107,6 +110,7 @@ def proposal_files(
                     cells += [safe_cell(row["label"]), f"{row['label_score']:.6g}"]
                 if frames is not None:
                     cells += frames(video_id, row["segment"]) or ("", "")
+                cells += more[1](video_id, row["segment"]) if more else ()
                 lines.append(cells)
             table.writerows(lines)
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from actionspan import __version__
 from actionspan.annotations.names import VIDEO_SUFFIXES
+from actionspan.dataset.joining import add_joining, joined
 from actionspan.dataset.settings import add_reading, how_read
 from actionspan.dataset.sharding import find_videos, scan_videos
 from actionspan.errors import InputError, counted
@@ -53,8 +54,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     truth = "annotations in any form; the figures then show them"
     add("--annotations", type=Path, help=truth)
     add_reading(parser)
+    add_joining(parser)
     lines = "print a line of JSON with its events for each video, as soon as it is done"
     add("--json", action="store_true", help=lines)
+    add("--sound", action="store_true", help="show loudness and its changes in the page, too")
     add("--no-page", action="store_true", help="do not write index.html, the page to look at")
     copies = "do not copy videos that browsers cannot play; by default the page plays a copy"
     add("--no-copies", action="store_true", help=copies)
@@ -94,6 +97,8 @@ def run(arguments: argparse.Namespace) -> int:
     from actionspan.propose.working import Loading, each_video
     from actionspan.storage.writing import digest
 
+    videos, places, damaged = joined(arguments, videos, arguments.out)
+    broken += damaged
     jobs = videos_at_once(arguments.jobs, len(videos), arguments.threads)
     truth = None
     if arguments.annotations:
@@ -106,7 +111,8 @@ def run(arguments: argparse.Namespace) -> int:
     made_by = digest(__version__, _sha256(model) if model else _UNTRAINED, *named)
     folder = ResultFolder(arguments.out, made_by, overwrite=arguments.overwrite)
     # 3. the results; finished videos are written whatever ends the call
-    loading = Loading(model, arguments.threads, arguments.device, arguments.encoder, labels)
+    how_made = (arguments.device, arguments.encoder, labels, arguments.sound)
+    loading = Loading(model, arguments.threads, *how_made)
     copies = not (arguments.no_copies or arguments.no_page)
     how = {"copies": copies, "quiet": arguments.quiet, "jobs": jobs}
     count: Counter[str] = Counter()
@@ -122,11 +128,12 @@ def run(arguments: argparse.Namespace) -> int:
             _print_summary(made.summary, arguments)
     finally:
         if count["done"]:
-            count["in folder"] = write_tables(folder.folder, folder.results, shown)
+            count["in folder"] = write_tables(folder.folder, folder.results, shown, places)
             if not arguments.no_page:
                 from actionspan.propose.page import write_result_page
 
-                write_result_page(folder, shown, videos, truth.instances if truth else {}, model)
+                known = truth.instances if truth else {}
+                write_result_page(folder, shown, videos, known, model, places)
         else:
             folder.remove_if_empty()
     # 4. the last line

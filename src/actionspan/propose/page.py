@@ -10,6 +10,7 @@ from typing import Any
 from actionspan import __version__
 from actionspan.annotations.tables import Instance
 from actionspan.arrays import temporal_iou
+from actionspan.dataset.recordings import Places
 from actionspan.evaluation.recall import TIOU_THRESHOLDS
 from actionspan.proposals.segments import Row
 from actionspan.propose.results import Result, ResultFolder, Shown, copy_path
@@ -27,11 +28,12 @@ def write_result_page(
     files: Mapping[str, Path],
     truth: Mapping[str, Sequence[Instance]],
     model: Path | None,
+    places: Places | None = None,
 ) -> None:
     """Write the page of all videos in a folder.
 
     `files` are by video id, of other videos the path that their result has; `truth` are instances
-    by video id; the title names the file of the `model`.
+    by video id; the title names the file of the `model`. `places` are the files and clocks.
     """
     chosen, said = choose_videos([result.video_id for result in folder.results()], {}, _MOST)
     wanted = set(chosen)
@@ -46,6 +48,8 @@ def write_result_page(
         for result in folder.results()
         if result.video_id in wanted
     ]
+    if places:
+        videos = [replace(one, files=places.files(one.video_id)) for one in videos]
     subtitle = " · ".join(filter(None, (_named(model), f"actionspan {__version__}", said)))
     page = Page(
         title=folder.folder.resolve().name,

@@ -22,6 +22,7 @@ from actionspan.temporal.prediction import predict_sequence
 from actionspan.temporal.probabilities import Prediction
 from actionspan.video.marks import marks_of
 from actionspan.video.settings import BOUTS
+from actionspan.video.sound import SOUND, sound_rows
 from actionspan.video.stillness import STILL
 
 
@@ -52,7 +53,9 @@ class Proposer:
         settings = VideoSettings(frames=self.bundle.frames, flow=self.bundle.flow, encoders=found)
         with naming(self.path):
             self._encode = VideoEncoder(settings, self.bundle.weights)
-            self._encode.streams.check(self.bundle.widths)
+            widths = self.bundle.widths
+            self._hears = widths.pop(SOUND, 0) > 0
+            self._encode.streams.check(widths)
 
     def propose(
         self,
@@ -80,6 +83,8 @@ class Proposer:
             raw, facts, _ = self._encode(path, on_progress=told, frames=frames)
         except NotFiniteError as error:
             raise InputError(f"{self.path}: {error}") from None
+        if self._hears:
+            raw[SOUND] = sound_rows(path, duration, facts["time"])
         return proposed_of(self.bundle, raw, facts, duration, str(self.path))
 
 

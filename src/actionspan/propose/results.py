@@ -7,6 +7,7 @@ waits for another's results needs neither.
 """
 
 import json
+import math
 import os
 from base64 import b64encode
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -27,11 +28,13 @@ from actionspan.storage.writing import digest, read_json, write_json
 
 if TYPE_CHECKING:
     from actionspan.annotations.tables import Instance
+    from actionspan.dataset.recordings import Places
     from actionspan.propose.proposed import Proposed
 
 _FOLDER = "videos"
 _BESIDE = (".vtt", ".svg", ".jpg")  # chapters, picture and contact sheet
 _THUMBNAILS = 16
+_MOST_PARTS = 2000  # of a curve of sound: more than a screen has pixels
 _MILLISECONDS = 3  # decimals of a second
 _TABLES = ("proposals.json", "proposals.csv", "events.json", "events.csv")
 _SEAL = "digest"  # of the rest of a video's file
@@ -74,7 +77,8 @@ class Result:
     labelled: bool
     proposals: Sequence[Row]
     events: Sequence[Row]
-    curves: Mapping[str, Sequence[float]]  # start, actionness and end, or motion
+    # start, actionness and end, or motion; and of sound, in dB
+    curves: Mapping[str, Sequence[float | None]]
     model: str  # digest of the model
     source: Mapping[str, int]  # size and time of the video file
     thumbnails: Sequence[tuple[float, str]] = ()  # seconds and JPEG in base64, in order of time
@@ -96,14 +100,29 @@ def result_of(
     model: str,
     source: Mapping[str, int],
     before: Result | None = None,
+    *,
+    sound: bool = False,
 ) -> Result:
-    """Return the result to store; `before` is an earlier result of the same file."""
-    curves = {}
+    """Return the result to store; `before` is an earlier result of the same file.
+
+    With `sound` it has loudness and change in up to 2,000 parts of the video, None where there is
+    no sound; a video without any has no such curves.
+    """
+    curves: dict[str, list[float | None]] = {}
     if proposed.motion is not None:
         curves["motion"] = np.round(proposed.motion.astype(float), 4).tolist()
     if proposed.probabilities is not None:
         columns = np.round(proposed.probabilities.astype(float), 4).T.tolist()
         curves.update(zip(_CURVES, columns, strict=True))
+    if sound:
+        from actionspan.video.sound import COLUMNS, RATE, in_parts, sound_curves
+
+        seconds, own = proposed.duration_seconds, len(next(iter(curves.values())))
+        parts = max(own, min(int(RATE * seconds), _MOST_PARTS))
+        heard = in_parts(sound_curves(path, seconds), seconds, parts).T.astype(float)
+        if np.isfinite(heard).any():
+            for name, curve in zip(COLUMNS, np.round(heard, 1).tolist(), strict=True):
+                curves[name] = [None if math.isnan(value) else value for value in curve]
     return Result(
         video_id=path.stem,
         path=str(path),
@@ -291,7 +310,12 @@ class ResultFolder:
             return None
 
 
-def write_tables(folder: Path, results: Callable[[], Iterable[Result]], shown: Shown) -> int:
+def write_tables(
+    folder: Path,
+    results: Callable[[], Iterable[Result]],
+    shown: Shown,
+    places: "Places | None" = None,
+) -> int:
     """Write the tables of proposals and events, video by video; return the number of videos."""
 
     def frames(_: str, segment: Sequence[float]) -> Sequence[int]:
@@ -301,9 +325,10 @@ def write_tables(folder: Path, results: Callable[[], Iterable[Result]], shown: S
     count = 0
     labelled = any(result.labelled for result in results())
     paths = [folder / name for name in _TABLES]
+    more = (places.columns, places.cells) if places else None
     with (
-        proposal_files(*paths[:2], labelled=labelled, frames=frames) as write_proposals,
-        proposal_files(*paths[2:], labelled=labelled, frames=frames) as write_events,
+        proposal_files(*paths[:2], labelled=labelled, frames=frames, more=more) as write_proposals,
+        proposal_files(*paths[2:], labelled=labelled, frames=frames, more=more) as write_events,
     ):
         for result in results():
             count += 1

@@ -46,6 +46,7 @@ class Loading(NamedTuple):
     device: "Device | None" = None
     encoders: Sequence[str] = ()  # that the model does not hold
     labels: "Labels | None" = None
+    sound: bool = False  # give results the curves of sound
 
 
 class _Propose(NamedTuple):
@@ -248,7 +249,8 @@ class _Worker:
                 raise unready(error) from error
             still_working(_LOADED)
         proposed = self._proposer.result().propose(video, lambda *far: still_working(far))
-        self.folder.put(result_of(proposed, path, self.folder.model, source))
+        made = result_of(proposed, path, self.folder.model, source, sound=self.loading.sound)
+        self.folder.put(made)
 
 
 def load_proposer(loading: Loading) -> Any:

@@ -28,8 +28,9 @@ class PageVideo:
     `file` is its path as seen from the folder of the page, empty where there is none; `note` says
     why a browser cannot play it and what makes a copy that it can. `curves` are sampled at the
     centres of T equal parts of the video: `start`, `actionness` and `end`, each (T,) in 0…1, or
-    `motion`, (T,) in pixels a frame. `events` are the distinct ones among the proposals, for a
-    reader. `recall` is the mean over thresholds of tIoU, None where nothing is annotated.
+    `motion`, (T,) in pixels a frame; `loudness` and `change` in dB may have more parts. `events`
+    are the distinct ones among the proposals, for a reader. `recall` is the mean over thresholds
+    of tIoU, None where nothing is annotated.
     """
 
     video_id: str
@@ -42,10 +43,12 @@ class PageVideo:
     truth: Sequence[Instance] = ()
     proposals: Sequence[Row] = ()
     events: Sequence[Row] = ()
-    curves: Mapping[str, Sequence[float]]
+    curves: Mapping[str, Sequence[float | None]]
     thumbnails: Sequence[tuple[float, bytes]] = ()  # seconds and JPEG, in order of time
     gone: Sequence[Row] = ()  # events that an earlier model proposed, and this one does not
     before: int | None = None  # events listed by that model
+    # of a recording or with a clock: start in seconds, name, and time of each file
+    files: Sequence[tuple[float, str, str | None]] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -154,6 +157,7 @@ def index_of(page: Page) -> dict[str, Any]:
                 "gone": len(video.gone),
                 "truths": len(video.truth),
                 "proposals": len(video.proposals),
+                **({"files": video.files} if video.files else {}),
             }
             for video in page.videos
         ],

@@ -7,6 +7,7 @@ import socket
 import webbrowser
 from pathlib import Path
 
+from actionspan.dataset.joining import add_joining, joined
 from actionspan.errors import InputError
 from actionspan.jobs.shards import add_jobs
 from actionspan.settings import at_least_one
@@ -26,8 +27,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--no-copies", action="store_true", help=copies)
     keys = "keys of labels: keys.json of another folder, or a .boris file"
     add("--keys", type=Path, metavar="FILE", help=keys)
+    add("--sound", action="store_true", help="show loudness and its changes in the page, too")
     add("--threads", type=int, default=1, help="cores of the encoders (default: 1)")
     add_jobs(parser)
+    add_joining(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -41,6 +44,9 @@ def run(arguments: argparse.Namespace) -> int:
     if not videos:
         raise InputError("no video to review")
     out = arguments.out or beside(arguments.videos[0], next(iter(videos.values())))
+    videos, places, _ = joined(arguments, videos, out)
+    if not videos:
+        raise InputError("no video to review")
     taken = socket.socket()
     taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
@@ -58,8 +64,9 @@ def run(arguments: argparse.Namespace) -> int:
     port, copies = taken.getsockname()[1], not arguments.no_copies
     here = f"http://127.0.0.1:{port}/"
     how = encoding(arguments, len(videos))
-    more = {"copies": copies, "address": here, "keys": arguments.keys}
-    with ReviewWork(out, videos, how, **more) as work:
+    shown = {"copies": copies, "places": places, "sound": arguments.sound}
+    more = {"address": here, "keys": arguments.keys}
+    with ReviewWork(out, videos, how, **shown, **more) as work:
         app = make_app(work, token, port, once)
         config = uvicorn.Config(
             app, log_level="warning", timeout_graceful_shutdown=1, lifespan="off"

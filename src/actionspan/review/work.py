@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from actionspan import __version__
+from actionspan.dataset.recordings import Places
 from actionspan.errors import InputError, JobError, counted
 from actionspan.jobs.progress import progress
 from actionspan.jobs.shards import ShardWork
@@ -54,6 +55,8 @@ class ReviewWork:
         copies: Make copies of videos that browsers do not play.
         address: Of the page, for a message when the same folder is opened a second time.
         keys: A file of keys of labels; without it those of the folder stay.
+        places: Files and clocks of recordings; by default those noted in the folder.
+        sound: Show loudness and its changes.
 
     Raises:
         InputError: Another process has the folder open, or something in it is damaged.
@@ -68,6 +71,8 @@ class ReviewWork:
         copies: bool = True,
         address: str = "",
         keys: Path | None = None,
+        places: Places | None = None,
+        sound: bool = False,
     ) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         try:
@@ -80,7 +85,7 @@ class ReviewWork:
         self.corrections = Corrections(folder / "corrections", videos, folder / "corrections.csv")
         for name, line in self.corrections.remarks().items():
             print(f"{name}: {line}", file=sys.stderr)
-        self._copies = copies
+        self._copies, self._places, self._sound = copies, places or Places(folder), sound
         self._model, self._note = (
             folder / "model/model.safetensors",
             folder / "model/learned_from.json",
@@ -285,7 +290,8 @@ class ReviewWork:
         if before is not None and before.source != one.source:
             before = None
         proposed = proposed_of(bundle, raw, facts, one.video.duration_seconds, str(self._model))
-        return result_of(proposed, one.video.path, __version__, one.source, before)
+        given = (proposed, one.video.path, __version__, one.source, before)
+        return result_of(*given, sound=self._sound)
 
     def _write_page(self) -> None:
         """Write the page of all videos that are looked at, and the tables next to it.
@@ -303,7 +309,7 @@ class ReviewWork:
             served=True,
         )
         write_page(self.page, page)
-        write_tables(self.folder, lambda: results, shown)
+        write_tables(self.folder, lambda: results, shown, self._places)
         self._lists.write()
         self._version += 1
         self._page_due = time.monotonic() + 10 * (time.monotonic() - started)
@@ -316,4 +322,6 @@ class ReviewWork:
         listed = self._lists.follow(result.video_id, shown.events(result.events))
         done = result.video_id in self.corrections.done()  # a person knows all that happens in it
         video = page_video(result, f"videos/{result.video_id}", note, shown)
-        return replace(video, before=listed.before, gone=() if done else listed.gone)
+        gone = () if done else listed.gone
+        files = self._places.files(result.video_id)
+        return replace(video, before=listed.before, gone=gone, files=files)

@@ -20,8 +20,9 @@ from av.container import OutputContainer
 from av.video.frame import PictureType, VideoFrame
 
 from actionspan.dataset.containers import open_container, opened, turned_sideways
+from actionspan.dataset.playlists import is_playlist, read_parts
 from actionspan.dataset.timeline import read_timeline, readable
-from actionspan.errors import InputError
+from actionspan.errors import InputError, counted
 from actionspan.storage.writing import atomic_path
 from actionspan.video.decode import Frame, read_frames, resized
 from actionspan.video.settings import CopySettings
@@ -46,6 +47,9 @@ def why_not_playable(path: Path) -> str:
     Raises:
         InputError: It is not a video.
     """
+    if is_playlist(path):
+        with readable(path):
+            return f"{counted(len(read_parts(path)), 'file')}, one after the other"
     with readable(path), opened(path) as (container, stream):
         codec, pixels = stream.codec.canonical_name, stream.format
         kind = "mp4" if "mp4" in container.format.name else container.format.name
@@ -95,6 +99,9 @@ def write_playable(
     settings = settings or CopySettings()
     if _ENCODER not in av.codecs_available:
         raise InputError(f"PyAV has no encoder {_ENCODER} here; that of pip install av has it")
+    with suppress(OSError, ValueError, av.FFmpegError, InputError):  # then it is encoded
+        if is_playlist(path) and _copied(path, out):
+            return ""
     timeline = read_timeline(path)
     broken: list[str] = []
     frames = _until_damaged(read_frames(path), broken.append)
@@ -132,6 +139,32 @@ def write_playable(
         if audio is not None:
             file.mux(audio.encode(None))
     return broken[0] if broken else ""
+
+
+def _copied(path: Path, out: Path) -> bool:
+    """Copy the packets of a recording whose files browsers play; return whether they are such."""
+    heads = set()
+    for part in read_parts(path):
+        if why_not_playable(part.path):
+            return False
+        with opened(part.path) as (_, stream):
+            heads.add((stream.codec.canonical_name, stream.codec_context.extradata))
+    if len(heads) > 1 or heads.pop()[0] != "h264":
+        return False
+    with (
+        open_container(path) as source,
+        atomic_path(out) as partial,
+        av.open(str(partial), "w", format="mp4", options={"movflags": "+faststart"}) as file,
+    ):
+        found: list[Any] = [source.streams.best("video"), source.streams.best("audio")]
+        copies = {one: file.add_stream_from_template(one) for one in found if one is not None}
+        reached = dict.fromkeys(copies, -math.inf)
+        for packet in source.demux(list(copies)):
+            if packet.dts is not None and packet.dts > reached[packet.stream]:
+                reached[packet.stream] = packet.dts
+                packet.stream = copies[packet.stream]
+                file.mux(packet)
+    return True
 
 
 def _until_damaged(frames: Iterator[Frame], report: Callable[[str], None]) -> Iterator[Frame]:
@@ -180,8 +213,10 @@ def _sound(path: Path, origin: float) -> Generator[AudioFrame, None, None]:
             return
         resampler = AudioResampler(format="fltp", layout="stereo", rate=_RATE, frame_size=_SAMPLES)
         frames: Iterator[Any] = chain(container.decode(stream), [None])
+        last = -1
         for frame in frames:
             for piece in resampler.resample(frame):
                 piece.pts = (piece.pts or 0) - round(origin * _RATE)
-                if piece.pts >= 0:
+                if piece.pts > last:  # a file's sound may last into that of the next
+                    last = piece.pts
                     yield piece

@@ -11,7 +11,11 @@ const CURVES = {
   motion: { colour: "actionness", width: 1.2, fill: true },
   start: { colour: "starts", width: 1.6 },
   end: { colour: "ends", width: 1.6, dash: [6, 3] },
+  loudness: { colour: "sound", width: 1, scale: "sound", unit: " dB" },
+  change: { colour: "sound", width: 1, dash: [2, 3], scale: "change", unit: " dB" },
 };
+// dB: silence of 16 bits to full scale, and a change that is heard as very large
+const SCALES = { sound: { range: [-90, 0] }, change: { range: [-60, 60] } };
 let plot = null;
 let root = null;
 let values = [];
@@ -31,7 +35,8 @@ export function drawCurves(lane) {
   if (lane.hidden) return;
   const parts = Math.max(...names().map((name) => state.video.curves[name].length));
   const centres = Array.from({ length: parts }, (_, part) => ((part + 0.5) * duration()) / parts);
-  values = names().map((name) => state.video.curves[name]);
+  const shared = (curve) => centres.map((_, part) => curve[Math.floor((part * curve.length) / parts)]);
+  values = names().map((name) => shared(state.video.curves[name]));
   const legend = names().map((name) =>
     el("li", { class: `curve-${name}` }, el("i"), `${name} `, el("output", { "aria-live": "off" })),
   );
@@ -51,7 +56,7 @@ export function drawCurves(lane) {
 function describe() {
   const told = names().map((name) => {
     const curve = state.video.curves[name];
-    const peak = curve.indexOf(Math.max(...curve));
+    const peak = curve.indexOf(Math.max(...curve.filter((value) => value !== null)));
     return `${name} is highest at ${(((peak + 0.5) * duration()) / curve.length).toFixed(1)} s`;
   });
   return `Curves over time, ${unit()}: ${told.join("; ")}`;
@@ -65,6 +70,7 @@ function options(width) {
       stroke,
       width: look.width,
       dash: look.dash,
+      scale: look.scale ?? "y",
       fill: look.fill && colour("actionness-fill"),
       points: { show: false },
     };
@@ -76,7 +82,7 @@ function options(width) {
     padding: [4, 0, 4, 0],
     legend: { show: false },
     cursor: { show: false },
-    scales: { x: { time: false, min: shown().from, max: shown().to }, y: { range: [0, most] } },
+    scales: { x: { time: false, min: shown().from, max: shown().to }, y: { range: [0, most] }, ...SCALES },
     axes: [{ show: false }, { show: false }],
     hooks: { drawClear: [grid] },
     series: [{}, ...names().map(line)],
@@ -116,7 +122,9 @@ function showValues() {
   root.querySelectorAll("output").forEach((output, place) => {
     const curve = values[place];
     const part = Math.min(Math.floor((at / duration()) * curve.length), curve.length - 1);
-    output.textContent = curve[Math.max(part, 0)]?.toFixed(2) ?? "";
+    const value = curve[Math.max(part, 0)];
+    const { unit: own = "" } = CURVES[names()[place]];
+    output.textContent = value === null || value === undefined ? "" : value.toFixed(own ? 0 : 2) + own;
   });
 }
 

@@ -13,6 +13,17 @@ export function clock(seconds, decimals = 3) {
   return `${lead}:${pair(total % 60)}${rest}`;
 }
 
+/** Return the file of a recording and the clock time at some seconds, where they are known. */
+export function placeOf(entry, seconds) {
+  const files = entry.files ?? [];
+  const found = files.findLast(([start]) => start <= seconds + 0.0005);
+  if (!found) return "";
+  const [start, name, began] = found;
+  const at = began && new Date(Date.parse(`${began}Z`) + 1000 * (seconds - start));
+  const read = at && at.toISOString().slice(0, 19).replace("T", " ");
+  return [files.length > 1 && name, read].filter(Boolean).join(", ");
+}
+
 /** 0.71834 → "0.72"; small ones keep two digits, and more decimals tell like ones apart. */
 export function score(value, decimals = 2) {
   if (value === null || value === undefined) return "–";

@@ -1,7 +1,7 @@
 /* The video and its clock; the clock runs on where there is no video to be seen. */
 
 import { announce, byId, setIcon } from "./dom.js";
-import { clock } from "./format.js";
+import { clock, placeOf } from "./format.js";
 import { emit, on, state } from "./state.js";
 
 const video = byId("video");
@@ -24,6 +24,7 @@ export const clamp = (seconds) => Math.min(Math.max(seconds, 0), duration());
 function show(seconds) {
   now = clamp(seconds);
   byId("now").textContent = clock(now, 2);
+  byId("place").textContent = state.entry ? placeOf(state.entry, now) : "";
   emit("time", now);
 }
 

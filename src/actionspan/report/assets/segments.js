@@ -2,7 +2,7 @@
 
 import { el } from "./dom.js";
 import { correctionOf, replaced, statusOf } from "./edits.js";
-import { clock } from "./format.js";
+import { clock, placeOf } from "./format.js";
 import { state } from "./state.js";
 
 const NAMES = { truth: "Truth", event: "Event", proposal: "Proposal", own: "Corrected" };
@@ -29,6 +29,8 @@ export function factsOf(segment) {
     ["end", clock(segment.end)],
     ["length", `${(segment.end - segment.start).toFixed(3)} s`],
   ];
+  const began = placeOf(state.entry, segment.start);
+  if (began) facts.push(["begins in", began], ["ends in", placeOf(state.entry, segment.end)]);
   if (segment.label) facts.push(["label", segment.label]);
   if (segment.subject) facts.push(["subject", segment.subject]);
   if (segment.score !== null) facts.push([SCALES[segment.scale], segment.shownScore]);
