@@ -18,6 +18,7 @@ SECTIONS: dict[str, type[Checked]] = {
 
 
 DEMO = "demo"  # the model that comes with the package (docs/demo_model.md)
+UNTRAINED = "none"  # motion is grouped, without a model
 
 
 def included_model() -> Path:

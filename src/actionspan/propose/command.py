@@ -23,7 +23,6 @@ from actionspan.storage.inputs import keep
 if TYPE_CHECKING:
     from actionspan.propose.labels import Labels
 
-_UNTRAINED = "none"
 _DEMO_NOTE = (
     "without --model: the one that comes with actionspan, which has seen rendered videos alone "
     "(docs/demo_model.md); `actionspan review` learns from what you correct"
@@ -75,7 +74,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Propose for each video; broken videos are reported and left out."""
-    from actionspan.proposals.bundle_files import bundle_path, included_model
+    from actionspan.proposals.bundle_files import UNTRAINED, bundle_path, included_model
 
     # 1. the model and the videos
     if arguments.top is not None:
@@ -84,7 +83,7 @@ def run(arguments: argparse.Namespace) -> int:
     signal.signal(signal.SIGTERM, _end)
     model: Path | None = included_model()  # whatever is called demo here
     if arguments.model is not None:
-        model = None if arguments.model == _UNTRAINED else bundle_path(Path(arguments.model))
+        model = None if arguments.model == UNTRAINED else bundle_path(Path(arguments.model))
     videos, broken = named_videos(arguments.videos)
     if not videos:
         raise InputError(_nothing(broken))
@@ -103,7 +102,7 @@ def run(arguments: argparse.Namespace) -> int:
     # 2. the folder
     shown = Shown(top=arguments.top, minimum=dict(arguments.min_score))
     labels, named = _labels(arguments)
-    made_by = digest(__version__, _sha256(model) if model else _UNTRAINED, *named)
+    made_by = digest(__version__, _sha256(model) if model else UNTRAINED, *named)
     folder = ResultFolder(arguments.out, made_by, overwrite=arguments.overwrite)
     # 3. the results; finished videos are written whatever ends the call
     loading = Loading(model, arguments.threads, arguments.device, arguments.encoder, labels)

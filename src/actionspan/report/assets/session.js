@@ -40,7 +40,7 @@ async function sendNext() {
   const answer = await ask(path, { method: "PUT", body, headers });
   if (!answer?.ok && answer?.status !== 409) {
     unsaved.add(entry);
-    const why = answer ? (await answer.text()).trim() : "actionspan does not answer";
+    const why = answer ? (await answer.json()).error : "actionspan does not answer";
     say("saving", `Not saved: ${why}. Trying again…`);
     return;
   }
