@@ -218,6 +218,16 @@ def test_models_and_what_they_propose_print_what_they_hold(trained):
     assert repr(found).splitlines()[1].startswith(f"{start:9.2f} {end:9.2f} s")
 
 
+def test_the_card_of_a_bundle_has_its_networks_and_labels(trained):
+    card = trained.span.with_name("README.md").read_text()
+    labels = load_bundle(trained.span).classifier.labels
+    assert card.startswith('---\nlicense: "mit"\n')
+    assert "\n# span\n" in card  # the folder
+    assert f"| labels | {', '.join(labels)} |\n" in card
+    assert "| sees | rgb (efficientnet_lite0, " in card
+    assert "## Data\n\nNot stated.\n" in card
+
+
 @pytest.mark.parametrize("make", [MotionProposer, lambda: load_model("demo")])
 def test_a_video_that_is_opened_is_not_opened_again(trained, tmp_path, make):
     path = Path(shutil.copy(trained.videos[0], tmp_path))

@@ -34,8 +34,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("videos", type=Path, nargs="+", metavar="VIDEO", help="video files, or folders of them")
     model = (
-        "model.safetensors or the folder that holds it; demo (default): the model that comes with "
-        "actionspan; none: untrained motion grouping"
+        "model.safetensors or the folder that holds it, or hf:ORG/NAME[@REVISION]; demo (default): "
+        "the model that comes with actionspan; none: untrained motion grouping"
     )
     add("--model", help=model)
     folder = (

@@ -64,7 +64,8 @@ class Proposer:
         if self._untrained:
             return f"Proposer({UNTRAINED!r}): motion, untrained"
         bundle = self.bundle
-        streams = ", ".join(f"{name} ({width})" for name, width in bundle.widths.items())
+        widths = bundle.widths.items()
+        streams = ", ".join(f"{name} ({width})" for name, width in widths) or "motion"
         labels = ", ".join(bundle.classifier.labels) if bundle.classifier else "none"
         given = "ranks" if bundle.ranks or bundle.density is None else "chances"
         return (
