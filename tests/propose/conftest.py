@@ -137,7 +137,7 @@ def train(
         "proposals bundle --features @sequences.h5 --temporal @span/model.safetensors "
         "--density @density.safetensors --classifier @classifier.safetensors "
         "--classifier-features @features.h5 "
-        "--out @span/bundle.safetensors",
+        "--out @span/bundle.safetensors --card @span/README.md --card-license mit",
         **SELECTION | EVENTS,
     )
     return Trained(folder, videos, folder / "demo" / "annotations.json")

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import torch
 
+import actionspan
 from actionspan import load_model
 from actionspan.cli import main
 from actionspan.errors import InputError
@@ -197,6 +198,34 @@ def test_proposals_are_a_data_frame(trained):
     assert list(frame["label"]) == [row["label"] for row in proposed.rows()]
     plain = MotionProposer().propose(trained.videos[1]).to_frame()
     assert list(plain.columns) == ["start_seconds", "end_seconds", "score"]
+
+
+def test_models_and_what_they_propose_print_what_they_hold(trained):
+    untrained = actionspan.Proposer("none")
+    assert repr(untrained) == repr(load_model("none")) == "Proposer('none'): motion, untrained"
+    video = trained.videos[0]
+    ours, theirs = untrained.propose(video), MotionProposer().propose(video)
+    assert ours.rows() == theirs.rows()
+    head, *lines = repr(ours).splitlines()
+    counts = f"{len(ours.segments)} proposals and {len(ours.events)} event"
+    assert head.startswith(f"Proposed: {counts}")
+    assert len(lines) == min(10, len(ours.events))
+    learned = load_model(trained.span)
+    assert repr(learned).startswith(f"Proposer('{trained.span}'): sees ")
+    assert repr(learned).endswith(f"labels: {', '.join(learned.bundle.classifier.labels)}")
+    found = learned.propose(video)
+    start, end = found.event_rows()[0]["segment"]
+    assert repr(found).splitlines()[1].startswith(f"{start:9.2f} {end:9.2f} s")
+
+
+def test_the_card_of_a_bundle_has_its_networks_and_labels(trained):
+    card = trained.span.with_name("README.md").read_text()
+    labels = load_bundle(trained.span).classifier.labels
+    assert card.startswith('---\nlicense: "mit"\n')
+    assert "\n# span\n" in card  # the folder
+    assert f"| labels | {', '.join(labels)} |\n" in card
+    assert "| sees | rgb (efficientnet_lite0, " in card
+    assert "## Data\n\nNot stated.\n" in card
 
 
 @pytest.mark.parametrize("make", [MotionProposer, lambda: load_model("demo")])

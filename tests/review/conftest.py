@@ -1,10 +1,14 @@
 """Work behind the page without any model: videos are not encoded, their proposals are given."""
 
+import os
 import socket
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 import uvicorn
@@ -86,3 +90,20 @@ def save(work: ReviewWork, name: str, version: int = 0, state=None, rows=None) -
     """Save that a video is done, and that nothing happens in it."""
     rows = [[name, "", "", "", "none"]] if rows is None else rows
     work.corrections.save(name, version, DONE if state is None else state, rows)
+
+
+@contextmanager
+def reviewing(clips: Path, port: int = 0) -> Iterator[tuple[str, subprocess.Popen]]:
+    """Start the server; yield its address and its process."""
+    command = [sys.executable, "-m", "actionspan", "review", clips, "--no-browser"]
+    with subprocess.Popen(
+        [*map(str, command), "--port", str(port)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        text=True,
+    ) as process:
+        try:
+            yield process.stdout.readline().strip(), process
+        finally:
+            process.kill()

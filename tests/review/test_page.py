@@ -8,6 +8,7 @@ import pytest
 from actionspan.dataset.completing import Truth
 from report.conftest import broken_rules, closing_contexts, need_browser
 from review.conftest import A, B, C, serving
+from review.test_server import Client
 
 need_browser()
 SECONDS = 60.0  # of each video
@@ -91,6 +92,23 @@ def test_the_page_says_which_videos_it_counts_and_how_long_the_lists_are(work, b
     is_saved(tab)
     assert tab.locator("#counted").is_hidden()
     assert tab.locator("#not-done").is_hidden()
+
+
+def test_a_scripts_corrections_are_shown_and_written_again_as_they_were(work, browse):
+    tab = browse()
+    ask = Client(work, int(tab.url.split(":")[2].split("/")[0]))
+    ask.headers = {"Authorization": "Bearer x"}
+    rows = [
+        ["a", "0.000", "10.000", "", "accepted"],
+        ["a", "20.000", "30.000", "", "rejected"],
+        ["a", "41.000", "50.000", "wave", "added"],
+    ]
+    assert ask("PUT", "/corrections/a", {"version": 0, "done": True, "rows": rows}).status == 200
+    tab.wait_for_function("() => document.querySelectorAll('.own-lane .segment').length === 2")
+    assert tab.locator("#done").is_checked()
+    tab.locator("#done").uncheck()
+    is_saved(tab)
+    assert ask("GET", "/corrections").json["a"]["rows"] == rows
 
 
 @pytest.mark.parametrize("width", [390, 1440])

@@ -1,14 +1,9 @@
 """A person reviews videos in Chromium: corrects, is cut off, goes on, and sees what was learned."""
 
-import os
 import re
 import shutil
 import signal
-import subprocess
-import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -17,26 +12,10 @@ from actionspan.annotations.formats.registry import read_annotation_file
 from actionspan.demo.data_set import render_demo
 from actionspan.demo.scenario import DemoSettings, demo_video_names
 from report.conftest import PATIENCE, broken_rules, closing_contexts, need_browser
+from review.conftest import reviewing
 
 pytestmark = pytest.mark.full
 need_browser()
-
-
-@contextmanager
-def reviewing(clips: Path, port: int = 0) -> Iterator[tuple[str, subprocess.Popen]]:
-    """Start the server; yield its address and its process."""
-    command = [sys.executable, "-m", "actionspan", "review", clips, "--no-browser"]
-    with subprocess.Popen(
-        [*map(str, command), "--port", str(port)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-        text=True,
-    ) as process:
-        try:
-            yield process.stdout.readline().strip(), process
-        finally:
-            process.kill()
 
 
 @pytest.fixture(scope="module")

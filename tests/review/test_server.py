@@ -36,6 +36,12 @@ class Still:
     def status(self):
         return {"asked": self.asked}
 
+    def listing(self):
+        return [{"video": "film é"}]
+
+    def events(self, video_id):
+        return {"film é": {"duration_seconds": None, "events": None}}.get(video_id)
+
     def video(self, video_id):
         return self.folder / f"{video_id}.mp4" if video_id == "film é" else None
 
@@ -119,6 +125,9 @@ def test_the_page_its_videos_in_pieces_and_the_status(client):
     assert (part.status, part.content) == (206, bytes(range(10, 20)))
     assert client("GET", "/videos/other").status == 404
     assert client("GET", "/videos/..%2Fcorrections.csv").status == 404
+    answer = client("POST", "/learn")
+    assert (answer.status, "no video is done" in answer.json["error"]) == (409, True)
+    assert client("PUT", FILM, CHANGE).status == 200
     assert client("POST", "/learn").json == {"asked": 1}
 
 
@@ -134,8 +143,8 @@ def test_a_change_that_is_none_is_refused_and_spoils_nothing(client):
     deep = b'{"version": 0, "state": {"x": ' + b"[" * 5000 + b"]" * 5000 + b'}, "rows": []}'
     for body, status, line in (
         (b"no JSON", 400, "Expecting value"),
-        (b"[]", 400, "a change has version, state and rows"),
-        (b'{"version": 0, "state": {}}', 400, "a change has version, state and rows"),
+        (b"[]", 400, "a change has version, rows, and state or done"),
+        (b'{"version": 0, "state": {}}', 400, "a change has version, rows, and state or done"),
         (b'{"version": 0, "state": {}, "rows": 3}', 400, "rows: not a list"),
         (b'{"version": 0.0, "state": null, "rows": []}', 400, "version: not a whole number"),
         (b'{"version": 0, "state": {"x": 1e999}, "rows": []}', 400, "not finite"),
@@ -161,7 +170,10 @@ def test_a_full_disk_is_a_line_in_the_page_and_one_in_the_log(client, monkeypatc
         disk.setattr("actionspan.review.corrections.write_json", full)
         for _ in range(3):
             answer = client("PUT", FILM, CHANGE)
-            assert (answer.status, answer.text) == (507, f"{folder}: the disk is full; make room\n")
+            assert (answer.status, answer.json["error"]) == (
+                507,
+                f"{folder}: the disk is full; make room",
+            )
     assert capfd.readouterr().err == f"not saved: {folder}: the disk is full; make room\n"
     assert client("PUT", FILM, CHANGE).status == 200
 
@@ -175,7 +187,7 @@ def test_a_folder_that_cannot_be_written_is_a_line_with_the_files_own_name(clien
         answer = client("PUT", FILM, CHANGE)
     assert answer.status == 507
     assert "partial" not in answer.text
-    assert answer.text.endswith(".json: Read-only file system\n")
+    assert answer.json["error"].endswith(".json: Read-only file system")
 
 
 def test_a_tab_that_is_closed_while_it_saves_is_no_traceback(client, caplog):
@@ -248,6 +260,30 @@ def test_keys_of_labels_are_kept_and_what_is_no_key_is_refused(client):
         {"key": "1", "label": "lever", "subject": "", "point": True},
     ]
     assert LabelKeys(folder).all() == LabelKeys(folder, boris).all(), "they are the folder's now"
+
+
+def test_a_script_sends_the_token_with_each_request(stranger):
+    for header in ("Bearer wrong", "Bearer", "Basic secret", ""):
+        assert stranger("GET", "/videos", Authorization=header).status == 403
+    stranger.headers = {"Authorization": "Bearer secret"}
+    assert stranger("GET", "/videos").json == {"videos": [{"video": "film é"}]}
+    assert stranger("PUT", FILM, CHANGE).json == {"version": 1}  # without an origin
+    assert stranger("GET", "/status", Host="evil.example:8000").status == 400
+
+
+def test_every_refusal_is_one_line_of_json(stranger):
+    closed = stranger("GET", "/status")
+    stranger.headers = {"Authorization": "Bearer secret"}
+    for answer, status, line in (
+        (closed, 403, "open the address that `actionspan review` printed"),
+        (stranger("GET", "/none"), 404, "GET /none: Not Found"),
+        (stranger("POST", "/status"), 405, "POST /status: Method Not Allowed"),
+        (stranger("GET", "/events/other"), 404, "nothing is called 'other'"),
+        (stranger("PUT", "/corrections/other", CHANGE), 404, "nothing is called 'other'"),
+        (stranger("PUT", FILM, b"{"), 400, "Expecting property name"),
+    ):
+        assert (answer.status, answer.text.count("\n")) == (status, 1), line
+        assert answer.json["error"].startswith(line)
 
 
 def test_a_port_that_is_none_is_named(tmp_path, capsys):

@@ -15,6 +15,17 @@ from actionspan.evaluation.rows import match_ids
 from actionspan.settings import add_settings, from_arguments
 from actionspan.storage.scratch import VideoTables
 
+_PICKLES = (".pkl", ".pickle")
+# of ActionFormer's columns; labels are numbers, to which its annotations give names
+_CONVERT = (
+    "import json, pickle; r = pickle.load(open({given!r}, 'rb')); "
+    "names = {{a['label_id']: a['label'] for v in json.load(open({truth!r}))['database'].values() "
+    "for a in v['annotations']}}; out = {{v: [] for v in r['video-id']}}; "
+    "columns = zip(*map(r.get, ('video-id', 't-start', 't-end', 'label', 'score'))); "
+    "[out[v].append({{'segment': [float(a), float(b)], 'label': names.get(int(l), str(l)), "
+    "'score': float(s)}}) for v, a, b, l, s in columns]; "
+    "json.dump({{'results': out}}, open({out!r}, 'w'))"
+)
 _PROTOCOLS = ("activitynet", "thumos14", "detection", "detection_by_class")
 
 
@@ -68,6 +79,8 @@ def _score(arguments: argparse.Namespace, settings: records.EvaluationSettings) 
     """
     ground_truth, videos, subset = arguments.ground_truth, arguments.videos, arguments.subset
     method = arguments.proposals.stem
+    if arguments.proposals.suffix in _PICKLES:
+        raise InputError(_pickled(arguments.proposals, ground_truth))
     if arguments.protocol == "detection_by_class":
         return score_by_class(
             ground_truth, arguments.proposals, subset, method, arguments.video_info
@@ -84,6 +97,14 @@ def _score(arguments: argparse.Namespace, settings: records.EvaluationSettings) 
     if warning := _unequal_lists(result.given):
         print(f"{arguments.proposals}: {warning}", file=sys.stderr)
     return records.evaluation_record(method, subset, result, settings)
+
+
+def _pickled(given: Path, truth: Path) -> str:
+    """Return why a pickle of results is refused, and the command that converts ActionFormer's."""
+    out = given.with_suffix(".json")
+    command = _CONVERT.format(given=str(given), truth=str(truth), out=str(out))
+    cure = f'if you trust it: python -c "{command}", then score {out}'
+    return f"{given}: a pickle can run any code, so it is not read; {cure}"
 
 
 def _unequal_lists(given: Int64) -> str:

@@ -26,7 +26,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "never shown or written"
     )
     add("source", metavar="SOURCE", help=source)
-    model = "model.safetensors or the folder that holds it, of a network that can stream"
+    model = (
+        "model.safetensors or the folder that holds it, or hf:ORG/NAME[@REVISION], of a network "
+        "that can stream"
+    )
     add("--model", required=True, help=model)
     add("--out", type=Path, default=Path("live"), help="folder for the results (default: live)")
     add("--resume", action="store_true", help="continue where an earlier run into --out stopped")

@@ -25,6 +25,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--classifier-features", type=Path, help="features.h5 (default: those of the network)"
     )
     parser.add_argument("--out", type=Path, required=True, help="model.safetensors to write")
+    card = "a model card to write, such as README.md, of facts that the file has"
+    parser.add_argument("--card", dest="out_card", type=Path, metavar="FILE", help=card)
+    named = "title of the card (default: the name of its folder)"
+    parser.add_argument("--card-title", metavar="TEXT", help=named)
+    licence = "licence of the model in the card (default: other)"
+    parser.add_argument("--card-license", default="other", metavar="NAME", help=licence)
+    data = "a sentence in the card about the videos that it learned from"
+    parser.add_argument("--card-data", default="", metavar="TEXT", help=data)
     ranks = "give events ranks and no chance: for other footage than it learned from"
     parser.add_argument("--ranks", action="store_true", help=ranks)
     for settings in SECTIONS.values():
@@ -45,3 +53,10 @@ def run(arguments: argparse.Namespace) -> None:
         ranks=arguments.ranks,
         **{name: from_arguments(kind, arguments) for name, kind in SECTIONS.items()},
     )
+    if arguments.out_card is not None:
+        from actionspan.proposals.model_card import card_of
+        from actionspan.storage.writing import write_text
+
+        title = arguments.card_title or arguments.out_card.resolve().parent.name
+        words = title, arguments.card_license, arguments.card_data
+        write_text(arguments.out_card, card_of(arguments.out, *words))

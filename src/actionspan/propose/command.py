@@ -24,7 +24,6 @@ from actionspan.storage.inputs import keep
 if TYPE_CHECKING:
     from actionspan.propose.labels import Labels
 
-_UNTRAINED = "none"
 _DEMO_NOTE = (
     "without --model: the one that comes with actionspan, which has seen rendered videos alone "
     "(docs/demo_model.md); `actionspan review` learns from what you correct"
@@ -36,8 +35,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("videos", type=Path, nargs="+", metavar="VIDEO", help="video files, or folders of them")
     model = (
-        "model.safetensors or the folder that holds it; demo (default): the model that comes with "
-        "actionspan; none: untrained motion grouping"
+        "model.safetensors or the folder that holds it, or hf:ORG/NAME[@REVISION]; demo (default): "
+        "the model that comes with actionspan; none: untrained motion grouping"
     )
     add("--model", help=model)
     folder = (
@@ -78,7 +77,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Propose for each video; broken videos are reported and left out."""
-    from actionspan.proposals.bundle_files import bundle_path, included_model
+    from actionspan.proposals.bundle_files import UNTRAINED, bundle_path, included_model
 
     # 1. the model and the videos
     if arguments.top is not None:
@@ -87,7 +86,7 @@ def run(arguments: argparse.Namespace) -> int:
     signal.signal(signal.SIGTERM, _end)
     model: Path | None = included_model()  # whatever is called demo here
     if arguments.model is not None:
-        model = None if arguments.model == _UNTRAINED else bundle_path(Path(arguments.model))
+        model = None if arguments.model == UNTRAINED else bundle_path(Path(arguments.model))
     videos, broken = named_videos(arguments.videos)
     if not videos:
         raise InputError(_nothing(broken))
@@ -108,7 +107,7 @@ def run(arguments: argparse.Namespace) -> int:
     # 2. the folder
     shown = Shown(top=arguments.top, minimum=dict(arguments.min_score))
     labels, named = _labels(arguments)
-    made_by = digest(__version__, _sha256(model) if model else _UNTRAINED, *named)
+    made_by = digest(__version__, _sha256(model) if model else UNTRAINED, *named)
     folder = ResultFolder(arguments.out, made_by, overwrite=arguments.overwrite)
     # 3. the results; finished videos are written whatever ends the call
     how_made = (arguments.device, arguments.encoder, labels, arguments.sound)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from actionspan.dataset.video_facts import probe_video
-from actionspan.errors import InputError
+from actionspan.errors import InputError, counted
 from actionspan.features.settings import RescaleSettings
 from actionspan.features.steps import rescale
 from actionspan.proposals.chapters import choose_chapters
@@ -24,6 +24,8 @@ from actionspan.video.snippets import snippet_batches
 
 if TYPE_CHECKING:
     import pandas
+
+_SHOWN = 10  # events that a `Proposed` prints
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,6 +50,17 @@ class Proposed:
     chances: NDArray[Any] | None = None  # (E,) 0…1
     event_classes: NDArray[Any] | None = None  # (E, K)
     still: float = 0.0  # share of snippets that are copies of the one before
+
+    def __repr__(self) -> str:
+        events = self.event_rows()
+        head = f"{counted(len(self.segments), 'proposal')} and {counted(len(events), 'event')}"
+        lines = [f"Proposed: {head} in {self.duration_seconds:.2f} s; the first events:"]
+        for row in events[:_SHOWN]:
+            start, end = row["segment"]
+            score = f"no. {row['rank']}" if "rank" in row else f"{row['score']:.3f}"
+            cells = f"{start:9.2f} {end:9.2f} s  {score:>7}  {row.get('label', '')}"
+            lines.append(cells.rstrip())
+        return "\n".join(lines)
 
     def rows(self) -> list[Row]:
         """Return the proposals in ActivityNet result form, with labels where there are classes."""
@@ -129,6 +142,9 @@ class MotionProposer:
 
     Its events are the video's bouts (`BoutFinder.found`).
     """
+
+    def __repr__(self) -> str:
+        return "MotionProposer(): motion, untrained"
 
     def propose(
         self,

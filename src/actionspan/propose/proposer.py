@@ -16,6 +16,7 @@ from actionspan.features.one_pass import VideoEncoder
 from actionspan.features.settings import Device, VideoSettings
 from actionspan.features.steps import cut_windows, merge_windows
 from actionspan.features.transform import Transform, transform_features
+from actionspan.proposals.bundle_files import UNTRAINED
 from actionspan.proposals.model_bundle import Bundle, load_bundle
 from actionspan.propose.proposed import MotionProposer, OpenedVideo, Proposed, open_video
 from actionspan.temporal.prediction import predict_sequence
@@ -33,7 +34,8 @@ class Proposer:
     tuned encoders they are so but for what JPEG alters: the workflow encodes stored pictures.
 
     Args:
-        model: `model.safetensors` or the folder that holds it, such as `results/proposals/span`.
+        model: `model.safetensors` or the folder that holds it, such as `results/proposals/span`;
+            `"demo"`: the included model; `"none"`: untrained, as `MotionProposer`.
         device: Where the encoders run: auto, cpu or cuda; None: as they were trained.
         encoders: Networks of timm or transformers that the model sees by, where it names a path.
 
@@ -45,7 +47,11 @@ class Proposer:
     def __init__(
         self, model: Path | str, *, device: Device | None = None, encoders: Sequence[str] = ()
     ) -> None:
-        self.path, self.bundle = Path(model), load_bundle(Path(model))
+        self.path = Path(model)
+        self._untrained = MotionProposer() if str(model) == UNTRAINED else None
+        if self._untrained:
+            return
+        self.bundle = load_bundle(self.path)
         with naming(self.path):
             found = located(self.bundle.encoders, encoders)
         if device is not None:
@@ -56,6 +62,18 @@ class Proposer:
             widths = self.bundle.widths
             self._hears = widths.pop(SOUND, 0) > 0
             self._encode.streams.check(widths)
+
+    def __repr__(self) -> str:
+        if self._untrained:
+            return f"Proposer({UNTRAINED!r}): motion, untrained"
+        bundle = self.bundle
+        widths = bundle.widths.items()
+        streams = ", ".join(f"{name} ({width})" for name, width in widths) or "motion"
+        labels = ", ".join(bundle.classifier.labels) if bundle.classifier else "none"
+        given = "ranks" if bundle.ranks or bundle.density is None else "chances"
+        return (
+            f"Proposer({str(self.path)!r}): sees {streams}; events with {given}; labels: {labels}"
+        )
 
     def propose(
         self,
@@ -73,6 +91,8 @@ class Proposer:
             InputError: The file is missing or cannot be decoded, or the model gives numbers that
                 are not finite.
         """
+        if self._untrained:
+            return self._untrained.propose(video, on_progress)
         path, duration, frames = open_video(video)
 
         def told(done: float) -> None:
@@ -201,11 +221,9 @@ def _check_finite(values: Float32 | Float64) -> None:
 
 def load_model(
     path: Path | str, *, device: Device | None = None, encoders: Sequence[str] = ()
-) -> Proposer | MotionProposer:
+) -> Proposer:
     """Return a trained model: `load_model("results/proposals/span").propose("holiday.mp4")`.
 
     `"none"` groups motion without training, as `actionspan propose --model none` does.
     """
-    if str(path) == "none":
-        return MotionProposer()
     return Proposer(path, device=device, encoders=encoders)

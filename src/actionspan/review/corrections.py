@@ -171,6 +171,45 @@ class Corrections:
         return self.folder / f"{file_name(video_id)}.json"
 
 
+def without_page(
+    video_id: str, rows: Any, done: Any, seconds: float = 0.0
+) -> tuple[dict[str, Any], list[list[str]]]:
+    """Return the state that the page would keep of rows of corrections.csv, and all its rows.
+
+    Args:
+        video_id: The video of the rows.
+        rows: A script's.
+        done: Whether they are all that happens in the video.
+        seconds: The duration of the video, 0: not known.
+
+    Raises:
+        ValueError: They are no rows, or a row is no segment of the video.
+    """
+    if type(done) is not bool:
+        raise ValueError("done: neither true nor false")
+    segments: list[dict[str, Any]] = []
+    for _, start, end, label, status in (rows := _sound(None, rows)):
+        if status == "none":
+            continue
+        raw = RawInstance(start=start, end=end, label=label or UNLABELLED)
+        place = [round(time, 3) for time in raw.checked(seconds)[:2]]
+        one: dict[str, Any] = {"start": place[0], "end": place[1], "label": label}
+        origin = None
+        if status in ("accepted", "rejected"):  # an event of the page that is there
+            # numbers as a browser writes them, in the page's key of the event
+            shown = [int(time) if time.is_integer() else time for time in place]
+            origin = {"key": f"event {shown[0]} {shown[1]} {label}", "kind": "event", **one}
+        rejected = status == "rejected"
+        segments.append({"id": len(segments) + 1, "rejected": rejected, "origin": origin, **one})
+    if (
+        done
+        and all(row[-1] in LEFT_OUT for row in rows)
+        and not any(row[-1] == "none" for row in rows)
+    ):
+        rows = [*rows, [video_id, "", "", "", "none"]]
+    return {"segments": segments, "done": done}, rows
+
+
 def _is_done(kept: Mapping[str, Any]) -> bool:
     return bool(kept["state"] and kept["state"].get("done"))
 

@@ -1,8 +1,9 @@
-"""The page over HTTP, for one person on this machine.
+"""The page over HTTP, for one person and their scripts on this machine.
 
-Who opens the address with the token gets a cookie; without it nothing is answered. Requests must
-name this machine as their host, so that no name of a stranger's can point here, and changes must
-come from the page itself.
+Who opens the address with the token gets a cookie; a script sends the token with each request.
+Without either nothing is answered. Requests must name this machine as their host, so that no name
+of a stranger's can point here, and changes that come with the cookie must come from the page
+itself. A refusal is a line of JSON, `{"error": …}`.
 """
 
 import hmac
@@ -15,14 +16,15 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.middleware.base import BaseHTTPMiddleware
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import FileResponse, PlainTextResponse, RedirectResponse, Response
+from starlette.responses import FileResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from actionspan.errors import InputError, JobError
-from actionspan.review.corrections import Conflict, Corrections
+from actionspan.review.corrections import Conflict, Corrections, without_page
 from actionspan.review.keys import LabelKeys
 
 _HOSTS = ("127.0.0.1", "localhost")
@@ -46,6 +48,12 @@ class Work(Protocol):
     def status(self) -> Mapping[str, Any]:
         """Return the work under way, and the videos to show."""
 
+    def listing(self) -> list[dict[str, Any]]:
+        """Return what is known of each video."""
+
+    def events(self, video_id: str) -> Mapping[str, Any] | None:
+        """Return the proposed events of a video, None if it is not one of these."""
+
     def video(self, video_id: str) -> Path | None:
         """Return the file that a browser plays of a video."""
 
@@ -64,6 +72,12 @@ def make_app(work: Work, token: str, port: int, once: str) -> Starlette:
             return _said(f"{work.page}: was moved or deleted; put it back", 503)
         return FileResponse(work.page, headers={"Cache-Control": "no-store"})
 
+    async def videos(_: Request) -> Response:
+        return _fresh({"videos": work.listing()})
+
+    async def events(request: Request) -> Response:
+        return _known(request, work.events(request.path_params["video"]))
+
     async def video(request: Request) -> Response:
         file = work.video(request.path_params["video"])
         return FileResponse(file) if file and file.is_file() else _said("no such video", 404)
@@ -75,11 +89,7 @@ def make_app(work: Work, token: str, port: int, once: str) -> Starlette:
         if int(request.headers.get("content-length") or _LARGEST + 1) > _LARGEST:
             return _said("too large", 413)
         try:
-            change = await request.json()
-            if not isinstance(change, dict) or not change.keys() >= {"version", "state", "rows"}:
-                return _said("a change has version, state and rows", 400)
-            given = change["version"], change["state"], change["rows"]
-            version = work.corrections.save(request.path_params["video"], *given)
+            version = _changed(work, request.path_params["video"], await request.json())
         except Conflict as conflict:
             return _fresh(dict(conflict.kept), 409)
         except (KeyError, InputError, ValueError, RecursionError, ClientDisconnect) as error:
@@ -90,12 +100,16 @@ def make_app(work: Work, token: str, port: int, once: str) -> Starlette:
         return _fresh(work.status())
 
     async def learn(_: Request) -> Response:
+        if not work.corrections.done():
+            return _said("no video is done, so there is nothing to learn from", 409)
         work.learn()
         return _fresh(work.status(), 202)
 
     return Starlette(
         routes=[
             Route("/", page),
+            Route("/videos", videos),
+            Route("/events/{video:path}", events),
             Route("/videos/{video:path}", video),
             Route("/corrections", corrections),
             Route("/corrections/{video:path}", save, methods=["PUT"]),
@@ -104,6 +118,7 @@ def make_app(work: Work, token: str, port: int, once: str) -> Starlette:
             Route("/learn", learn, methods=["POST"]),
         ],
         middleware=[Middleware(BaseHTTPMiddleware, dispatch=_guard(token, once, port))],
+        exception_handlers={HTTPException: _no_route},
     )
 
 
@@ -126,6 +141,17 @@ def _of_keys(work: Work) -> list[Route]:
     return [Route("/keys", keys), Route("/keys", save, methods=["PUT"])]
 
 
+def _changed(work: Work, video_id: str, change: Any) -> int:
+    """Keep a change, and return the video's next version; see `Corrections.save`."""
+    if not isinstance(change, dict) or not change.keys() >= {"version", "rows"}:
+        raise ValueError("a change has version, rows, and state or done")
+    state, rows = change.get("state"), change["rows"]
+    if "state" not in change:  # a script's, which does not keep the page's
+        seconds = (work.events(video_id) or {}).get("duration_seconds")
+        state, rows = without_page(video_id, rows, change.get("done", False), seconds or 0.0)
+    return work.corrections.save(video_id, change["version"], state, rows)
+
+
 _Next = Callable[[Request], Awaitable[Response]]
 
 
@@ -146,6 +172,9 @@ def _guard(token: str, once: str, port: int) -> Callable[[Request, _Next], Await
             answer: Response = RedirectResponse("/", 303)
             answer.set_cookie(cookie, token, httponly=True, samesite="strict")
             return answer
+        scheme, _, bearer = request.headers.get("authorization", "").partition(" ")
+        if scheme.lower() == "bearer" and same(bearer.strip(), token):
+            return await go_on(request)  # no page of a stranger's can send this
         if not same(request.cookies.get(cookie), token):
             return _said("open the address that `actionspan review` printed", 403)
         origin = request.headers.get("origin")
@@ -184,9 +213,18 @@ def _origin(request: Request) -> str:
 
 def _fresh(content: Mapping[str, Any], status: int = 200) -> Response:
     # in ASCII: a video's name may be no text that UTF-8 has
-    body, kind = json.dumps(dict(content)), "application/json"
+    body, kind = f"{json.dumps(dict(content))}\n", "application/json"
     return Response(body, status, headers={"Cache-Control": "no-store"}, media_type=kind)
 
 
 def _said(text: str, status: int) -> Response:
-    return PlainTextResponse(f"{text}\n", status)
+    return _fresh({"error": text}, status)
+
+
+def _known(request: Request, found: Mapping[str, Any] | None) -> Response:
+    return _refused(KeyError(request.path_params["video"])) if found is None else _fresh(found)
+
+
+async def _no_route(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    return _said(f"{request.method} {request.url.path}: {error.detail}", error.status_code)

@@ -131,13 +131,42 @@ class ReviewWork:
         """Return the work under way, and the videos to show."""
         kept, done = self.corrections.all(), self.corrections.done()
         return {
-            "doing": self._doing,
+            "doing": self._doing or "waiting to learn" * self._asked,
             "said": self._failure or self._noted.get("sentence", ""),
             "page": self._version,
             "not_done": len([name for name in kept.keys() - done if kept[name]["state"]]),
             "versions": {name: one["version"] for name, one in kept.items()},
             "new": len(self._not_learned()),
             "broken": {**self._broken, **self.corrections.remarks()},
+        }
+
+    def listing(self) -> list[dict[str, Any]]:
+        """Return what is known of each video; None is not known yet."""
+        kept, done = self.corrections.all(), self.corrections.done()
+        broken = {**self._broken, **self.corrections.remarks()}
+        known = {name: self._results.get(name) for name in self.videos}
+        return [
+            {
+                "video": name,
+                "file": str(self.videos[name]),
+                "duration_seconds": result and result.duration_seconds,
+                "events": None if result is None else len(Shown().events(result.events)),
+                "version": kept[name]["version"] if name in kept else 0,
+                "done": name in done,
+                "problem": broken.get(name, ""),
+            }
+            for name, result in known.items()
+        ]
+
+    def events(self, video_id: str) -> dict[str, Any] | None:
+        """Return the events that the page lists of a video; None if it is not one of these."""
+        if video_id not in self.videos:
+            return None
+        result = self._results.get(video_id)
+        return {
+            "video": video_id,
+            "duration_seconds": result and result.duration_seconds,
+            "events": result and Shown().events(result.events),
         }
 
     def video(self, video_id: str) -> Path | None:
@@ -187,6 +216,8 @@ class ReviewWork:
         with self._wake:
             self._wake.wait_for(lambda: self._asked or self._closed, timeout=pause)
             wanted, self._asked = self._asked or self._enough(), False
+            if wanted:  # nobody who asked finds that nothing is being done
+                self._doing = "reading the corrections"
         if wanted or not self._seen:
             self._look()
         if wanted and not self._closed:

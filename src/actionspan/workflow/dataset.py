@@ -10,7 +10,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeGuard
 
-from actionspan.annotations.names import ANNOTATION_SUFFIXES
 from actionspan.dataset.sharding import (
     MIN_SHARDS,
     MOST_SHARDS,
@@ -235,11 +234,13 @@ def _annotation_files(annotations: str | None, name: str) -> list[str]:
     path = Path(annotations)
     if not path.is_dir():
         return [annotations]
-    files = [_word(file) for file in path.iterdir() if file.suffix.lower() in ANNOTATION_SUFFIXES]
+    from actionspan.annotations.formats.registry import folder_files, folder_suffixes
+
+    files = [_word(file) for file in folder_files(path)]
     if not files:
-        reason = f"a folder without annotation files ({', '.join(ANNOTATION_SUFFIXES)})"
+        reason = f"a folder without annotation files ({', '.join(folder_suffixes())})"
         raise InputError(f"{name}: dataset.annotations: {annotations}: {reason}")
-    return sorted(files)
+    return files
 
 
 def _check_external(config: Mapping[str, Any], name: str) -> None:

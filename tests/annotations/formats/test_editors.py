@@ -13,8 +13,11 @@ import pytest
 from actionspan.annotations.formats import registry
 from actionspan.annotations.formats.records import RawInstance, Record, drop_unsound
 from actionspan.annotations.formats.registry import read_annotation_file
+from actionspan.annotations.tables import read_annotations
+from actionspan.cli import main
 from actionspan.dataset import convert
 from actionspan.errors import InputError
+from actionspan.workflow.dataset import _annotation_files
 
 PLUGIN = Path(__file__).parents[3] / "examples/plugins/editors"
 DOORS = {"losslesscut": "losslesscut", "otio": "otio_timeline", "fiftyone": "fiftyone_detections"}
@@ -107,6 +110,25 @@ def test_a_project_as_losslesscut_writes_it(tmp_path):
     (tmp_path / "yard.llc").write_text(first)
     (record,) = read_annotation_file(tmp_path / "yard.llc").records
     assert [raw.parsed(seconds=9) for raw in record.instances] == [(0, 2, "run"), (5, 9, "rest")]
+
+
+def test_a_run_takes_a_folder_of_projects_and_timelines(tmp_path):
+    projects, mixed = tmp_path / "projects", tmp_path / "mixed"
+    convert.write_records(projects, "losslesscut", some_records())
+    (projects / ".hidden.llc").write_text("{}")
+    (projects / "notes.md").write_text("no annotations")
+    files = [str(projects / f"{record.video_id}.llc") for record in some_records()]
+    assert _annotation_files(str(projects), "config.yaml") == sorted(files)
+    index = ["dataset", "index", "--annotations", str(projects), "--out", str(tmp_path / "out")]
+    table = tmp_path / "facts.csv"
+    table.write_text("video,duration,fps\nyard,100,25\ngate b,30,29.97\nstill,10,25\n")
+    assert main([*index, "--video-info", str(table)]) == 0
+    known = read_annotations(tmp_path / "out/annotations.json")
+    assert [len(video.instances) for video in known] == [1, 0, 2]
+    # .otio has no file for each video, but is read from a folder, too
+    mixed.mkdir()
+    (mixed / "a.otio").write_text("{}")
+    assert _annotation_files(str(mixed), "config.yaml") == [str(mixed / "a.otio")]
 
 
 def test_json5_reads_the_project_that_is_written(tmp_path):

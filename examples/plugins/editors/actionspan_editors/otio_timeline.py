@@ -29,6 +29,8 @@ from actionspan.annotations.formats.times import frames_of
 from actionspan.errors import InputError
 from actionspan_editors import details_of, library
 
+SUFFIXES_READ = (".otio",)  # in a folder of annotations
+
 _OURS = "actionspan"  # the key of our metadata
 
 

@@ -1,8 +1,8 @@
 """ActivityNet annotations: a JSON object whose "database" has an entry for each video.
 
-An entry holds subset, duration in seconds, number of frames, segments and labels, but no frame
-rate. Our own annotations.json has this format, with subject and modifiers of an instance where they
-are known.
+An entry holds subset, duration in seconds, number of frames, segments and labels; ActionFormer and
+OpenTAD add the frame rate. Our own annotations.json has this format without it, with subject and
+modifiers of an instance where they are known.
 """
 
 import json
@@ -147,6 +147,7 @@ def _records(
             subset=subset_name(entry.get("subset"), strict) or "",
             seconds=positive(entry.get("duration_second", entry.get("duration"))),
             frames=int(positive(entry.get("duration_frame"))),
+            fps=positive(entry.get("fps")),
         )
         for number, item in enumerate(entry.get("annotations", [])):
             where = f"{row}, instance {number + 1}" if strict else f"{row}.annotations[{number}]"

@@ -31,7 +31,10 @@ from actionspan.storage.inputs import keep
 
 
 class Form(Protocol):
-    """The module of a format."""
+    """The module of a format.
+
+    In a folder its files are found by `ANNOTATION_SUFFIXES`; `SUFFIXES_READ` names more.
+    """
 
     def sniff(self, text: str) -> bool:
         """Return whether a file with this content looks like the format."""
@@ -131,16 +134,31 @@ def sniffed(text: str) -> str:
     return next(name for name, module in FORMATS.items() if module.sniff(text))
 
 
-def _read_folder(path: Path, form: str, keep_ambiguous: bool, strict: bool) -> Reading:
-    suffixes = dict.fromkeys(ANNOTATION_SUFFIXES)
-    suffixes |= {each.SUFFIX: None for each in FORMATS.values() if hasattr(each, "SUFFIX")}
-    files = {
-        file: read_text(file)
-        for file in sorted(path.iterdir())
+def folder_suffixes() -> tuple[str, ...]:
+    """Return the suffixes of annotation files in a folder, also those that plug-ins name."""
+    theirs = (
+        suffix
+        for form in FORMATS.values()
+        for suffix in (getattr(form, "SUFFIX", ""), *getattr(form, "SUFFIXES_READ", ()))
+        if suffix
+    )
+    return tuple(dict.fromkeys([*ANNOTATION_SUFFIXES, *theirs]))
+
+
+def folder_files(folder: Path) -> list[Path]:
+    """Return the annotation files of a folder, in order; hidden ones are left out."""
+    suffixes = folder_suffixes()
+    return [
+        file
+        for file in sorted(folder.iterdir())
         if file.suffix.lower() in suffixes and not file.name.startswith(".")
-    }
+    ]
+
+
+def _read_folder(path: Path, form: str, keep_ambiguous: bool, strict: bool) -> Reading:
+    files = {file: read_text(file) for file in folder_files(path)}
     if not files:
-        known = ", ".join(suffixes)
+        known = ", ".join(folder_suffixes())
         raise InputError(f"{path}: no annotation files in this folder ({known})")
     keep(files)
     # a line `video start end` is of no format that has a header or a file for each video

@@ -40,7 +40,8 @@ async function sendNext() {
   const answer = await ask(path, { method: "PUT", body, headers });
   if (!answer?.ok && answer?.status !== 409) {
     unsaved.add(entry);
-    const why = answer ? (await answer.text()).trim() : "actionspan does not answer";
+    const said = await answer?.json().catch(() => null); // an error of the server has no JSON
+    const why = answer ? (said?.error ?? answer.statusText) : "actionspan does not answer";
     say("saving", `Not saved: ${why}. Trying again…`);
     return;
   }
