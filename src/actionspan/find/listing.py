@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from actionspan.arrays import Float32, Float64
+from actionspan.arrays import Float64
 from actionspan.find.examples import Similar
 from actionspan.proposals.selection import distinct
 from actionspan.proposals.settings import EventSettings, SuppressionSettings
@@ -18,7 +18,6 @@ def listed(
     found: Mapping[str, Sequence[Similar]],
     labels: Sequence[str],
     durations: Mapping[str, float],
-    motion: Mapping[str, Float32],
     most: int,
 ) -> dict[str, Proposed]:
     """Return what is shown of each video; its events are among the `most` best of all videos.
@@ -27,7 +26,6 @@ def listed(
         found: By video, the segments that are like what each label means.
         labels: One, empty where it has no name, or several.
         durations: By video, in seconds.
-        motion: By video, the curve that is drawn.
         most: How many events there are at most.
     """
     made = {name: _of_video(each, durations[name]) for name, each in found.items()}
@@ -41,7 +39,6 @@ def listed(
             duration_seconds=durations[name],
             segments=segments,
             scores=scores,
-            motion=motion[name],
             classes=tuple(labels) if any(labels) else (),
             class_scores=named,
             events=segments[shown],
