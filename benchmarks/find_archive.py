@@ -50,14 +50,20 @@ def make_video(file: Path, name: str, seconds: float, clips: Mapping, seed: int)
         clip = (1 - share) * first + share * second  # (25, 200)
         places = np.linspace(0, 24, round(25 * rng.uniform(0.4, 1.6)))
         below = np.minimum(places.astype(int), 23)
-        clip = clip[below] + (places - below).astype(np.float32)[:, None] * (clip[below + 1] - clip[below])
+        clip = clip[below] + (places - below).astype(np.float32)[:, None] * (
+            clip[below + 1] - clip[below]
+        )
         instances.append([total * STEP, (total + len(clip)) * STEP, label])
         rows.append(clip)
         total += len(clip)
     every = np.concatenate(rows)[:steps]
     every += rng.normal(size=every.shape).astype(np.float32) * every.std(axis=0) / 2
     change = np.diff(every, axis=0, prepend=every[:1])
-    streams = {"rgb": every[:, :WIDTH], "flow": change[:, :WIDTH], "mover": every[:, WIDTH : 2 * WIDTH]}
+    streams = {
+        "rgb": every[:, :WIDTH],
+        "flow": change[:, :WIDTH],
+        "mover": every[:, WIDTH : 2 * WIDTH],
+    }
     with create_h5(file, "") as made:
         group = made.create_group(name)
         for key, stream in streams.items():
@@ -99,7 +105,9 @@ def make(data: Path, work: Path, hours: int, seconds: float) -> None:
     index_of(videos_of(work), work / "features/index.h5")
     size = (work / "features/index.h5").stat().st_size / 1e9
     cpu = time.process_time() - used
-    print(f"index: {size:.2f} GB, {time.time() - started:.0f} s, {cpu:.0f} CPU seconds, {peak()} MB")
+    print(
+        f"index: {size:.2f} GB, {time.time() - started:.0f} s, {cpu:.0f} CPU seconds, {peak()} MB"
+    )
 
 
 def peak() -> int:

@@ -43,7 +43,6 @@ def test_a_planted_text_is_found_in_whatever_scene_and_ends_where_it_ends():
         {name: [each] for name, each in found.items()},
         ["it"],
         dict.fromkeys(rows, 120.0),
-        dict.fromkeys(rows, np.zeros(100, np.float32)),
         2,
     )
     for name, place in places.items():

@@ -12,8 +12,7 @@ Steps have checksums that are compared as they are read. A damaged unit can only
 
 import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -57,7 +56,7 @@ _HALO = 16  # units that the longest segment reaches beyond its start
 _TOGETHER = 4  # units of which the best segment counts
 _CELLS = 4096  # described at once
 _MOMENTS = 100_000  # segments of each length that the whitening is learned from
-_DRAWN = 2000  # of them that examples are ranked among
+_DRAWN = 1000  # of them that examples are ranked among
 _OCTAVE = 24  # codes of a factor of two of a length
 _OUTSIDE = 255  # the code of a segment that is not in its video
 _PLACES = 1500  # around which segments are described
@@ -132,12 +131,11 @@ def build(footage: Footage, path: Path, made_of: str) -> None:
                 mean, largest = _units(steps, seconds, _unit(level), place.stop - place.start)
                 file[f"units/{level}/mean"][place] = mean
                 file[f"units/{level}/largest"][place] = largest
-            share = duration[row] / duration.sum()
-            for rung, cells in _sampled(len(steps), seconds, share, row):
+            for rung, cells in _sampled(len(steps), seconds, duration[row] / duration.sum(), row):
                 for described in _described(steps, cells):
                     moments.setdefault(rung, Moments(described.shape[1])).add(described)
-                    part = described[:: max(1, len(described) // max(1, round(_DRAWN * share)))]
-                    drawn.setdefault(rung, []).append(part.astype(np.float32))
+                    part = described[:: _drawn_every(duration.sum(), rung)].astype(np.float32)
+                    drawn.setdefault(rung, []).append(part)
         rungs = sorted(moments)
         file["rungs"] = rungs
         file["mean"] = np.stack([moments[rung].mean for rung in rungs])
@@ -205,6 +203,11 @@ def _sampled(steps: int, seconds: float, share: float, seed: int) -> Iterator[tu
             most = min(_MOMENTS * share, room / (LATTICE.stride * length))
             starts = rng.uniform(0, room, max(1, round(most)))
             yield rung, np.stack([starts, starts + length], axis=1)
+
+
+def _drawn_every(duration: float, rung: int) -> int:
+    cells = min(_MOMENTS, duration / (LATTICE.stride * _LADDER[rung]))
+    return max(1, int(cells / _DRAWN))
 
 
 def _described(steps: Float32, cells: Float64) -> Iterator[Float64]:
@@ -312,7 +315,7 @@ class Index:
         """Return the best places (N, 4): score, row of the video, start and length in seconds."""
         target = likeness.target / max(float(np.linalg.norm(likeness.target)), 1e-12)
         weights = (likeness.vectors / likeness.scale(likeness.shrinkage)) @ target
-        inside = (_LADDER >= room[0]) & (_LADDER <= room[1])
+        inside = (room[0] <= _LADDER) & (room[1] >= _LADDER)
         if not inside.any():
             inside[np.abs(np.log(_LADDER / room[0])).argmin()] = True
         best, bar = np.zeros((0, 4)), 0.0

@@ -12,6 +12,17 @@ from actionspan.proposals.suppression import soft_nms
 from actionspan.propose.proposed import Proposed
 
 _LISTED = 100  # proposals of a video
+NOTHING = Similar(np.zeros((0, 2)), np.zeros(0))
+
+
+def hopeful(by_label: Mapping[str, Mapping[str, Similar]], most: int) -> list[str]:
+    """Return the videos, `most` or fewer, that the `most` best events of all are in, by name."""
+    best: dict[str, float] = {}
+    for each in by_label.values():
+        for name, similar in each.items():
+            best[name] = max(best.get(name, 0.0), similar.scores.max(initial=0.0))
+    ranked = sorted((name for name in best if best[name] > 0), key=lambda name: -best[name])
+    return sorted(ranked[:most])
 
 
 def listed(
