@@ -137,7 +137,7 @@ def best(found: Mapping[str, Similar], durations: Mapping[str, float]) -> set:
     }
 
 
-def search(work: Path, seed: int, marks: int, longest: float, out: Path | None) -> None:
+def search(work: Path, seed: int, marks: int, longest: float) -> None:
     """Search with the index and print the measurements as JSON."""
     examples = draw(work, seed, marks, longest)
     before = peak()
@@ -200,7 +200,7 @@ def main() -> None:
     elif a.part == "measure":
         measure(a.work, a.seeds, a.exact)
     else:
-        search(a.work, a.seed, a.marks, a.longest, None)
+        search(a.work, a.seed, a.marks, a.longest)
 
 
 if __name__ == "__main__":
