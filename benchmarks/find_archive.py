@@ -79,27 +79,27 @@ def make_video(file: Path, name: str, seconds: float, clips: Mapping, seed: int)
 def videos_of(work: Path) -> list[Encoded]:
     """Return the videos of the archive."""
     seconds = read_json(work / "truth.json")["seconds"]
-    return [
-        Encoded(
-            video=Video(
-                video_id=file.stem, path=Path(f"{file.stem}.mp4"), duration_seconds=seconds,
-                fps=25.0, frames=round(seconds * 25), width=320, height=240, sha256=file.stem,
-            ),
-            shard=file,
-        )
-        for file in sorted((work / "features").glob("v*.h5"))
-    ]  # fmt: skip
+    videos = []
+    for file in sorted((work / "features").glob("v*.h5")):
+        name, length = file.stem, seconds[file.stem]
+        video = Video(
+            video_id=name, path=Path(f"{name}.mp4"), duration_seconds=length, sha256=name,
+            fps=25.0, frames=round(length * 25), width=320, height=240,
+        )  # fmt: skip
+        videos.append(Encoded(video=video, shard=file))
+    return videos
 
 
 def make(data: Path, work: Path, hours: int, seconds: float) -> None:
     """Write the archive and its index."""
     clips = np.load(data / CLIPS)
     clips = {key: clips[key] for key in ("features", "label")}
-    truth = {}
+    truth, lengths = {}, {}
     for number in progress(range(count := round(hours * 3600 / seconds)), "features", count):
         name = f"v{number:05}"
-        truth[name] = make_video(work / f"features/{name}.h5", name, seconds, clips, number)
-    write_json(work / "truth.json", {"seconds": seconds, "videos": truth}, indent=None)
+        lengths[name] = seconds * np.random.default_rng([number, 1]).uniform(0.9, 1.1)
+        truth[name] = make_video(work / f"features/{name}.h5", name, lengths[name], clips, number)
+    write_json(work / "truth.json", {"seconds": lengths, "videos": truth}, indent=None)
     (work / "features/index.h5").unlink(missing_ok=True)
     started, used = time.time(), time.process_time()
     index_of(videos_of(work), work / "features/index.h5")
@@ -120,10 +120,12 @@ def draw(work: Path, seed: int, marks: int, longest: float) -> dict[str, list[In
     truth = read_json(work / "truth.json")["videos"]
     rng = np.random.default_rng(seed)
     label, found = int(rng.integers(1, 16)), {}
-    for name in rng.permutation(sorted(truth))[:marks].tolist():
+    for name in rng.permutation(sorted(truth)).tolist():
         own = [one for one in truth[name] if one[2] == label and one[1] - one[0] <= longest]
-        start, end, _ = own[int(rng.integers(len(own)))]
-        found[name] = [Instance(start=start, end=end, label=str(label))]
+        if own and len(found) < marks:
+            start, end, _ = own[int(rng.integers(len(own)))]
+            start, end = start + rng.uniform(-0.2, 0.2), end + rng.uniform(-0.2, 0.2)  # by hand
+            found[name] = [Instance(start=max(0.0, start), end=end, label=str(label))]
     return found
 
 

@@ -117,7 +117,8 @@ def build(footage: Footage, path: Path, made_of: str) -> None:
                 length = min(max(length, 1.0), len(steps))
                 most = len(steps) / (LATTICE.stride * length)
                 count = max(1, round(min(most, _MOMENTS * duration[row] / duration.sum())))
-                starts = np.sort(rng.uniform(0, len(steps) - length, count))
+                places = (np.arange(count) + rng.random(count)) / count  # evenly, but on no grid
+                starts = places * (len(steps) - length)
                 for described in _described(steps, np.stack([starts, starts + length], axis=1)):
                     of_length.add(described.astype(np.float32))
         file["mean"] = [each.mean for each in moments]
