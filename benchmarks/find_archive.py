@@ -1,13 +1,15 @@
 """How long a search of an archive takes with an index, and what it misses.
 
     python benchmarks/find_archive.py make --data DATA --work build/archive --hours 1000
+    python benchmarks/find_archive.py repeat --source build/archive --work build/long --times 100
     python benchmarks/find_archive.py measure --work build/archive --exact 2
 
 `make` writes features of videos of an hour: clips of UCF101 (VGG16 features of 15 classes, real)
 that follow each other, each mixed with another of its class, at its own speed, in front of the
 scene of its video, with noise. Three streams of 40 features, 3.125 steps a second. Then it makes
 the index. `measure` marks segments and searches for more of their class, each time in a process of
-its own. `--exact` repeats so many searches without the index, which takes minutes for each, and
+its own. `repeat` writes the index of a longer archive, the same videos many times over, for which
+time and memory are measured, but nothing can be missed. `--exact` repeats so many searches without the index, which takes minutes for each, and
 counts how many of its best 100 segments the index finds too.
 """
 
@@ -28,7 +30,7 @@ from actionspan.find.index import Index, index_of
 from actionspan.find.listing import listed
 from actionspan.jobs.progress import progress
 from actionspan.review.footage import Encoded
-from actionspan.storage.writing import create_h5, read_json, write_json
+from actionspan.storage.writing import create_h5, open_h5, read_json, write_json
 
 CLIPS = "features/ucf101_15cls_vgg16relu6_pca200_f16.npz"
 WIDTH = 40  # features of a stream
@@ -110,6 +112,33 @@ def make(data: Path, work: Path, hours: int, seconds: float) -> None:
     )
 
 
+def repeat(source: Path, work: Path, times: int) -> None:
+    """Write the index of an archive in which each video of another one is there so many times."""
+    write_json(work / "truth.json", read_json(source / "truth.json"), indent=None)
+    with open_h5(source / "features/index.h5") as given:
+        with create_h5(work / "features/index.h5", "repeated") as file:
+            names = given["video"].asstr()[:].tolist()
+            file["video"] = names + [f"{n}_{turn}" for turn in range(1, times) for n in names]
+            file["duration"] = np.tile(given["duration"][:], times)
+            for key in ("first", "firsts"):
+                counts = np.tile(np.diff(given[key][:]), times)
+                file[key] = np.pad(
+                    np.cumsum(counts, axis=-1), [(0, 0)] * (counts.ndim - 1) + [(1, 0)]
+                )
+            for key in ("mean", "covariance"):
+                file[key] = given[key][:]
+            for key in ["steps", *(f"{one}/{level}" for one in given for level in given[one]
+                                   if one in ("units", "largest", "norms"))]:  # fmt: skip
+                rows = given[key][:]
+                axis = 1 if key.startswith("norms") else 0
+                shape = list(rows.shape)
+                shape[axis] *= times
+                made = file.create_dataset(key, tuple(shape), rows.dtype)
+                for turn in progress(range(times), key, times):
+                    own = slice(turn * rows.shape[axis], (turn + 1) * rows.shape[axis])
+                    made[(slice(None),) * axis + (own,)] = rows
+
+
 def peak() -> int:
     """Return the most memory of this process so far, in MB."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
@@ -186,11 +215,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("part", choices=["make", "measure", "search"])
+    parser.add_argument("part", choices=["make", "repeat", "measure", "search"])
     parser.add_argument("--data", type=Path, help="folder of the sets")
     parser.add_argument("--work", type=Path, default=Path("build/archive"), help="to write")
     parser.add_argument("--hours", type=int, default=1000)
     parser.add_argument("--seconds", type=float, default=3600, help="of a video")
+    parser.add_argument("--source", type=Path, help="archive that is repeated")
+    parser.add_argument("--times", type=int, default=100)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--exact", type=int, default=0, help="searches without the index too")
     parser.add_argument("--seed", type=int, default=0)
@@ -199,6 +230,8 @@ def main() -> None:
     a = parser.parse_args()
     if a.part == "make":
         make(a.data, a.work, a.hours, a.seconds)
+    elif a.part == "repeat":
+        repeat(a.source, a.work, a.times)
     elif a.part == "measure":
         measure(a.work, a.seeds, a.exact)
     else:
