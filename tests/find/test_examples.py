@@ -64,9 +64,7 @@ def footage(tmp_path) -> Footage:
 
 def shown(found: dict[str, list], labels: list[str], count: int):
     """Return what is listed of the segments of each video by label."""
-    motion = np.zeros(100, np.float32)
-    lengths, curves = dict.fromkeys(found, STEPS * STEP), dict.fromkeys(found, motion)
-    return listed(found, labels, lengths, curves, count)
+    return listed(found, labels, dict.fromkeys(found, STEPS * STEP), count)
 
 
 def best(found, count: int) -> list[tuple[str, float]]:
@@ -127,7 +125,7 @@ def test_a_constant_is_described_as_itself_inside_the_video(start, length):
 def likeness_of(sample: np.ndarray) -> Likeness:
     moments = Moments(sample.shape[1])
     moments.add(sample.astype(np.float32))
-    return Likeness(moments)
+    return Likeness(moments.mean, moments.covariance)
 
 
 def test_whitening_is_used_where_it_helps_the_examples_find_each_other(rng):

@@ -43,7 +43,6 @@ def test_a_planted_text_is_found_in_whatever_scene_and_ends_where_it_ends():
         {name: [each] for name, each in found.items()},
         ["it"],
         dict.fromkeys(rows, 120.0),
-        dict.fromkeys(rows, np.zeros(100, np.float32)),
         2,
     )
     for name, place in places.items():
@@ -139,6 +138,7 @@ def test_what_cannot_be_asked_for_is_one_line(tmp_path, monkeypatch, capsys):
         (["falls", ".", "--encoder", "./nothing"], "./nothing: no such folder or file"),
         (["falls", "--encoder", "clip", "."], f"--encoder clip: {name}"),
         (["x" * 300, ".", "--encoder", "clip"], f"--encoder clip: {name}"),
+        (["falls", ".", "--encoder", "hf:a/b", "--index"], "--index: of a search by --like"),
         ([".", "--like", "x.csv", "--encoder", "hf:a/b"], "of a search by words, not --like"),
     ):
         assert main(["find", *words]) == 2

@@ -44,6 +44,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("-o", "--out", type=Path, default=Path("found"), help=folder)
     kept = "folder where the features of videos are kept (default: features, in --out)"
     add("--features", type=Path, metavar="DIR", help=kept)
+    index = (
+        "search by the file index.h5 next to the features, made if it is missing or of others: for "
+        "archives; shows the videos of the listed events alone (with --like)"
+    )
+    add("--index", action="store_true", help=index)
     most = "at most N events of all videos, the most similar ones (default: 50)"
     add("--top", type=int, default=50, metavar="N", help=most)
     add("--no-page", action="store_true", help="do not write index.html, the page to look at")
@@ -60,17 +65,19 @@ def run(arguments: argparse.Namespace) -> int:
     at_least_one("--threads", arguments.threads)
     words = None if arguments.like else arguments.videos.pop(0)
     _check(arguments, words)
-    from actionspan.find.listing import listed
+    from actionspan.find.listing import NOTHING, hopeful, listed
     from actionspan.propose.command import named_videos
     from actionspan.propose.results import ResultFolder
     from actionspan.review.footage import encode_readable, encoding
 
     # 1. the videos and the query
     videos, passed = named_videos(map(Path, arguments.videos))
-    query = _examples(videos, arguments) if words is None else _words(words, videos, arguments)
+    kept = arguments.features or arguments.out / "features"
+    query = (
+        _examples(videos, arguments, kept) if words is None else _words(words, videos, arguments)
+    )
     # 2. the features; the folder is checked first, as encoding may take long
     folder = ResultFolder(arguments.out, f"{_MADE_BY} {query.made_by}", replaces=_MADE_BY)
-    kept = arguments.features or arguments.out / "features"
     if query.model is not None:
         kept = kept / query.model.digest[:16]  # next to those of other encoders
     settings = query.model.settings if query.model else None
@@ -79,18 +86,25 @@ def run(arguments: argparse.Namespace) -> int:
         raise InputError(f"nothing to search: {counted(len(videos), 'video')} cannot be read")
     # 3. the segments
     by_label = query.find(encoded)
-    names = [one.video.video_id for one in encoded]
+    by_name = {one.video.video_id: one for one in encoded}
+    names = hopeful(by_label, arguments.top) if arguments.index else list(by_name)
     shown = listed(
-        {name: [each[name] for each in by_label.values()] for name in names},
+        {name: [each.get(name, NOTHING) for each in by_label.values()] for name in names},
         list(by_label),
-        {one.video.video_id: one.video.duration_seconds for one in encoded},
-        {one.video.video_id: one.motion() for one in encoded},
+        {name: by_name[name].video.duration_seconds for name in names},
         arguments.top,
     )
+    shown = {
+        name: replace(each, motion=by_name[name].motion())
+        for name, each in shown.items()
+        if not arguments.index or (each.events is not None and len(each.events))
+    }
     _write(folder, videos, shown, arguments)
     if not arguments.quiet:
         events = sum(len(each.events) for each in shown.values() if each.events is not None)
-        line = f"{counted(events, 'segment')} like {query.said}, in {counted(len(shown), 'video')}"
+        line = (
+            f"{counted(events, 'segment')} like {query.said}, in {counted(len(encoded), 'video')}"
+        )
         print(f"{arguments.out}: {line}" + f"; open {folder.page}" * (not arguments.no_page))
     return 1 if passed or len(encoded) < len(videos) else 0
 
@@ -106,8 +120,9 @@ def _check(arguments: argparse.Namespace, words: str | None) -> None:
         raise InputError(f"{words!r} in which videos? name files or folders")
     if arguments.encoder is None:
         raise InputError("--encoder: name a model of pictures and words (docs/encoders.md)")
-    if arguments.label:
-        raise InputError("--label: of a search by --like")
+    for flag in ("label", "index"):
+        if getattr(arguments, flag):
+            raise InputError(f"--{flag}: of a search by --like")
 
 
 class _Query(NamedTuple):
@@ -119,10 +134,11 @@ class _Query(NamedTuple):
     model: "WordModel | None" = None  # whose features are searched; None: those of `learn`
 
 
-def _examples(videos: Mapping[str, Path], arguments: argparse.Namespace) -> _Query:
+def _examples(videos: Mapping[str, Path], arguments: argparse.Namespace, kept: Path) -> _Query:
     from actionspan import __version__
     from actionspan.dataset.completing import Truth
     from actionspan.find.examples import Footage, find_like, marked
+    from actionspan.find.index import index_of
     from actionspan.storage.writing import digest
 
     truth = Truth(arguments.like, videos, **how_read(arguments))
@@ -137,13 +153,21 @@ def _examples(videos: Mapping[str, Path], arguments: argparse.Namespace) -> _Que
     def find(encoded: "list[Encoded]") -> "dict[str, dict[str, Similar]]":
         lengths = {one.video.video_id: one.video.duration_seconds for one in encoded}
         inside = {name: truth.within(name, seconds) for name, seconds in lengths.items()}
-        footage = Footage(encoded)
         by_label = marked(inside, arguments.label)
         if not by_label:
             raise InputError(f"{arguments.like}: marks no segment inside a video that can be read")
+        if arguments.index:
+            index = index_of(encoded, kept / "index.h5")
+            return {label: index.find_like(own) for label, own in by_label.items()}
+        footage = Footage(encoded)
         return {label: find_like(footage, own) for label, own in by_label.items()}
 
-    made_of = (known, arguments.label, sorted(map(str, videos.values())))
+    made_of = (
+        *["index"] * arguments.index,
+        known,
+        arguments.label,
+        sorted(map(str, videos.values())),
+    )
     return _Query(find, counted(marks, "marked one"), digest(__version__, *made_of))
 
 

@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from actionspan.annotations.tables import Instance
 from actionspan.arrays import Float32, Float64
@@ -29,9 +30,9 @@ _COMPONENTS = 32  # of each stream
 PARTS = 3  # of a segment
 LATTICE = LatticeSettings(ratio=1.25, stride=0.2, pairs=0)
 _ROOM = (0.6, 1.6)  # of the shortest and the longest example: lengths that are looked at
-_SHRINKAGE = (0.05, 0.2, 0.5, 0.8, 1.0)  # 1: not whitened, a prototype
+SHRINKAGE = (0.05, 0.2, 0.5, 0.8, 1.0)  # 1: not whitened, a prototype
 _OF_ONE = 0.5  # of a single example, chosen on rendered videos
-_SAMPLE = 5000  # segments that an example is ranked among
+SAMPLE = 5000  # segments that an example is ranked among
 _BLOCK = 4096  # segments described at once
 _LEAST = 0.25  # steps that a mean is taken over
 
@@ -58,12 +59,19 @@ class Footage:
         self._sequences: dict[str, tuple[Float32, float]] = {}
 
     def sequence(self, name: str) -> tuple[Float32, float]:
-        """Return the steps (T, D) of a video, and the seconds of each."""
+        """Return the steps (T, D) of a video, and the seconds of each; they stay in memory."""
         if name not in self._sequences:
-            self._sequences[name] = self._sequence(self.videos[name])
+            self._sequences[name] = self.read_sequence(name)
         return self._sequences[name]
 
-    def _sequence(self, one: Encoded) -> tuple[Float32, float]:
+    def steps(self, name: str) -> int:
+        """Return how many steps a video has."""
+        one = self.videos[name]
+        return self.transform.length(one.facts()["time"], one.video.duration_seconds)
+
+    def read_sequence(self, name: str) -> tuple[Float32, float]:
+        """Return `sequence` without keeping it."""
+        one = self.videos[name]
         raw, facts = one.read()
         raw, times, seconds = _without_scene(raw), facts["time"], one.video.duration_seconds
         steps = self.transform.length(times, seconds)
@@ -95,8 +103,14 @@ def _without_scene(raw: Mapping[str, Float32]) -> dict[str, Float32]:
     return {key: rows - np.median(rows, axis=0).astype(np.float32) for key, rows in raw.items()}
 
 
-def describe(steps: Float32, cells: Float64) -> Float64:
-    """Return what segments (N, 2), in steps, show of (T, D) steps: (N, (PARTS + 2) · D)."""
+def describe(
+    steps: Float32, cells: Float64, inside: tuple[Float64, Float64] | None = None
+) -> Float64:
+    """Return what segments (N, 2), in steps, show of (T, D) steps: (N, (PARTS + 2) · D).
+
+    `inside` are the first and the last place (N,) of the video of each segment, where the steps are
+    of several.
+    """
     start, end = cells.T
     length = end - start
     edges = [start - length / 2, *(start + length * part / PARTS for part in range(PARTS + 1))]
@@ -110,10 +124,10 @@ def describe(steps: Float32, cells: Float64) -> Float64:
         found: Float64 = sums[whole] * (1 - share) + sums[whole + 1] * share
         return found
 
-    inside = [np.clip(edge, 0, len(steps)) for edge in edges]
+    edges = [np.clip(edge, *(inside or (0, len(steps)))) for edge in edges]
     means = [
         (below(last) - below(first)) / np.maximum(last - first, _LEAST)[:, None]
-        for first, last in zip(inside[:-1], inside[1:], strict=True)
+        for first, last in zip(edges[:-1], edges[1:], strict=True)
     ]
     return np.concatenate(means, axis=1)
 
@@ -121,8 +135,8 @@ def describe(steps: Float32, cells: Float64) -> Float64:
 class Likeness:
     """How like the examples segments are, by their descriptions."""
 
-    def __init__(self, moments: Moments) -> None:
-        self.mean, covariance = moments.mean, moments.covariance
+    def __init__(self, mean: Float64, covariance: Float64) -> None:
+        self.mean = mean
         values, self.vectors = np.linalg.eigh(covariance)
         self.values = np.maximum(values, 0)
         self.shrinkage = _OF_ONE
@@ -131,17 +145,23 @@ class Likeness:
     def fit(self, examples: Float64, sample: Float64) -> None:
         """Choose the shrinkage by examples (K, D), each ranked among a sample (N, D)."""
         if len(examples) > 1:
-            losses = [self._loss(examples, sample, shrinkage) for shrinkage in _SHRINKAGE]
-            self.shrinkage = _SHRINKAGE[int(np.argmin(losses))]
+            losses = [self._loss(examples, sample, shrinkage) for shrinkage in SHRINKAGE]
+            self.shrinkage = SHRINKAGE[int(np.argmin(losses))]
         self.target = self._white(examples, self.shrinkage).mean(axis=0)
 
     def __call__(self, described: Float64) -> Float64:
         """Return the similarity (N,) of descriptions (N, D)."""
         return _cosine(self._white(described, self.shrinkage), self.target)
 
+    def scale(self, shrinkage: float) -> Float64:
+        """Return the deviation (D,) by which each of the `vectors` is divided."""
+        found: Float64 = np.sqrt(
+            (1 - shrinkage) * self.values + shrinkage * self.values.mean() + 1e-12
+        )
+        return found
+
     def _white(self, described: Float64, shrinkage: float) -> Float64:
-        scale = np.sqrt((1 - shrinkage) * self.values + shrinkage * self.values.mean() + 1e-12)
-        whitened: Float64 = (described - self.mean) @ (self.vectors / scale)
+        whitened: Float64 = (described - self.mean) @ (self.vectors / self.scale(shrinkage))
         return whitened
 
     def _loss(self, examples: Float64, sample: Float64, shrinkage: float) -> float:
@@ -168,11 +188,10 @@ def find_like(footage: Footage, examples: Mapping[str, Sequence[Instance]]) -> d
         footage: All videos, those of the examples among them.
         examples: Marked segments by video; at least one, of any label.
     """
-    lengths = [one.end - one.start for own in examples.values() for one in own]
-    room = min(lengths) * _ROOM[0], max(lengths) * _ROOM[1]
+    room = room_of(examples)
     # what segments are like in general
     moments: Moments | None = None
-    sample, each = [], max(1, _SAMPLE // len(footage.videos))
+    sample, each = [], max(1, SAMPLE // len(footage.videos))
     for _, _, described in footage.described(*room):
         moments = moments or Moments(described.shape[1])
         moments.add(described.astype(np.float32))
@@ -185,17 +204,29 @@ def find_like(footage: Footage, examples: Mapping[str, Sequence[Instance]]) -> d
             steps, seconds = footage.sequence(name)
             cells = np.array([(one.start, one.end) for one in own]) / seconds
             rows.append(describe(steps, cells))
-    likeness = Likeness(moments)
+    likeness = Likeness(moments.mean, moments.covariance)
     likeness.fit(np.concatenate(rows), np.concatenate(sample))
     found: dict[str, list[Similar]] = {}
     for name, segments, described in footage.described(*room):
-        marks = np.array([(one.start, one.end) for one in examples.get(name, ())]).reshape(-1, 2)
-        new = ~shares_much(segments, marks, EventSettings().overlap).any(axis=1)
+        new = unmarked(segments, examples.get(name, ()))
         found.setdefault(name, []).append(Similar(segments[new], likeness(described[new])))
     return {
         name: Similar(*(np.concatenate(parts) for parts in zip(*blocks, strict=True)))
         for name, blocks in found.items()
     }
+
+
+def room_of(examples: Mapping[str, Sequence[Instance]]) -> tuple[float, float]:
+    """Return the shortest and the longest length, in seconds, that is looked at."""
+    lengths = [one.end - one.start for own in examples.values() for one in own]
+    return min(lengths) * _ROOM[0], max(lengths) * _ROOM[1]
+
+
+def unmarked(segments: Float64, marks: Sequence[Instance]) -> NDArray[np.bool_]:
+    """Return which segments (N, 2) are not much the same as a marked one."""
+    marked = np.array([(one.start, one.end) for one in marks]).reshape(-1, 2)
+    found: NDArray[np.bool_] = ~shares_much(segments, marked, EventSettings().overlap).any(axis=1)
+    return found
 
 
 def marked(

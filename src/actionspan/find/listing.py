@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from actionspan.arrays import Float32, Float64
+from actionspan.arrays import Float64
 from actionspan.find.examples import Similar
 from actionspan.proposals.selection import distinct
 from actionspan.proposals.settings import EventSettings, SuppressionSettings
@@ -12,13 +12,23 @@ from actionspan.proposals.suppression import soft_nms
 from actionspan.propose.proposed import Proposed
 
 _LISTED = 100  # proposals of a video
+NOTHING = Similar(np.zeros((0, 2)), np.zeros(0))
+
+
+def hopeful(by_label: Mapping[str, Mapping[str, Similar]], most: int) -> list[str]:
+    """Return the videos, `most` or fewer, that the `most` best events of all are in, by name."""
+    best: dict[str, float] = {}
+    for each in by_label.values():
+        for name, similar in each.items():
+            best[name] = max(best.get(name, 0.0), similar.scores.max(initial=0.0))
+    ranked = sorted((name for name in best if best[name] > 0), key=lambda name: -best[name])
+    return sorted(ranked[:most])
 
 
 def listed(
     found: Mapping[str, Sequence[Similar]],
     labels: Sequence[str],
     durations: Mapping[str, float],
-    motion: Mapping[str, Float32],
     most: int,
 ) -> dict[str, Proposed]:
     """Return the list of each video; its events are among the `most` best of all videos.
@@ -27,7 +37,6 @@ def listed(
         found: By video, the segments that are like what each label means.
         labels: One, empty where it has no name, or several.
         durations: By video, in seconds.
-        motion: By video, the curve that is drawn.
         most: How many events there are at most.
     """
     made = {name: _of_video(each, durations[name]) for name, each in found.items()}
@@ -41,7 +50,6 @@ def listed(
             duration_seconds=durations[name],
             segments=segments,
             scores=scores,
-            motion=motion[name],
             classes=tuple(labels) if any(labels) else (),
             class_scores=named,
             events=segments[shown],

@@ -7,7 +7,7 @@ the start curve and one of the end curve are finer than the lattice and come on 
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -43,15 +43,23 @@ def lattice(steps: int, shortest: float, longest: float, settings: LatticeSettin
 
     No cell is shorter than a step or longer than the video; lengths are in steps.
     """
-    length = min(max(shortest, 1.0), float(steps))
-    longest = min(max(longest, length), float(steps))
     cells = []
-    while True:
-        places = math.ceil((steps - length) / (length * settings.stride) - 1e-9) + 1
+    for length, places in lattice_lengths(steps, shortest, longest, settings):
         starts = np.linspace(0, steps - length, places)
         cells.append(np.stack([starts, starts + length], axis=1))
+    return np.concatenate(cells)
+
+
+def lattice_lengths(
+    steps: int, shortest: float, longest: float, settings: LatticeSettings
+) -> Iterator[tuple[float, int]]:
+    """Yield the lengths of a lattice and the number of its cells of each length."""
+    length = min(max(shortest, 1.0), float(steps))
+    longest = min(max(longest, length), float(steps))
+    while True:
+        yield length, math.ceil((steps - length) / (length * settings.stride) - 1e-9) + 1
         if length >= longest:
-            return np.concatenate(cells)
+            return
         length = min(length * settings.ratio, longest)
 
 

@@ -50,13 +50,19 @@ class Encoded:
         with open_h5(self.shard) as file:
             group = file[self.video.video_id]
             raw = {name: group[name][:] for name in STREAMS if name in group}
+        return raw, self.facts()
+
+    def facts(self) -> dict[str, NDArray[Any]]:
+        """Return the facts of the T snippets alone."""
+        with open_h5(self.shard) as file:
+            group = file[self.video.video_id]
             facts = {name: group[name][:] for name in FACTS if name in group}
         facts["time"] = facts["time"].astype(np.float64)
-        return raw, facts
+        return facts
 
     def motion(self) -> Float32:
         """Return the magnitude of motion in each of 100 equal parts of the video."""
-        _, facts = self.read()
+        facts = self.facts()
         how, seconds = RescaleSettings(), self.video.duration_seconds
         given = facts["flow_magnitude"], facts["time"], seconds, how.steps, how.method
         return rescale(*given, motion=True)

@@ -83,7 +83,7 @@ def segments_of(instances: Sequence[Instance]) -> Float64:
 
 def listed_bouts(bundle: Bundle, one: Encoded) -> Float64 | None:
     """Return the bouts (B, 2) of a video if a model lists them, else None."""
-    return bouts_listed(bundle, one.read()[1], one.video.duration_seconds)
+    return bouts_listed(bundle, one.facts(), one.video.duration_seconds)
 
 
 def tiles_of(one: Encoded, parts: int) -> Float64:

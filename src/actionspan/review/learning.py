@@ -233,7 +233,7 @@ def _halves(
     """
     ordered = sorted(instances, key=lambda each: each.start)
     last = np.maximum.accumulate([each.end for each in ordered])
-    times, cuts = one.read()[1]["time"], []
+    times, cuts = one.facts()["time"], []
     for count, (end, after) in enumerate(zip(last, ordered[1:], strict=False), start=1):
         at = float(end + after.start) / 2
         if end <= after.start and times[0] < at <= times[-1]:

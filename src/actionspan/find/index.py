@@ -1,0 +1,365 @@
+"""An index of an archive: a file next to the features, by which a search by example takes a second.
+
+It holds the steps of all videos, and the means that lead to the few segments worth a look: over
+units of a sixth of a second, of twice this, and so on, in 8 bits. A segment has 6, 8 or 10 units,
+so that a long one costs no more than a short one. The product with the examples needs five numbers
+of a unit. Its divisor, the whitened length of a description, is kept for each shrinkage. The
+lattice's segments around the best places are then scored as without an index; the whitening is that
+of at most 100,000 segments of each length, drawn at random.
+
+Steps have checksums that are compared as they are read. A damaged unit can only hide a segment.
+"""
+
+import itertools
+import os
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from actionspan import __version__
+from actionspan.annotations.tables import Instance
+from actionspan.arrays import Float32, Float64, Int64
+from actionspan.errors import InputError, JobError
+from actionspan.features.steps import rescale
+from actionspan.features.transform import Moments
+from actionspan.find.examples import (
+    LATTICE,
+    PARTS,
+    SHRINKAGE,
+    Footage,
+    Likeness,
+    Similar,
+    describe,
+    room_of,
+    unmarked,
+)
+from actionspan.jobs.progress import progress
+from actionspan.proposals.lattice import lattice_lengths
+from actionspan.propose.results import source_of
+from actionspan.review.footage import Encoded
+from actionspan.storage.checksums import map_checked
+from actionspan.storage.writing import create_h5, digest, open_h5
+
+_LEVELS = 12
+_UNITS = np.arange(6, 12, 2)  # in a segment; norms are of those with the middle number
+_LENGTHS = np.outer(2.0 ** np.arange(_LEVELS) / 6, _UNITS)  # (levels, 3) seconds, ascending
+_BLOCK = 16384  # units that are read at once
+_HALO = 16  # units that a segment and its surroundings reach
+_TOGETHER = 4  # units in which the best segment counts
+_CELLS = 4096  # described at once
+_MOMENTS = 100_000  # segments of each length that the whitening is learned from
+_SAMPLE = 2000  # segments that an example is ranked among
+_OCTAVE = 24  # codes of a factor of two of a norm
+_OUTSIDE = 255  # the code of a segment that is not in its video
+_PLACES = 1500  # around which segments are scored
+_NEAR = 0.4  # least tIoU with a place
+_ENDLESS = 10**9  # steps
+
+
+def index_of(videos: Sequence[Encoded], path: Path) -> "Index":
+    """Return the index of videos at `path`; make it if it is missing, damaged or of others."""
+    sources = {one.video.video_id: source_of(one.shard) for one in videos}
+    lengths = [one.video.duration_seconds for one in videos]
+    made_of = digest(__version__, sources, lengths)
+    try:
+        index = Index(path)
+        if index.made_of == made_of:
+            return index
+        reason = "of other features"
+    except (JobError, InputError) as error:
+        reason = str(error).removeprefix(f"{path}: ").partition(";")[0]
+    print(f"{path}: {reason}; it is made, once", file=sys.stderr)
+    build(Footage(videos), path, made_of)
+    return Index(path)
+
+
+def build(footage: Footage, path: Path, made_of: str) -> None:
+    """Write the index of videos, of which one is in memory at a time."""
+    names = list(footage.videos)
+    duration = np.array([footage.videos[name].video.duration_seconds for name in names])
+    first = _firsts([footage.steps(name) for name in names])
+    finest = np.ceil(duration / _LENGTHS[0, 0] * _UNITS[0])
+    firsts = [_firsts(np.ceil(finest / 2**level)) for level in range(_LEVELS)]
+    moments: list[Moments] = []
+    with create_h5(path, made_of) as file:
+        file["video"], file["duration"], file["first"], file["firsts"] = (
+            names,
+            duration,
+            first,
+            firsts,
+        )
+        # 1. steps, units, and the moments of segments
+        for row, name in enumerate(progress(names, "index: steps", len(names))):
+            steps, seconds = footage.read_sequence(name)
+            if not moments:
+                moments = [Moments((PARTS + 2) * steps.shape[1]) for _ in _LENGTHS.flat]
+                file.create_dataset("steps", (first[-1], steps.shape[1]), np.float32)
+                for level, (*_, count) in enumerate(firsts):
+                    file.create_dataset(f"units/{level}", (count, steps.shape[1]), np.int8)
+                    file.create_dataset(f"largest/{level}", (count,), np.float32)
+                    file.create_dataset(f"norms/{level}", (len(SHRINKAGE), count), np.uint8)
+            file["steps"][first[row] : first[row + 1]] = steps
+            middles = (np.arange(len(steps)) + 0.5) * seconds
+            mean = rescale(steps, middles, duration[row], int(finest[row]), "mean")
+            for level, each in enumerate(firsts):
+                own, largest = slice(each[row], each[row + 1]), np.abs(mean).max(axis=1)
+                scaled = mean * (127 / np.maximum(largest, 1e-12))[:, None]
+                file[f"units/{level}"][own] = np.rint(scaled).astype(np.int8)
+                file[f"largest/{level}"][own] = largest
+                even = np.pad(mean, ((0, len(mean) % 2), (0, 0)), "edge")
+                mean = even.reshape(-1, 2, even.shape[1]).mean(axis=1)
+            rng = np.random.default_rng(row)
+            for length, of_length in zip(_LENGTHS.ravel() / seconds, moments, strict=True):
+                length = min(max(length, 1.0), len(steps))
+                most = len(steps) / (LATTICE.stride * length)
+                count = max(1, round(min(most, _MOMENTS * duration[row] / duration.sum())))
+                places = (np.arange(count) + rng.random(count)) / count  # evenly, but on no grid
+                starts = places * (len(steps) - length)
+                for described in _described(steps, np.stack([starts, starts + length], axis=1)):
+                    of_length.add(described.astype(np.float32))
+        file["mean"] = [each.mean for each in moments]
+        file["covariance"] = np.stack([each.covariance for each in moments])
+        # 2. the norms of segments
+        for level, each in enumerate(firsts):
+            middle = moments[level * len(_UNITS) + 1]
+            likeness = Likeness(middle.mean, middle.covariance)
+            for row in progress(range(len(names)), f"index: level {level}", len(names)):
+                steps = file["steps"][first[row] : first[row + 1]]
+                unit = len(steps) / finest[row] * 2**level  # steps
+                starts = np.arange(each[row + 1] - each[row]) * unit
+                cells = np.stack([starts, starts + _UNITS[1] * unit], axis=1)
+                codes = np.concatenate([_codes(likeness, one) for one in _described(steps, cells)])
+                codes[cells[:, 1] > len(steps) + unit] = _OUTSIDE
+                file[f"norms/{level}"][:, each[row] : each[row + 1]] = codes.T
+
+
+def _firsts(counts: Any) -> Int64:
+    return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+
+
+def _described(steps: Float32, cells: Float64) -> Iterator[Float64]:
+    """Yield the descriptions of a video's segments (N, 2) of one length in order, in blocks."""
+    for first in range(0, len(cells), _CELLS):
+        block = cells[first : first + _CELLS]
+        half = np.ptp(block[0]) / 2 + 1
+        begin = max(0, int(block[0, 0] - half))
+        yield describe(steps[begin : int(block[-1, 1] + half) + 1], block - begin)
+
+
+def _codes(likeness: Likeness, described: Float64) -> NDArray[np.uint8]:
+    """Return the lengths (N, S) of whitened descriptions by each shrinkage, as codes."""
+    turned = (described - likeness.mean).astype(np.float32) @ likeness.vectors.astype(np.float32)
+    weights = np.stack([likeness.scale(each) ** -2 for each in SHRINKAGE], axis=1)
+    octaves = np.log2(np.maximum(np.square(turned) @ weights.astype(np.float32), 1e-6)) / 2
+    return np.clip(np.rint((octaves + 1) * _OCTAVE), 0, _OUTSIDE - 1).astype(np.uint8)
+
+
+_INVERSE = np.append(2.0 ** (1 - np.arange(_OUTSIDE) / _OCTAVE), 0).astype(np.float32)
+
+
+class Index:
+    """An index, open for searches.
+
+    Raises:
+        JobError: It is missing, damaged or none.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        with open_h5(path) as file:
+            self.made_of = str(file.attrs["digest"])
+            self.names = file["video"].asstr()[:].tolist()
+            self.duration, self.first = file["duration"][:], file["first"][:]
+            self._firsts: Int64 = file["firsts"][:]
+            keys = [f"{kind}/{n}" for n in range(_LEVELS) for kind in ("units", "largest", "norms")]
+            self._at = {key: file[key].id.get_offset() for key in keys}
+            steps = file["steps"]
+            self.steps = map_checked(path, np.float32, steps.id.get_offset(), steps.shape)
+        self._seconds = self.duration / np.diff(self.first)  # of a step
+        self._unit = self.duration / np.diff(self._firsts[0])  # seconds of the finest
+
+    def find_like(
+        self, examples: Mapping[str, Sequence[Instance]], places: int = _PLACES
+    ) -> dict[str, Similar]:
+        """Return how like the examples the segments around the best places are, by video."""
+        room = room_of(examples)
+        likeness = self._likeness(examples, room)
+        rows, cells = self._cells(self._best(likeness, room, places), room)
+        scores = np.zeros(len(rows))
+        for first in range(0, len(rows), _CELLS):
+            block = slice(first, first + _CELLS)
+            scores[block] = likeness(self._describe(rows[block], cells[block]))
+        segments, found = cells * self._seconds[rows, None], {}
+        for row in np.unique(rows):
+            own, name = slice(*np.searchsorted(rows, [row, row + 1])), self.names[row]
+            new = unmarked(segments[own], examples.get(name, ()))
+            found[name] = Similar(segments[own][new], scores[own][new])
+        return found
+
+    def _likeness(
+        self, examples: Mapping[str, Sequence[Instance]], room: tuple[float, float]
+    ) -> Likeness:
+        """Learn the likeness of segments with lengths in the room, in seconds."""
+        # 1. moments: those of the lattice's lengths are between those of the two nearest lengths
+        step = float(np.median(self._seconds))
+        given = lattice_lengths(_ENDLESS, room[0] / step, room[1] / step, LATTICE)
+        lengths = np.array([length for length, _ in given]) * step
+        known = np.arange(_LENGTHS.size)
+        place = np.interp(np.log(lengths), np.log(_LENGTHS.ravel()), known)[:, None]
+        shares = (np.maximum(1 - np.abs(place - known), 0) / lengths[:, None]).sum(axis=0)
+        used = np.flatnonzero(shares)
+        shares = shares[used] / shares.sum()
+        with open_h5(self.path) as file:
+            means, covariances = file["mean"][used], file["covariance"][used]
+        mean = shares @ means
+        between = (means - mean).T * shares @ (means - mean)
+        likeness = Likeness(mean, np.tensordot(shares, covariances, 1) + between)
+        # 2. the examples among random segments
+        marks = [
+            (self.names.index(name), one.start, one.end)
+            for name, own in examples.items()
+            for one in own
+        ]
+        rows = np.array([row for row, *_ in marks])
+        cells = np.array([each for _, *each in marks]) / self._seconds[rows, None]
+        rng = np.random.default_rng(0)
+        others = rng.choice(len(self.names), _SAMPLE, p=self.duration / self.duration.sum())
+        wide = rng.choice(lengths, _SAMPLE, p=(1 / lengths) / (1 / lengths).sum())
+        steps = np.diff(self.first)[others]
+        wide = np.minimum(wide / self._seconds[others], steps)
+        starts = rng.uniform(0, steps - wide)
+        sample = np.stack([starts, starts + wide], axis=1)
+        likeness.fit(self._describe(rows, cells), self._describe(others, sample))
+        return likeness
+
+    def _best(self, likeness: Likeness, room: tuple[float, float], most: int) -> Float64:
+        """Return the best places (N, 4): score, row of the video, start and length in seconds."""
+        inside = (_LENGTHS - room[0]) * (_LENGTHS - room[1]) <= 0
+        inside.flat[np.abs(np.log(_LENGTHS / np.sqrt(room[0] * room[1]))).argmin()] = True
+        best, bar = np.zeros((0, 4)), 0.0
+        for level in np.flatnonzero(inside.any(axis=1)):
+            firsts, lengths = self._firsts[level], _UNITS[inside[level]]
+            for begin, scores in self._scored(level, lengths, likeness):
+                # 1. of each few units the best segment
+                highest = scores.max(axis=0)
+                grouped = np.pad(highest, (0, -len(highest) % _TOGETHER)).reshape(-1, _TOGETHER)
+                at = np.arange(len(grouped)) * _TOGETHER + grouped.argmax(axis=1)
+                at = at[grouped.max(axis=1) > bar]
+                # 2. where it is
+                row = np.searchsorted(firsts, begin + at, side="right") - 1
+                unit = self._unit[row] * 2**level
+                length = lengths[scores[:, at].argmax(axis=0)] * unit
+                found = [highest[at], row, (begin + at - firsts[row]) * unit, length]
+                best = np.concatenate([best, np.stack(found, axis=1)])
+                if len(best) > most:
+                    best = best[np.argpartition(-best[:, 0], most - 1)[:most]]
+                    bar = best[:, 0].min()
+        return best
+
+    def _scored(
+        self, level: int, lengths: Int64, likeness: Likeness
+    ) -> Iterator[tuple[int, Float32]]:
+        """Yield the first unit of each block, and scores (L, n) of segments of L lengths there."""
+        target = likeness.target / max(float(np.linalg.norm(likeness.target)), 1e-12)
+        weights = (likeness.vectors / likeness.scale(likeness.shrinkage)) @ target
+        offset = np.float32(weights @ likeness.mean)
+        parts = weights.reshape(PARTS + 2, -1).T.astype(np.float32)
+        count, width = int(self._firsts[level, -1]), len(parts)
+        shrinkage = SHRINKAGE.index(likeness.shrinkage)
+        for begin in range(0, count, _BLOCK):
+            # 1. the block and its surroundings
+            low, high = max(0, begin - _HALO), min(count, begin + _BLOCK + _HALO)
+            size = high - low
+            units = self._read(f"units/{level}", np.int8, low * width, (size, width))
+            largest = self._read(f"largest/{level}", np.float32, low, (size,))
+            codes = self._read(f"norms/{level}", np.uint8, shrinkage * count + low, (size,))
+            # 2. running sums of its products, and inverse norms; beyond the archive both are 0
+            around = (low - begin + _HALO, begin + _BLOCK + _HALO - high)
+            curves = np.pad(
+                (units.astype(np.float32) @ parts).T * (largest / 127), ((0, 0), around)
+            )
+            sums = np.pad(np.cumsum(curves, axis=1), ((0, 0), (1, 0)))
+            inverse = np.pad(_INVERSE[codes], around)
+            # 3. segments
+            here = min(_BLOCK, count - begin)
+            scores = np.empty((len(lengths), here), np.float32)
+            for row, length in enumerate(lengths.tolist()):
+                first = _HALO + (length - int(_UNITS[1])) // 2  # of the norm with the same middle
+                scores[row] = _product(sums, length, here) - offset
+                scores[row] *= inverse[first : first + here]
+            yield begin, scores
+
+    def _read(self, key: str, kind: Any, first: int, shape: tuple[int, ...]) -> NDArray[Any]:
+        """Return a part of a dataset, unchecked; unlike a map it stays in memory no longer."""
+        found = np.empty(shape, kind)
+        at = self._at[key] + first * found.itemsize
+        if os.preadv(self.steps.file.descriptor, [found], at) < found.nbytes:
+            raise JobError(f"{self.path}: shorter than it was; delete it and run again")
+        return found
+
+    def _cells(self, places: Float64, room: tuple[float, float]) -> tuple[Int64, Float64]:
+        """Return the rows of videos and the lattice's cells (N, 2), in steps, around places."""
+        # 1. each length of the lattice at each place
+        given = []
+        for _, row, start, length in places.tolist():
+            steps = int(self.first[int(row) + 1] - self.first[int(row)])
+            second = 1 / self._seconds[int(row)]
+            of_lattice = lattice_lengths(steps, room[0] * second, room[1] * second, LATTICE)
+            place = (row, steps, start * second, length * second)
+            given += [(*place, *one, number) for number, one in enumerate(of_lattice)]
+        table = np.array(given).reshape(-1, 7)
+        _, steps, start, wide, length, count, _ = table.T
+        # 2. the cells that share enough with the place
+        shared = _NEAR * (length + wide) / (1 + _NEAR)
+        apart = (steps - length) / np.maximum(count - 1, 1)
+        distance = np.maximum(apart, 1e-12)
+        first = np.maximum(np.ceil((start + shared - length) / distance), 0)
+        last = np.minimum(np.floor((start + wide - shared) / distance), count - 1)
+        many = np.where(np.minimum(length, wide) < shared, 0, np.maximum(last - first + 1, 0))
+        # 3. each once
+        each, after = _ranges(first, many)
+        chosen = np.unique(
+            np.column_stack([table[each][:, [0, 6]], after]), axis=0, return_index=True
+        )
+        each, after = each[chosen[1]], after[chosen[1]]
+        starts = np.where(after == count[each] - 1, (steps - length)[each], after * apart[each])
+        cells = np.stack([starts, starts + length[each]], axis=1)
+        return table[each, 0].astype(np.int64), cells
+
+    def _describe(self, rows: Int64, cells: Float64) -> Float64:
+        """Return the descriptions (N, D) of cells (N, 2), in steps, of videos."""
+        half = np.ptp(cells, axis=1) / 2 + 1
+        begin = self.first[rows] + np.maximum(cells[:, 0] - half, 0).astype(np.int64)
+        end = np.minimum(
+            self.first[rows] + (cells[:, 1] + half).astype(np.int64), self.first[rows + 1]
+        )
+        needed = np.unique(_ranges(begin, end - begin)[1])
+        here = np.searchsorted(needed, begin)
+        moved = cells + (here - begin + self.first[rows])[:, None]
+        return describe(self.steps[needed], moved, (here * 1.0, here + (end - begin) * 1.0))
+
+
+def _ranges(first: NDArray[Any], many: NDArray[Any]) -> tuple[Int64, Int64]:
+    """Return, of ranges of so many numbers from `first` on, the row and the number of each."""
+    counts = many.astype(np.int64)
+    each = np.repeat(np.arange(len(counts)), counts)
+    return each, np.arange(len(each)) + (first.astype(np.int64) - np.cumsum(counts) + counts)[each]
+
+
+def _product(sums: Float32, length: int, count: int) -> Float32:
+    """Return the products (n,) of the parts of segments with so many units, by running sums."""
+
+    def below(part: int, units: float) -> Any:
+        first, share = _HALO + int(np.floor(units)), np.float32(units % 1)
+        low, high = sums[part, first : first + count], sums[part, first + 1 : first + 1 + count]
+        return low + share * (high - low) if share else low
+
+    edges = [-length / 2, *(length * each / PARTS for each in range(PARTS + 1)), 1.5 * length]
+    total = np.zeros(count, np.float32)
+    for part, (start, end) in enumerate(itertools.pairwise(edges)):
+        total += (below(part, end) - below(part, start)) / np.float32(end - start)
+    return total
