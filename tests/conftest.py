@@ -11,14 +11,19 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pytest
-import torch
 from hypothesis import settings
 
 from worlds.warm import warm_python
+
+if TYPE_CHECKING:
+    import numpy as np
+
+# Before NumPy is imported: BLAS spins on as many threads as there are cores, which other processes
+# of the tests need. An `eigh` of 1280 features takes 0.4 CPU s on one thread, and 3 on two.
+os.environ["OPENBLAS_NUM_THREADS"] = "1"
 
 # A busy machine is no failure; a failing example can be repeated from what is printed. `make test`
 # tries a property on fewer examples, to stay short.
@@ -193,6 +198,8 @@ def chromium() -> Iterator[Any]:
 @pytest.fixture(autouse=True)
 def _one_thread() -> None:
     """Compare bits on one thread, whatever the machine has and an earlier test has set."""
+    import torch
+
     torch.set_num_threads(1)
 
 
@@ -233,5 +240,7 @@ def wheel(program, tmp_path_factory) -> Path:
 
 
 @pytest.fixture
-def rng() -> np.random.Generator:
+def rng() -> "np.random.Generator":
+    import numpy as np
+
     return np.random.default_rng(7)

@@ -233,6 +233,21 @@ def test_every_settings_class_survives_flags_and_mappings(settings):
     assert all(knob.help for knob in knobs_of(settings))
 
 
+@pytest.mark.parametrize("settings", WITH_FLAGS, ids=lambda settings: settings.__name__)
+def test_every_settings_class_refuses_what_its_bounds_and_choices_leave_out(settings):
+    for knob in knobs_of(settings):
+        limits = ((knob.above, 0), (knob.least, -1), (knob.below, 0), (knob.most, 1))
+        wrong = [limit + step for limit, step in limits if limit is not None]
+        allowed = re.escape(knob.bounds)
+        if knob.choices and not knob.pattern:
+            wrong, allowed = ["none of them"], "one of "
+        for value in wrong:
+            if value == knob.also:
+                continue
+            with pytest.raises(ValueError, match=f"^{knob.name} .*{allowed}"):
+                settings(**{knob.name: (value,) if knob.many else value})
+
+
 TEXTS = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]))
 WORDS = TEXTS.filter(lambda word: not word.startswith("-"))
 

@@ -1,9 +1,10 @@
-"""Parameters of which only a few belong to `make test`; `make test-all` has all of them."""
+"""Parameters and examples of which only a few belong to `make test`; `make test-all` has all."""
 
 from collections.abc import Iterable
 from typing import Any
 
 import pytest
+from hypothesis import settings
 
 
 def first_tier(values: Iterable[Any], *kept: Any) -> list[Any]:
@@ -16,3 +17,10 @@ def first_tier(values: Iterable[Any], *kept: Any) -> list[Any]:
     values = list(values)
     assert all(value in values for value in kept), "a value that is kept must be there"
     return [value if value in kept else second(value) for value in values]
+
+
+def examples(most: int, **more: Any) -> settings:
+    """Try a property on so many examples; in the first tier on no more than any other."""
+    first = settings.get_profile("first tier").max_examples
+    is_first = settings().max_examples == first
+    return settings(max_examples=min(most, first) if is_first else most, **more)

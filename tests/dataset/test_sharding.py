@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from actionspan.annotations.names import other_names
@@ -21,12 +21,13 @@ from actionspan.dataset.sharding import (
     scan_videos,
 )
 from actionspan.errors import InputError
+from tiers import examples
 
 IDS = st.lists(st.text(min_size=1, max_size=12), unique=True, max_size=120)
 PER_SHARD = st.one_of(st.just("auto"), st.integers(1, 9))
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(ids=IDS, per_shard=PER_SHARD)
 def test_every_id_is_in_one_shard_that_its_name_says_whatever_the_order(ids, per_shard):
     shards = assign_shards(ids, per_shard)
@@ -46,7 +47,7 @@ def test_a_video_of_the_largest_set_is_where_its_name_says():
     assert all(shard in possible_shards(members[0]) for shard, members in shards.items())
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(ids=IDS, new=st.text(min_size=1, max_size=12), per_shard=PER_SHARD)
 def test_a_new_video_touches_its_own_shard_and_at_most_one_that_splits(ids, new, per_shard):
     ids = [name for name in ids if name != new]

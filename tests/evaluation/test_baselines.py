@@ -180,21 +180,6 @@ def test_lengths_come_from_the_training_subset_alone():
     assert relative_lengths(known).tolist() == [0.5]
 
 
-@pytest.mark.parametrize(
-    ("values", "message"),
-    [
-        ({"proposals": 0}, "proposals 0: from 1 to 100000"),
-        ({"seed": -1}, "seed -1: at least 0"),
-        ({"overlap": 1.0}, "overlap 1.0: from 0 to 0.95"),
-        ({"shortest_window": 0.0}, "shortest_window 0.0: from 0.001 to 1"),
-        ({"window_prior": "all"}, "window_prior 'all': one of training, none"),
-    ],
-)
-def test_settings_out_of_range_are_named(values, message):
-    with pytest.raises(ValueError, match=message):
-        BaselineSettings(**values)
-
-
 # ---- cuts ----
 
 

@@ -17,6 +17,7 @@ from actionspan.evaluation.files import (
     read_proposals,
 )
 from actionspan.proposals import segments
+from tiers import examples
 from worlds.scored import annotated
 
 OFFICIAL = {
@@ -70,7 +71,7 @@ ENTRIES = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     videos=st.dictionaries(st.sampled_from(["a", "subset", "\u200b", "é"]), ENTRIES, max_size=3),
     change=st.sampled_from([("", ""), ('"label"', '"segment"'), ('"duration"', '"subset"')]),

@@ -6,7 +6,7 @@ import xml.etree.ElementTree as ET
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from actionspan.annotations.tables import write_annotations
@@ -22,6 +22,7 @@ from actionspan.evaluation.misses import (
 )
 from actionspan.evaluation.recall import MISSES_THRESHOLDS
 from evaluation.conftest import run as call
+from tiers import examples
 from worlds.scored import annotated, write_results
 
 
@@ -182,7 +183,7 @@ def problems(draw):
     return videos, {**proposals, "elsewhere": [(0.0, 1.0, 1.0)]}
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(problems())
 def test_every_characteristic_sorts_each_instance_once_and_sums_to_the_record(problem):
     videos, proposals = problem
@@ -215,7 +216,7 @@ def test_every_characteristic_sorts_each_instance_once_and_sums_to_the_record(pr
             assert inside.sum() == row.instances
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(problems())
 def test_the_best_proposal_has_the_tiou_that_the_protocol_says(problem):
     videos, proposals = problem

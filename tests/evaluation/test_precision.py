@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from actionspan.annotations.tables import write_annotations
@@ -13,6 +13,7 @@ from actionspan.evaluation import detection_precision, detection_precision_by_cl
 from actionspan.evaluation.detection import match_greedily
 from actionspan.evaluation.recall import DETECTION_THRESHOLDS, tiou
 from evaluation.oracle import literal_average_precision
+from tiers import examples
 from worlds.scored import annotated, write_results
 
 # Times in sixteenths of a second: sums and differences are exact, so that thresholds are too.
@@ -72,7 +73,7 @@ def sorted_precision(truth, proposals):
     return found
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(problems)
 def test_equals_the_literal_rule_and_has_the_bits_of_sorting(problem):
     found = detection_precision(*problem).average_precision
@@ -92,7 +93,7 @@ def test_equals_the_literal_rule_with_many_proposals_of_crowded_videos():
     assert 0 < found[9] < found[0] < found[11] < found[10] < 1
 
 
-@settings(max_examples=80)
+@examples(80)
 @given(labelled_problems())
 def test_each_class_has_the_precision_of_its_own_list(problem):
     truth, detections = problem

@@ -14,6 +14,7 @@ from actionspan.evaluation.recall import between, contributed, kept_proposals, t
 from actionspan.evaluation.records import EvaluationSettings, recall_intervals
 from actionspan.evaluation.rows import match_ids
 from evaluation.oracle import literal_at, literal_auc, literal_recall, literal_thumos14
+from tiers import examples
 
 RATES = [24.0, 25.0, 29.97, 30.0]
 # Times in sixteenths of a second: sums and differences are exact, so that thresholds are too.
@@ -97,7 +98,7 @@ def assert_literal_thumos14(truth, proposals, fps, number):
     return result
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(problems(), st.floats(0.01, 12))
 def test_both_equal_the_literal_protocol(problem, number):
     truth, proposals, fps = problem

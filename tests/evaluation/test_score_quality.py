@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binom, rankdata
 
@@ -25,7 +25,7 @@ from actionspan.evaluation.reliability import (
     table_rows,
 )
 from evaluation.conftest import run as call
-from tiers import first_tier
+from tiers import examples, first_tier
 from worlds.scored import annotated, write_results
 
 # `a` has an instance of 10 s, found twice (tIoU 0.8, then 0.5); `calm` has none.
@@ -131,7 +131,7 @@ rows = st.tuples(st.integers(0, 39), st.integers(1, 20), st.integers(0, 4)).map(
 )
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(st.lists(rows, max_size=40), st.lists(rows, max_size=5), st.integers(1, 12))
 def test_bins_hold_each_proposal_once_and_sum_to_the_whole(one, other, count):
     scored = scored_proposals(ANNOTATIONS, {"a": one, "calm": other})

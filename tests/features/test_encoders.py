@@ -103,14 +103,15 @@ def test_efficientnet_names_what_real_frames_show(shared_data):
 
 
 def test_a_video_gives_the_same_bits_whatever_is_encoded_beside_it(images, bn_inception):
-    encode, again = (encoder_of(bn_inception, batch_size=2) for _ in range(2))
+    small = {"input_size": 64}
+    encode, again = (encoder_of(bn_inception, batch_size=2, **small) for _ in range(2))
     alone = encode(images)
     encode(images[:1])
     np.testing.assert_array_equal(encode(images.copy()), alone)
     again(images[3:])
     np.testing.assert_array_equal(again(images), alone)
     for size in (1, 5):  # another changes features by rounding alone
-        other = encoder_of(bn_inception, batch_size=size)(images)
+        other = encoder_of(bn_inception, batch_size=size, **small)(images)
         np.testing.assert_allclose(other, alone, rtol=1e-4, atol=1e-5)
 
 
@@ -186,15 +187,11 @@ def test_planes_keep_their_channel_and_the_embedded_encoder_takes_them(rng):
         ({"source": "scores"}, "rgb_weights must name the checkpoint of a trained classifier"),
         ({"source": "scores", **HISTOGRAM}, "give pooled"),
         ({**HISTOGRAM, "flow_histogram": True}, "has no network's features to append it to"),
-        ({"input_size": 8}, "input_size 8: from 32 to 4096"),
-        ({"batch_size": 0}, "batch_size 0: from 1 to 4096"),
-        ({"flow_gain": 0.0}, "flow_gain 0.0: above 0"),
         ({"clip_window": 60}, "clip_window 60: must be a multiple of 8"),
         ({"clip_window": 64, "clip_stride": 72}, "clip_stride 72: must be clip_window or"),
         ({"clip_window": 64, "clip_stride": 56}, "clip_stride 56: .*of 16 less"),
-        ({"clip_size": 16}, "clip_size 16: from 32 to 4096"),
     ],
 )
-def test_settings_out_of_range_name_themselves(options, message):
+def test_settings_that_contradict_each_other_name_themselves(options, message):
     with pytest.raises(ValueError, match=message):
         EncoderSettings(**options)

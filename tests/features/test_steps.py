@@ -2,10 +2,11 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from actionspan.features.steps import cut_windows, merge_windows, rescale, window_starts
+from tiers import examples
 
 METHODS = ("mean", "bins", "linear")
 OF_EVERY_METHOD = pytest.mark.parametrize("method", METHODS)
@@ -67,7 +68,7 @@ def without_gaps(random, rows):
     return times / (times[-1] + random.random())
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(st.integers(1, 300), st.floats(0.1, 5000), st.floats(0.2, 1.0), st.integers(0, 99))
 def test_bins_agree_with_numpy_for_any_length(rows, duration, spread, seed):
     random = np.random.default_rng(seed)
@@ -93,7 +94,7 @@ def test_wrong_input_is_named(rows, times, duration, method, message):
         rescale(np.zeros((rows, 2), np.float32), np.array(times), duration, 100, method)
 
 
-@settings(max_examples=50)
+@examples(50)
 @given(st.integers(1, 30), st.integers(1, 40), st.floats(0.2, 1.0))
 def test_the_mean_is_the_integral_of_the_interpolated_line(rows, steps, coverage):
     random = np.random.default_rng([rows, steps])

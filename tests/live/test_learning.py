@@ -17,7 +17,7 @@ from actionspan.temporal.networks import build_model
 from actionspan.temporal.settings import TemporalSettings
 from live.bundles import STEP, add, make_video, streaming_bundle
 
-STEPS = 150
+STEPS = 120
 
 
 def settings(late=1.0, window=24):

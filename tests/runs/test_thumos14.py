@@ -17,6 +17,7 @@ from actionspan.demo.scenario import DemoSettings, demo_video_names
 from actionspan.features.steps import window_starts
 from runs.conftest import ROOT, copy_program
 from video.test_snippets import snippet_count
+from workflow.conftest import merged
 
 pytestmark = pytest.mark.workflow
 
@@ -46,15 +47,6 @@ WANTED = (
     "results/evaluation/timelines/mtn/broken.svg",
     "results/proposals/mtn/chapters/broken.vtt",
 )
-
-
-def merged(first: dict, second: dict) -> dict:
-    """Return both settings, the second's where both have one."""
-    both = {**first, **second}
-    for key in first.keys() & second.keys():
-        if isinstance(first[key], dict):
-            both[key] = merged(first[key], second[key])
-    return both
 
 
 @pytest.fixture(scope="module")

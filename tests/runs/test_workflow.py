@@ -100,6 +100,7 @@ def test_the_rule_of_cuts_is_scored_as_the_others(project):
     assert project.planned(wanted, config=named) == {}
 
 
+@pytest.mark.full
 def test_a_further_seed_moves_each_seed_on_and_changes_nothing_else(project):
     def commands(name):
         wanted = (

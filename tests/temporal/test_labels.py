@@ -7,10 +7,11 @@ import sys
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from actionspan.temporal.labels import boundary_labels, boundary_overlaps, boundary_regions
+from tiers import examples
 
 FINE = 200  # points a bin in the brute-force count
 
@@ -47,7 +48,7 @@ def videos(draw):
     rule=st.sampled_from(["bsn", "mtn"]),
     ratio=st.floats(0, 0.5),
 )
-@settings(max_examples=150)
+@examples(150)
 def test_overlap_is_the_brute_force_count(video, steps, rule, ratio):
     segments, duration = video
     options = {"steps": steps, "rule": rule, "boundary_ratio": ratio}

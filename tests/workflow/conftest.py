@@ -24,7 +24,7 @@ def merged(first: dict[str, Any], second: dict[str, Any]) -> dict[str, Any]:
     """Return both settings, the second's where both have one."""
     both = {**first, **second}
     for key in first.keys() & second.keys():
-        if isinstance(first[key], dict):
+        if isinstance(first[key], dict) and isinstance(second[key], dict):
             both[key] = merged(first[key], second[key])
     return both
 

@@ -29,25 +29,21 @@ def minutes(most, *words):
     return ClusterPlan({"cluster": {"max_runtime": most}}).minutes(*words)
 
 
-def test_without_a_limit_rules_ask_for_what_they_need():
+def test_one_knob_limits_every_rule_and_without_it_rules_ask_for_what_they_need():
     assert minutes(None, 480) == 480
     assert minutes(None, 120, "scoring") == 120
-
-
-def test_one_knob_limits_every_rule():
     assert [minutes(60, asked) for asked in (5, 60, 61, 1440)] == [5, 60, 60, 60]
 
 
-@pytest.mark.parametrize(("image", "wanted"), [("my.sif", True), ("my.sif", False), (None, False)])
-def test_the_image_is_that_of_the_configuration(image, wanted):
-    plan = ClusterPlan({"cluster": {"max_runtime": None, "container": image}})
-    assert plan.container(wanted=wanted) == image
+def test_containers_have_the_image_of_the_configuration():
+    def image(given, wanted):
+        plan = ClusterPlan({"cluster": {"max_runtime": None, "container": given}})
+        return plan.container(wanted=wanted)
 
-
-def test_containers_without_an_image_are_one_line():
-    plan = ClusterPlan({"cluster": {"max_runtime": None, "container": None}})
+    assert image("my.sif", True) == image("my.sif", False) == "my.sif"
+    assert image(None, False) is None
     with pytest.raises(InputError, match="cluster.container: null, but --sdm apptainer runs"):
-        plan.container(wanted=True)
+        image(None, True)
 
 
 @given(
@@ -103,55 +99,65 @@ def test_a_job_over_the_limit_is_named_with_the_limit_and_the_cure():
     )
 
 
-def test_a_limit_that_groups_cannot_keep_asks_for_another_partition():
-    with pytest.raises(InputError, match="would wait for ever: give another slurm_partition"):
-        check_limits([Asked("a", None, 60, 1, 1)], {"short": Partition(5, 1000, 8, True)})
-
-
-def test_memory_over_the_largest_node_is_named():
-    with pytest.raises(InputError, match=r"has 2000 MB, but features_extract \(3000\) ask"):
-        check_limits([Asked("features_extract", "long", 9999, 3000, 1)], MAIN)
-    check_limits([Asked("features_extract", "main,long", 9999, 3000, 1)], MAIN)
-
-
-def test_cores_over_the_largest_node_are_named():
-    job = Asked("video_flow", "main", 60, 3000, 16)
-    cure = r"has 8 cores, but video_flow \(16\) ask .* --set-threads RULE=8, or"
-    with pytest.raises(InputError, match=cure):
-        check_limits([job], MAIN)
-
-
-def test_a_partition_must_exist():
-    with pytest.raises(InputError, match="slurm_partition: mian: .* has long, main"):
-        check_limits([Asked("a", "mian", 1, 1, 1)], MAIN)
-    with pytest.raises(InputError, match="no default partition; give one of a in"):
-        check_limits([Asked("a", None, 1, 1, 1)], {"a": Partition(60, 1000, 8, False)})
+@pytest.mark.parametrize(
+    ("asked", "there", "line"),
+    [
+        (
+            Asked("a", None, 60, 1, 1),  # less than groups can keep within
+            {"short": Partition(5, 1000, 8, True)},
+            "would wait for ever: give another slurm_partition",
+        ),
+        (
+            Asked("features_extract", "long", 9999, 3000, 1),
+            MAIN,
+            r"has 2000 MB, but features_extract \(3000\) ask",
+        ),
+        (
+            Asked("video_flow", "main", 60, 3000, 16),
+            MAIN,
+            r"has 8 cores, but video_flow \(16\) ask .* --set-threads RULE=8, or",
+        ),
+        (Asked("a", "mian", 1, 1, 1), MAIN, "slurm_partition: mian: .* has long, main"),
+        (
+            Asked("a", None, 1, 1, 1),
+            {"a": Partition(60, 1000, 8, False)},
+            "no default partition; give one of a in",
+        ),
+    ],
+)
+def test_what_no_partition_gives_is_one_line(asked, there, line):
+    with pytest.raises(InputError, match=line):
+        check_limits([asked], there)
 
 
 def test_jobs_within_the_limits_and_clusters_without_answer_pass(monkeypatch, tmp_path):
     check_limits([Asked("a", None, 60, 4000, 1), Asked("b", "long", 9999, 2000, 1)], MAIN)
+    check_limits([Asked("c", "main,long", 9999, 3000, 1)], MAIN)
     check_limits([Asked("a", "anything", 9999, 9999, 1)], {})
     monkeypatch.setenv("PATH", str(tmp_path))
     assert partitions() == {}
 
 
-def test_partitions_are_asked_for_by_sinfo(monkeypatch, tmp_path):
-    command = tmp_path / "sinfo"
-    command.write_text("#!/bin/sh\necho 'main*|1:00:00|4000|8'\n")
-    command.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
-    assert partitions() == {"main": Partition(60, 4000, 8, True)}
-    command.write_text("#!/bin/sh\necho 'cannot contact the controller' >&2; exit 1\n")
-    assert partitions() == {}
+def put_command(folder: Path, name: str, line: str) -> str:
+    """Write a command of one line of the shell, return a PATH that finds it first."""
+    (folder / name).write_text(f"#!/bin/sh\n{line}\n")
+    (folder / name).chmod(0o755)
+    return f"{folder}{os.pathsep}{os.environ['PATH']}"
 
 
-def test_a_sinfo_that_does_not_answer_is_not_waited_for(monkeypatch, tmp_path):
-    command = tmp_path / "sinfo"
-    command.write_text("#!/bin/sh\nexec sleep 60\n")
-    command.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
-    monkeypatch.setattr(jobs, "_QUERY_SECONDS", 0.2)
-    assert partitions() == {}
+@pytest.mark.parametrize(
+    ("answer", "found"),
+    [
+        ("echo 'main*|1:00:00|4000|8'", {"main": Partition(60, 4000, 8, True)}),
+        ("echo 'cannot contact the controller' >&2; exit 1", {}),
+        ("exec sleep 60", {}),  # is not waited for
+    ],
+)
+def test_partitions_are_asked_for_by_sinfo(monkeypatch, tmp_path, answer, found):
+    monkeypatch.setenv("PATH", put_command(tmp_path, "sinfo", answer))
+    if "sleep" in answer:
+        monkeypatch.setattr(jobs, "_QUERY_SECONDS", 0.2)
+    assert partitions() == found
 
 
 def test_profiles_are_where_the_docs_name_them():
@@ -174,10 +180,7 @@ def test_profiles_are_where_the_docs_name_them():
     ],
 )
 def test_the_status_of_a_job_is_one_word(tmp_path, said, expected):
-    command = tmp_path / "squeue"
-    command.write_text(f"#!/bin/sh\necho '{said}'\n")
-    command.chmod(0o755)
     status = Path(__file__).parents[2] / "workflow/profiles/cluster-generic/status.sh"
-    path = f"{tmp_path}{os.pathsep}{os.environ['PATH']}"
+    path = put_command(tmp_path, "squeue", f"echo '{said}'")
     done = subprocess.run([status, "7"], env={"PATH": path}, capture_output=True, text=True)
     assert done.stdout == f"{expected}\n"

@@ -44,13 +44,8 @@ def found(module: str) -> list[str]:
 
 
 def test_imports_are_followed_at_the_top_inside_functions_and_in_circles(package):
-    assert found("actionspan.top") == [
-        "near.py",
-        "other.py",
-        "stage/deep.py",
-        "stage/far.py",
-        "top.py",
-    ]
+    """And not into other packages, even of a longer name."""
+    assert found("actionspan.top") == "near.py other.py stage/deep.py stage/far.py top.py".split()
 
 
 def test_a_module_brings_nothing_that_it_does_not_import(package):
@@ -61,11 +56,6 @@ def test_a_module_brings_nothing_that_it_does_not_import(package):
 def test_a_package_counts_where_a_name_of_its_own_is_imported(package):
     (package / "src/actionspan/user.py").write_text("from actionspan.stage import KNOB\n")
     assert found("actionspan.user") == ["stage/__init__.py", "stage/settings.py", "user.py"]
-
-
-def test_other_packages_are_not_followed_even_of_a_longer_name(package):
-    paths = source_files("actionspan.top")
-    assert all(path.startswith("src/actionspan/") for path in paths)
 
 
 def test_modules_that_are_imported_by_their_names_count(package):
@@ -88,8 +78,8 @@ def test_each_file_is_read_once(package, monkeypatch):
 # Statements of an importing module, and the modules of `package` that they bring.
 STATEMENTS = {
     "from actionspan.stage import (\n    far as f,  # a note, or two\n    deep,\n)": {
-        "far",
         "deep",
+        "far",
     },
     "from actionspan.stage import (\n    far,  # one (old)\n    deep,\n)": {"far", "deep"},
     "from actionspan.stage \\\n    import far, \\\n    deep": {"far", "deep"},
@@ -152,14 +142,6 @@ def test_nothing_is_imported():
         "sys.exit(bool({'torch', 'cv2', 'numpy', 'actionspan.propose.command'} & set(sys.modules)))"
     )
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
-
-
-def test_a_plan_is_read_without_what_only_jobs_need():
-    code = (
-        "import sys, actionspan.workflow.plan; print({'torch', 'cv2', 'scipy'} & set(sys.modules))"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "set()"
 
 
 def test_the_real_package_is_covered(monkeypatch):

@@ -8,7 +8,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from actionspan.annotations.formats import boris, boris_project
@@ -19,6 +19,7 @@ from actionspan.annotations.tables import read_annotations, write_annotations
 from actionspan.dataset.convert import facts
 from actionspan.dataset.matching import IndexSettings, index_annotations
 from actionspan.dataset.merge import merge
+from tiers import examples
 from worlds.command import actionspan
 
 SAMPLES = Path(__file__).parents[1] / "samples"
@@ -49,7 +50,7 @@ alone = st.lists(bouts, max_size=6, unique_by=lambda raw: (raw.label, raw.subjec
 
 
 @pytest.mark.parametrize(("first", "second"), [*itertools.pairwise([*HOLD, HOLD[0]])])
-@settings(max_examples=60)
+@examples(60)
 @given(record=alone.map(lambda each: record_of(*each)))
 def test_subjects_and_modifiers_come_back_over_two_forms(first, second, record):
     found = [record]

@@ -25,7 +25,7 @@ from actionspan.annotations.formats.thumos14 import CLASSES, NUMBERS
 from actionspan.dataset.convert import facts, what_is_lost
 from actionspan.dataset.matching import IndexSettings
 from actionspan.errors import InputError
-from tiers import first_tier
+from tiers import examples, first_tier
 
 # What each form has no place for. THUMOS14's ids say the subset, so only those of others are lost.
 CANNOT_HOLD = {
@@ -203,7 +203,7 @@ def mutated_files(draw):
     return content
 
 
-@settings(max_examples=800)
+@examples(800)
 @given(
     content=mutated_files(),
     form=st.just("auto") | st.sampled_from(FORMAT_NAMES),

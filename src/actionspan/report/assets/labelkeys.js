@@ -4,7 +4,7 @@ import { saveFile } from "./corrections_file.js";
 import { index } from "./data.js";
 import { byId, el, icon } from "./dom.js";
 import { tidy } from "./edits.js";
-import { ask, served } from "./server.js";
+import { ask, served, whyNot } from "./server.js";
 import { emit } from "./state.js";
 import { store } from "./store.js";
 
@@ -30,7 +30,7 @@ async function keep() {
   const headers = { "Content-Type": "application/json" };
   const answer = await ask("keys", { method: "PUT", body, headers });
   if (answer?.ok) return "Saved.";
-  return `Not saved: ${answer ? (await answer.text()).trim() : "actionspan does not answer"}.`;
+  return `Not saved: ${await whyNot(answer)}.`;
 }
 
 const rows = () => [...byId("key-rows").children];

@@ -13,6 +13,13 @@ export async function ask(path, more = {}) {
   }
 }
 
+/** Return why an answer of `ask` is none that was wished for. */
+export async function whyNot(answer) {
+  if (!answer) return "actionspan does not answer";
+  const said = await answer.json().catch(() => null); // an error of the server has no JSON
+  return said?.error ?? answer.statusText;
+}
+
 /** Return all corrections by video, each with its version. */
 export async function readAll() {
   const answer = await ask("corrections");

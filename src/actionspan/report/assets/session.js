@@ -4,7 +4,7 @@ import { rowsOf } from "./corrections_file.js";
 import { index } from "./data.js";
 import { announce, byId } from "./dom.js";
 import { correctionsOf, takeOver, touched } from "./edits.js";
-import { ask, readAll, served, serverKept } from "./server.js";
+import { ask, readAll, served, serverKept, whyNot } from "./server.js";
 import { on, state } from "./state.js";
 
 const PAUSE = 1500; // milliseconds between two looks at the server
@@ -40,9 +40,7 @@ async function sendNext() {
   const answer = await ask(path, { method: "PUT", body, headers });
   if (!answer?.ok && answer?.status !== 409) {
     unsaved.add(entry);
-    const said = await answer?.json().catch(() => null); // an error of the server has no JSON
-    const why = answer ? (said?.error ?? answer.statusText) : "actionspan does not answer";
-    say("saving", `Not saved: ${why}. Trying again…`);
+    say("saving", `Not saved: ${await whyNot(answer)}. Trying again…`);
     return;
   }
   const said = await answer.json();
