@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from actionspan.annotations.tables import Video
 from actionspan.errors import InputError
-from actionspan.video.decode import Frame, fitted_size
+from actionspan.video.decode import Frame, fitted_size, reduced, resized
 from actionspan.video.settings import FrameSettings
 from actionspan.video.snippets import (
     cut_snippets,
@@ -104,6 +104,33 @@ def test_fitted_sizes_keep_the_aspect_and_never_enlarge(height, width, side):
         scale = side / min(height, width)
         assert abs(h - height * scale) <= 1
         assert abs(w - width * scale) <= 1
+
+
+@given(block=st.integers(2, 5), rows=st.integers(1, 9), columns=st.integers(1, 9), data=st.data())
+def test_pictures_are_reduced_to_the_means_of_whole_blocks(block, rows, columns, data):
+    """Pixels that fill no block, at the right and at the bottom, are left out."""
+    rest = st.integers(0, block - 1)
+    height, width = block * rows + data.draw(rest), block * columns + data.draw(rest)
+    generator = np.random.default_rng(data.draw(st.integers(0, 9)))
+    picture = generator.integers(0, 256, (height, width, 3), np.uint8)
+    small = reduced(picture, (rows, columns))
+    by = min(height // rows, width // columns)
+    whole = picture[: height // by * by, : width // by * by]
+    means = whole.reshape(height // by, by, width // by, by, 3).mean(axis=(1, 3))
+    assert small.shape == means.shape
+    assert np.abs(small - means).max() <= 0.5 + 1e-6
+    np.testing.assert_array_equal(resized(small, small.shape[:2]), small)
+
+
+@pytest.mark.parametrize("given", [(480, 640), (720, 1280), (1080, 1920)])
+def test_large_pictures_are_resized_nearly_as_in_one_go(given):
+    noise = np.random.default_rng(0).normal(size=(*given, 3))
+    smooth = cv2.GaussianBlur(noise, (0, 0), given[0] / 40)
+    picture = (128 + 60 * smooth / smooth.std()).clip(0, 255).astype(np.uint8)
+    wanted = fitted_size(*given, 256)
+    at_once = cv2.resize(picture, wanted[::-1], interpolation=cv2.INTER_AREA)
+    away = resized(picture, wanted).astype(int) - at_once
+    assert np.abs(away).mean() < (0.5 if given[0] >= 512 else 1e-9)
 
 
 def test_frames_are_reduced_and_grey_is_the_grey_of_what_is_kept(tmp_path):

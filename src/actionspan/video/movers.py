@@ -16,7 +16,7 @@ from itertools import chain, repeat
 import cv2
 import numpy as np
 
-from actionspan.arrays import Float32, UInt8
+from actionspan.arrays import Float32, UInt8, median
 
 _MAP = 64  # short side of the maps of differences, in points
 _REACH = 4  # pictures before and behind
@@ -64,7 +64,7 @@ def _shrunk(picture: UInt8) -> Float32:
 def _motion(first: Float32, second: Float32) -> Float32:
     """Return the squared difference of two maps where it is more than noise and light."""
     difference = np.abs(second - first)
-    motion: Float32 = np.maximum(difference - 3 * np.median(difference) - _NOISE, 0)
+    motion: Float32 = np.maximum(difference - 3 * median(difference) - _NOISE, 0)
     return motion**2
 
 

@@ -26,7 +26,7 @@ from actionspan.storage.writing import append_rows, digest
 from actionspan.video import earlier
 from actionspan.video.clips import ClipWriter
 from actionspan.video.cuts import CutFinder
-from actionspan.video.decode import Frame, fitted_size, read_frames, resized
+from actionspan.video.decode import Frame, fitted_size, read_frames, reduced, resized
 from actionspan.video.decord_reader import decord
 from actionspan.video.movers import SMALLEST_SHARE, squares
 from actionspan.video.optical_flow import compute_flow
@@ -125,12 +125,11 @@ def _cut_snippets(frames: Iterable[Frame], settings: FrameSettings) -> Iterator[
 
 
 def _view(picture: UInt8, settings: FrameSettings) -> UInt8 | None:
-    """Return the picture that a square is cut from: no larger than the smallest square needs."""
+    """Return the picture that a square is cut from: hardly larger than the smallest square needs."""
     if settings.mover_side == 0:
         return None
-    short_side = round(settings.mover_side / SMALLEST_SHARE)
-    height, width = picture.shape[:2]
-    return resized(picture, fitted_size(height, width, short_side))
+    side = round(settings.mover_side / SMALLEST_SHARE)
+    return reduced(picture, (side, side))
 
 
 def frame_differences(gray: UInt8) -> float:

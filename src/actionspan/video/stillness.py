@@ -21,7 +21,7 @@ from typing import Any
 import cv2
 import numpy as np
 
-from actionspan.arrays import Float32, Int64, Mask, UInt8
+from actionspan.arrays import Float32, Int64, Mask, UInt8, median
 
 _BLOCK = 8  # pixels a side
 _TIMES = 3.0  # the noise, that a block may change by
@@ -55,7 +55,7 @@ class StillFinder:
         views = [_means(picture) for picture in pictures]
         if self._before is not None:
             difference = views[0] - self._before
-            away = np.abs(difference - np.median(difference))
+            away = np.abs(difference - median(difference))
             self._noise.append(float(np.quantile(away, _NOISE)))
         self._before = views[0]
         noise = float(np.quantile(self._noise, _QUIETER)) if self._noise else 0.0
@@ -79,7 +79,7 @@ def _means(picture: UInt8) -> Float32:
 def _same(first: Float32, second: Float32, bar: float) -> bool:
     """Return whether no block changes by more than light and noise."""
     difference = second - first
-    light = np.median(difference)
+    light = median(difference)
     return bool(abs(light) <= _LIGHT and np.abs(difference - light).max() <= bar)
 
 
