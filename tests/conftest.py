@@ -50,15 +50,8 @@ SECOND_TIER = (
         f"runs/test_{name}.py"
         for name in (
             *("analysis", "catalogue", "engines", "finetune", "folds", "growing", "hostile"),
-            *(
-                "kills",
-                "loop",
-                "module",
-                "papers_aavg",
-                "papers_examples",
-                "papers_partime",
-                "papers_ring",
-            ),
+            *("kills", "large_cluster", "loop", "module", "papers_aavg", "papers_examples"),
+            *("papers_partime", "papers_ring"),
             *("profiles", "recognition", "report", "storage", "thumos14"),
         )
     ),
