@@ -89,7 +89,7 @@ class Experiment:
 
     @property
     def texts(self) -> list[str]:
-        """The tables of claims that its step reads beside its code."""
+        """The tables of claims that its step reads in addition to its code."""
         own = self.command.endswith(" claims")
         return sorted(map(str, (_FOLDER / self.paper).glob("*.tsv"))) if own else []
 
