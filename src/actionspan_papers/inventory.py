@@ -17,7 +17,7 @@ from actionspan_papers.ring.claims import judge_claims
 
 NUMBERS = {"ring": "000", "mtn": "001", "partime": "002", "aavg": "003", "sbp": "004"}
 _HEAD = """\
-# What the five papers claim
+# Claims of the five papers
 
 This page is written by `actionspan papers inventory`. Each sentence of a paper is a row of
 `src/actionspan_papers/PAPER/inventory.tsv`: the claims that it makes, by their words in

@@ -47,7 +47,7 @@ same | T is the time of one GPU, within 1 % the same | equation 1 | 1 % | apart 
 others | faster than other proposal methods | section V | ring | others | seconds | +.1f
   The paper has no time of another method.
 gather | the gather gives all GPUs all sums | section III-D | right | wrong | GPU numbers | +.0f
-  Of 2 to {gpus} GPUs it is right for {right}: GPU n has the sum of block n + 1 and by the text sends
+  Of 2 to {gpus} GPUs it is right for {right}: GPU n has the sum of block n + 1, and the text sends
   block n - 1. Rounds counted from 1 are right for {right_from_1}. Blocks n - i + 1 and n - i are
   right for all.
 total | the total transmission is less | abstract | ring | ps | K in all | +.1f
