@@ -8,7 +8,7 @@
 # make picture  make the moving picture of README
 # make gpu    measure all that needs a GPU and write docs/gpu.md (some ten minutes)
 # make docs   build the documentation, with the Python interface, as build/docs/index.html
-# make config  write config.yaml, docs/configuration.md and the schema from the settings
+# make config  write config.yaml, docs/configuration.md and the schema from the settings, docs/claims.md from the wing's
 # make lock   compile envs/requirements.txt from pyproject.toml
 
 PYTHON ?= python3
@@ -130,6 +130,7 @@ config: $(VENV)/ready
 	mv docs/configuration.md.new docs/configuration.md
 	$(BIN)/actionspan schema > workflow/schemas/config.schema.yaml.new
 	mv workflow/schemas/config.schema.yaml.new workflow/schemas/config.schema.yaml
+	$(BIN)/actionspan papers inventory --out docs/claims.md
 
 clean:
 	rm -rf results/[a-z]* .snakemake

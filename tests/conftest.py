@@ -54,8 +54,9 @@ SECOND_TIER = (
     *(
         f"runs/test_{name}.py"
         for name in (
-            *("analysis", "engines", "finetune", "folds", "growing", "hostile", "kills", "loop"),
-            *("module", "papers_aavg", "papers_examples", "papers_partime", "papers_ring"),
+            *("analysis", "catalogue", "engines", "finetune", "folds", "growing", "hostile"),
+            *("kills", "large_cluster", "loop", "module", "papers_aavg", "papers_examples"),
+            *("papers_partime", "papers_ring"),
             *("profiles", "recognition", "report", "storage", "thumos14"),
         )
     ),

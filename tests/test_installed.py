@@ -1,6 +1,6 @@
 """The wheel in environments of its own, installed by pip, uv and pipx, called as a person calls it.
 
-Each takes 6 GB while it is tried.
+Each takes 6 GB while it is tried. Other systems and Pythons are resolved, not installed.
 """
 
 import json
@@ -171,14 +171,33 @@ def test_called_by_its_name_it_runs_the_module_of_the_docs(command, project):
     assert (project / subset).read_text().count("\n") >= 4
 
 
-@pytest.mark.parametrize("python", ["3.11", "3.12", "3.13", "3.14"])
-def test_a_plain_installation_has_wheels_of_the_major_versions_that_are_tested(
-    python, index, program
+# Snakemake asks for a pure Python package that has no wheel, and for `immutables`, which has none
+# of Python 3.14. PyTorch and PyAV have wheels of macOS from 14 on, on Apple's processors.
+WITHOUT_WHEEL = ["--no-binary", "connection-pool"]
+SYSTEMS = ("linux", "aarch64-unknown-linux-gnu", "macos", "windows")
+PYTHONS = ("3.11", "3.12", "3.13")
+PROMISED = [
+    *((system, python, "workflow,mpi,papers") for system in SYSTEMS for python in PYTHONS),
+    *((system, "3.14", "mpi,papers") for system in SYSTEMS),
+    *(("linux", "3.13", extra) for extra in ("fast,timm,transformers", "slurm,s3,mqtt", "decord")),
+]
+
+
+def resolve(uv: str, system: str, python: str, extras: str) -> subprocess.CompletedProcess:
+    words = [uv, "pip", "compile", "--quiet", "--only-binary", ":all:", *WITHOUT_WHEEL]
+    words += ["--python-platform", system, "--python-version", python]
+    words += [word for extra in extras.split(",") for word in ("--extra", extra)]
+    environment = {**os.environ, "MACOSX_DEPLOYMENT_TARGET": "14.0"}
+    words.append(str(ROOT / "pyproject.toml"))
+    return subprocess.run(words, env=environment, capture_output=True, text=True)
+
+
+@pytest.mark.parametrize(("system", "python", "extras"), PROMISED)
+def test_each_system_and_python_has_wheels_of_the_major_versions_that_are_tested(
+    system, python, extras, index, program
 ):
     """What is not locked may be newer, and newer majors drop what we call."""
-    words = [program("uv"), "pip", "compile", "--quiet", "--only-binary", ":all:"]
-    words += ["--python-version", python, str(ROOT / "pyproject.toml")]
-    done = subprocess.run(words, capture_output=True, text=True)
+    done = resolve(program("uv"), system, python, extras)
     assert done.returncode == 0, done.stderr
     found, locked = (
         dict(re.findall(r"^([a-z0-9-]+)==(\d+)", text, re.MULTILINE))
@@ -187,3 +206,10 @@ def test_a_plain_installation_has_wheels_of_the_major_versions_that_are_tested(
     assert {name: found[name] for name in ("av", "torch", "h5py")} == {
         name: locked[name] for name in ("av", "torch", "h5py")
     }
+    assert ("mpich" in found) == ("mpi" in extras and system != "windows")
+
+
+def test_a_package_without_wheels_is_noticed(index, program):
+    done = resolve(program("uv"), "x86_64-apple-darwin", "3.13", "mpi")
+    assert done.returncode != 0
+    assert "torch" in done.stderr

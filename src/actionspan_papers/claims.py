@@ -4,8 +4,11 @@ import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 from typing import Any, Literal, get_args
 
+from actionspan.storage.writing import read_tsv
 from actionspan_papers.estimates import Estimate
 from actionspan_papers.experiments import Experiment, Row, Table
 
@@ -37,6 +40,11 @@ def judge(
     else:
         why = f"The interval holds 0; the published {published:{form}} lies outside it."
     return NOT_TESTABLE, why
+
+
+def by_sign(why: str, difference: float, *_: object) -> tuple[Verdict, str]:
+    """Return the verdict by an exact difference: 0 does not show the claim."""
+    return REPRODUCED if difference > 0 else NOT_REPRODUCED, why
 
 
 @dataclass(frozen=True)
@@ -71,7 +79,14 @@ class Claim:
         low, high = round(difference.low, 9), round(difference.high, 9)
         verdict, why = self.rule(low, high, self.published, self.form)
         return Finding(
-            claim=self, difference=difference.value, low=low, high=high, verdict=verdict, why=why
+            claim=self,
+            difference=difference.value,
+            low=low,
+            high=high,
+            verdict=verdict,
+            why=why,
+            samples=difference.samples,
+            unit=difference.unit,
         )
 
 
@@ -85,6 +100,34 @@ class Finding:
     high: float = math.nan
     verdict: Verdict
     why: str
+    samples: int = 0
+    """How many videos, clips or seeds the interval is over; 0 where nobody counted."""
+    unit: str = ""
+    """Their name."""
+
+    def decider(self) -> str:
+        """Return what would decide an open claim; empty where it is decided.
+
+        An interval narrows as 1/√n, so an effect as large as the published one, or else as ours,
+        shows from n·(half of the width ÷ effect)² on.
+        """
+        if self.verdict != NOT_TESTABLE:
+            return ""
+        if math.isnan(self.low):
+            return next((need for start, need in _NEEDS if start in self.why), "other data")
+        published, half = self.claim.published, (self.high - self.low) / 2
+        effect = abs(published or self.difference)
+        if not half or not effect:
+            return "data that distinguish them"
+        of = f"{'the published' if published else 'our'} {effect:.3g}"
+        times = (half / effect) ** 2
+        if times <= 1:
+            return f"as much data again, where {of} lies outside"
+        if not self.samples:
+            return f"{times:.3g} × the data, if {of} is true"
+        most = math.ceil(self.samples * times)
+        have = f"{self.samples} here"
+        return f"{most:,} {self.unit} ({have}), if {of} is true"
 
     def row(self) -> Row:
         """Return the cells of claims.tsv."""
@@ -99,7 +142,32 @@ class Finding:
             "published_difference": "" if claim.published is None else f"{claim.published:{form}}",
             "verdict": self.verdict,
             "why": self.why,
+            "would_decide": self.decider(),
         }
+
+
+_NEEDS = (
+    ("Not built", "building it"),
+    ("There are no runs", "runs of them"),
+    ("There are no such runs", "runs of them, timed"),
+    ("numbers of ranks", "runs on more ranks"),
+    ("interval over videos", "two videos or more"),
+    ("interval over clips", "two clips or more"),
+    ("no validation clip", "validation clips"),
+    ("ne seed", "two seeds or more"),
+    ("two seeds", "two seeds or more"),
+    ("One run of each", "repeats"),
+    ("takes GPUs", "one GPU; docs/gpu.md has its times"),
+    ("device for each stage", "as many GPUs as stages"),
+    ("busy", "a free machine"),
+    ("fewer than two cores", "two cores"),
+    ("in one process", "ranks of their own"),
+    ("leave the ring's C open", "t2 of the paper's runs"),
+    ("printed", "numbers that the paper does not print"),
+    ("The paper has no", "numbers that the paper does not print"),
+    ("was not counted", "a run that counts it"),
+)
+"""What decides a claim without an interval, by words of the reason."""
 
 
 def found(
@@ -140,6 +208,24 @@ def findings_on(
     return findings
 
 
+def by_print(
+    paper: str, margins: Mapping[str, float], words: Mapping[str, object]
+) -> list[Finding]:
+    """Return the verdicts on the claims of a paper's printed.tsv, by numbers that it prints.
+
+    A margin is above 0 for the claim of its key, and words fill the reasons. What has no key is
+    not decided by a number: the reason states what it takes.
+    """
+    findings = []
+    for row in read_tsv(Path(__file__).parent / paper / "printed.tsv"):
+        why, key = row["why"].format_map(words), row["key"]
+        ours: float | str = round(float(margins[key]), 9) + 0.0 if key else why  # no -0
+        rule = partial(by_sign, why) if key else judge
+        sides = row["source"], row["better"], row["worse"], row["measure"]
+        findings.append(found(row["claim"], *sides, ours, key=key, rule=rule, form=row["form"]))
+    return findings
+
+
 def one_seed(names: Sequence[str]) -> str:
     """Return why methods with one training each leave a claim open; empty where there is none."""
     return f"One seed of {' and '.join(names)} says nothing about the next." if names else ""
@@ -168,13 +254,17 @@ def claims_experiment(paper: str, judge: Callable[..., Judged], **options: Any) 
         counts = Counter(finding.verdict for finding in findings)
         numbers = ", ".join(f"{counts[verdict]} {verdict}" for verdict in VERDICTS)
         shown = [{**row, "better": f"{row['better']}, {row['worse']}"} for row in rows(judged)]
-        named = {"better": "better, worse", "published_difference": "published"}
+        named = {
+            "better": "better, worse",
+            "published_difference": "published",
+            "would_decide": "would decide it",
+        }
         return Table(
             caption=[f"Claims of paper {paper} on our data: {numbers}.", *caption],
             titles={column: named.get(column, column) for column in shown[0] if column != "worse"},
             rows=shown,
             words={verdict: f"**{verdict}**" for verdict in VERDICTS},
-            align="llllrrll",
+            align="llllrrlll",
         )
 
     return Experiment(read=judge, rows=rows, table=table, **options)

@@ -28,6 +28,9 @@ class Estimate:
     why_not: str = ""
     """Why there is no value, in a few words."""
     form: str = ".2f"
+    samples: int = 0
+    """How many units the interval is over, if that is known."""
+    unit: str = ""
 
     def cells(self) -> list[str]:
         """Return value, low and high as they are written, empty where there is none."""
@@ -149,7 +152,8 @@ def over_seeds(
     if max(map(len, groups)) < 2:
         return Estimate(value=value, form=form)
     half = seeds_half_width(groups, confidence)
-    return Estimate(value=value, low=value - half, high=value + half, form=form)
+    low, high, seeds = value - half, value + half, max(map(len, groups))
+    return Estimate(value=value, low=low, high=high, form=form, samples=seeds, unit="seeds")
 
 
 def over_seeds_words(confidence: float) -> str:
@@ -161,9 +165,14 @@ def over_seeds_words(confidence: float) -> str:
 
 
 def over_samples_and_seeds(
-    value: float, groups: Sequence[Float64], drawn: Float64, samples: int, confidence: float
+    value: float,
+    groups: Sequence[Float64],
+    drawn: Float64,
+    samples: int,
+    confidence: float,
+    unit: str = "videos",
 ) -> Estimate:
-    """Return a value with its interval over samples (videos or clips) and seeds.
+    """Return a value with its interval over samples (videos or clips: the unit) and seeds.
 
     It is NaN where the value is; the arguments are those of `interval` and `seeds_half_width`.
     """
@@ -171,7 +180,7 @@ def over_samples_and_seeds(
         return Estimate()
     half = seeds_half_width(groups, confidence)
     low, high = interval(value, drawn, samples, half, confidence)
-    return Estimate(value=value, low=low, high=high)
+    return Estimate(value=value, low=low, high=high, samples=samples, unit=unit)
 
 
 def alike(margin: float, difference: Estimate | str) -> Estimate | str:

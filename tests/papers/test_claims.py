@@ -59,6 +59,45 @@ def test_a_claim_is_judged_by_its_rule():
     assert strict.judged(estimate).verdict == NOT
 
 
+@pytest.mark.parametrize(
+    ("low", "high", "published", "words"),
+    [
+        (-3.0, 5.0, None, "640 videos (40 here), if our 1 is true"),
+        (-3.0, 5.0, 2.0, "160 videos (40 here), if the published 2 is true"),
+        (-0.5, 2.5, 3.0, "as much data again, where the published 3 lies outside"),
+        (0.5, 2.0, None, ""),
+    ],
+)
+def test_what_would_decide_follows_from_the_width(low, high, published, words):
+    """Half a width of 4 falls to an effect of 1 with 16 times the videos, of 2 with 4 times."""
+    estimate = Estimate(value=1.0, low=low, high=high, samples=40, unit="videos")
+    assert replace(CLAIM, published=published).judged(estimate).decider() == words
+
+
+@given(st.floats(0.01, 9), st.floats(0.1, 9), st.integers(2, 1000))
+def test_as_much_data_as_it_names_shows_the_effect(effect, half, samples):
+    estimate = Estimate(value=effect, low=effect - half, high=effect + half, samples=samples)
+    found = CLAIM.judged(estimate)
+    if found.verdict == UNKNOWN and " (" in found.decider():
+        wanted = int(found.decider().partition(" ")[0].replace(",", ""))
+        assert half * (samples / wanted) ** 0.5 <= effect * 1.001
+        assert half * (samples / (wanted - 1)) ** 0.5 >= effect * 0.999
+
+
+@pytest.mark.parametrize(
+    ("why", "needs"),
+    [
+        ("Not built: EAMSGD.", "building it"),
+        ("There are no runs of mtn.", "runs of them"),
+        ("One seed of mtn says nothing about the next.", "two seeds or more"),
+        ("It takes GPUs.", "one GPU; docs/gpu.md has its times"),
+        ("Nobody looked.", "other data"),
+    ],
+)
+def test_what_would_decide_without_an_interval_follows_from_the_reason(why, needs):
+    assert CLAIM.judged(why).decider() == needs
+
+
 def cells(finding):
     columns, (row,) = table_cells([finding.row()], {})
     return dict(zip(columns, row, strict=True))
@@ -84,3 +123,4 @@ def test_the_report_counts_and_lists(tmp_path):
     assert lines[:2] == [f"Claims of paper 003 on our data: {counts}", "Some words."]
     assert "| with, without | +1.23 [+0.50, +2.00] |  | **reproduced** |" in lines[5]
     assert "| +1.23 |  | **not testable" in lines[6]
+    assert lines[3].endswith("| why | would decide it |")

@@ -49,6 +49,7 @@ for experiment in EXPERIMENTS:
         input:
             **experiment.inputs,
             code=step(experiment.command),
+            texts=files.local(experiment.texts),
         output:
             **{under(flag): path for flag, path in experiment.tables.items()},
             **figures,

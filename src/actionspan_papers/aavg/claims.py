@@ -15,6 +15,7 @@ from actionspan_papers.aavg.comparisons import (
     TIMES,
     ExperimentSettings,
 )
+from actionspan_papers.aavg.printed import printed_findings
 from actionspan_papers.aavg.times import ALONE, gain
 from actionspan_papers.claims import claims_experiment
 from actionspan_papers.estimates import Estimate, over_seeds
@@ -197,7 +198,7 @@ class _Evidence:
         )
 
 
-def printed_findings() -> list[claims.Finding]:
+def _time_findings() -> list[claims.Finding]:
     """Judge by the paper's own times that it is super-linear; and say what is not built."""
     findings = []
     text = f"{_SUPERLINEAR}, by the times printed"
@@ -242,7 +243,7 @@ def judge_claims(
     findings += map(evidence.negligible, STREAMS)
     for stream in STREAMS:
         findings += evidence.sooner(stream)
-    return findings + printed_findings()
+    return [*findings, *_time_findings(), *printed_findings()]
 
 
 EXPERIMENT = claims_experiment("003", _judged, inputs=readers.LOGS_AND_SCORES, **readers.SETTINGS)

@@ -82,7 +82,8 @@ def estimate(values: Float64, settings: ExperimentSettings) -> Estimate:
     draws = draw_videos(clips, settings.resamples, _DRAWING)
     drawn = resampled_scores(values[:, :, None], np.ones(clips, np.int64), draws)[:, 0]
     seeds = values.mean(axis=1)
-    return over_samples_and_seeds(float(seeds.mean()), [seeds], drawn, clips, settings.confidence)
+    mean, level = float(seeds.mean()), settings.confidence
+    return over_samples_and_seeds(mean, [seeds], drawn, clips, level, "clips")
 
 
 def scores_words(scores: readers.Scores) -> str:

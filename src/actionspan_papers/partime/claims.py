@@ -25,6 +25,7 @@ from actionspan_papers.partime.learning_claims import (
     gradient_findings,
     mean_of,
 )
+from actionspan_papers.partime.printed import printed_findings
 from actionspan_papers.partime.published import ENCODERS, PLAIN, POOLED, printed
 from actionspan_papers.partime.settings import GradientSettings, PartimeSettings
 from actionspan_papers.partime.timeline import by_stage, delays
@@ -58,6 +59,7 @@ def _judged(arguments: argparse.Namespace, own: PartimeSettings) -> tuple[list[F
         *message_findings(tables["messages"]),
         *untestable_findings(),
         *baseline_findings(tables["baselines"]),
+        *printed_findings(),
     ]
     caption = [
         "A difference above 0 speaks for the claim. Intervals "

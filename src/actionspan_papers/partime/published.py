@@ -54,6 +54,13 @@ _PRINTED: Mapping[tuple[str, str], str] = {
         1.23 1.20 1.15 1.07 2.72 3.88
         1.27 1.22 1.14 1.69 3.28 2.94""",
 }
+_MARKED: Mapping[tuple[str, str], str] = {
+    ("plain", "inference"): "---bbb ---bbb ---bb- bb-bbb bb-bbb b--bb-",
+    ("plain", "learning"): "---bbb ---bbb ---bbb bb-bbb bbbbbb bb-bbb",
+    ("pooled", "inference"): "----bb ----b- ---bbb b--bb- b----- b--b--",
+    ("resnet", "inference"): "b--bb- b--bbb b--bbb b--bb- b--bb- b--bb-",
+}
+"""Which of these cells are in bold (b)."""
 _PLACES = [
     (graph, side, outputs, stages)
     for side, outputs, graph, stages in product((256, 1024), (1, 10, 100), (False, True), (2, 4, 8))
@@ -65,6 +72,15 @@ SPEEDUPS: Mapping[Cell, float] = {
     for place, number in zip(_PLACES, text.split(), strict=True)
 }
 """The speed-ups of tables I and II."""
+BOLD: Mapping[tuple[str, str], frozenset[Cell]] = {
+    (network, work): frozenset(
+        Cell(network, work, *place)
+        for place, mark in zip(_PLACES, text.replace(" ", ""), strict=True)
+        if mark == "b"
+    )
+    for (network, work), text in _MARKED.items()
+}
+"""Those in bold, by network and work."""
 
 SEQUENTIAL_ACCURACY: Mapping[int, float] = {64: 0.489, 256: 0.553, 1024: 0.639}
 """Figure 3's test accuracy without a pipeline, by the size of the window (CIFAR-10)."""

@@ -1,9 +1,12 @@
 """Write a verdict on each claim of paper 000: by its fits, by counting, and by our timed runs."""
 
 import argparse
+import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,6 +17,7 @@ from actionspan.scaling.times import Run
 from actionspan_papers import claims
 from actionspan_papers.claims import claims_experiment
 from actionspan_papers.estimates import Estimate, alike, over_seeds
+from actionspan_papers.experiments import read_frame
 from actionspan_papers.ring import fits
 from actionspan_papers.ring.fits import GPUS, PRINTED, ratios, times
 
@@ -43,8 +47,9 @@ same | T is the time of one GPU, within 1 % the same | equation 1 | 1 % | apart 
 others | faster than other proposal methods | section V | ring | others | seconds | +.1f
   The paper has no time of another method.
 gather | the gather gives all GPUs all sums | section III-D | right | wrong | GPU numbers | +.0f
-  Of 2 to {gpus} GPUs it is right for {right}: GPU n has the sum of block n + 1 and is told to send
-  block n - 1. Blocks n - i + 1 and n - i are right for all.
+  Of 2 to {gpus} GPUs it is right for {right}: GPU n has the sum of block n + 1, and the text sends
+  block n - 1. Rounds counted from 1 are right for {right_from_1}. Blocks n - i + 1 and n - i are
+  right for all.
 total | the total transmission is less | abstract | ring | ps | K in all | +.1f
   {every:.0f} K against {central} K.
 worker | the total transmission is less | abstract | ring | ps_worker | K in all | +.1f
@@ -56,11 +61,23 @@ our_seconds | the ring is faster | figure 9 | ring | ps | our runs, % | +.1f
 our_lead | with more ranks it gets better | section IV | ring | ps | our runs, lead in % | +.1f
 our_t2 | t2 is less than the server's | section III-E | ring | ps | our runs, t2, % | +.1f
 our_t1 | t1 is inversely proportional to n | section III-E | 10 % | apart | our runs, % | +.1f
+our_t1_ps | t1 is inversely proportional to n | section III-E | 10 % | apart | runs, ps, % | +.1f
+our_t2_ps | t2 is proportional to n | section III-E | 10 % | apart | runs, ps, % | +.1f
+our_t2_ring | t2 is proportional to (n - 1)/n | section III-E | 10 % | apart | runs, ring, % | +.1f
+our_t3_ps | t3 is constant | section III-E | 10 % | apart | runs, ps, % | +.1f
+our_t3_ring | t3 is constant | section III-E | 10 % | apart | runs, ring, % | +.1f
+our_r2_ps | equation 1 explains the times | section V | R² | 0.95 | runs, ps | +.3f
+our_r2_ring | equation 2 explains the times | section V | R² | 0.95 | runs, ring | +.3f
+links_ps | t2 is proportional to n | section III-E | 10 % | apart | links, ps, % | +.1f
+links_ring | t2 is proportional to (n - 1)/n | section III-E | 10 % | apart | links, ring, % | +.1f
+links_t2 | t2 is less than the server's | section III-E | ring | ps | links, % | +.1f
 our_negative | equation 1 gives the ring C < 0 | section IV | 0 | C | our runs, seconds | +.4f
 """
 
 _MARGIN = 10.0
-"""Percent by which n·t1 may change with n and count as constant."""
+"""Percent by which a part, over its law in n, may change with n and count as constant."""
+_EXPLAINED = 0.95
+"""R² from which a fit explains the times."""
 
 _TOO_FEW = "Runs on {} numbers of ranks above 1 are needed, each repeated: scaling.ranks: [{}]."
 
@@ -68,10 +85,13 @@ _Logarithms = dict[tuple[str, int], Float64]
 """By exchange and ranks, 100·log of the seconds of each repeat: differences are percents."""
 
 
-def judge_claims(runs: Sequence[Run]) -> list[claims.Finding]:
-    """Return a finding for each claim, on our runs where it is about them."""
+def judge_claims(runs: Sequence[Run], links: Sequence[Run] = ()) -> list[claims.Finding]:
+    """Return a finding for each claim, on our runs where it is about them.
+
+    Links are all-reduces over emulated ones: their seconds are t2.
+    """
     exact, words = _by_the_paper()
-    measured = _measured_evidence(runs)
+    measured = {**_measured_evidence(runs), **_metric_evidence(runs), **_link_evidence(links)}
     findings = []
     for block in re.split(r"\n(?! )", _CLAIMS.strip()):
         line, *more = block.split("\n")
@@ -81,14 +101,9 @@ def judge_claims(runs: Sequence[Run]) -> list[claims.Finding]:
         ours = measured.get(key, why)  # or what no number decides
         if key in exact:
             ours = round(float(exact[key]), 9) + 0.0  # no -0
-            how["rule"] = partial(_by_sign, why)
+            how["rule"] = partial(claims.by_sign, why)
         findings.append(claims.found(text, f"000, {place}", better, worse, measure, ours, **how))
     return findings
-
-
-def _by_sign(why: str, difference: float, *_: object) -> tuple[claims.Verdict, str]:
-    """Return the verdict by an exact difference: 0 does not show the claim."""
-    return claims.REPRODUCED if difference > 0 else claims.NOT_REPRODUCED, why
 
 
 def _by_the_paper() -> tuple[Mapping[str, float], Mapping[str, object]]:
@@ -126,6 +141,7 @@ def _by_the_paper() -> tuple[Mapping[str, float], Mapping[str, object]]:
         **{"gpus": GPUS, "ring": ring[-1], "ps": ps[-1], "alone": alone, "apart": apart},
         **{f"{name}_ratio": ratios(name, gpus)[-1] for name in PRINTED},
         **{"last": last, "beyond": int(beyond[0]), "less_from": int(gpus[saved > 0][0])},
+        "right_from_1": [size for size in range(2, GPUS + 1) if (1 + 2) % size == 0],
         **{"right": right, "central": central, "each": each, "every": each * GPUS},
         **{"equal": t_ps - slope, "printed": fits.RING_BY_EQUATION_1},
         "leads": ", ".join(f"{value:+.3f}" for value in lead),
@@ -153,6 +169,65 @@ def _measured_evidence(runs: Sequence[Run]) -> dict[str, Estimate | float | str]
     }
 
 
+_Law = Callable[[float], float]
+_LAWS: Mapping[str, _Law] = {"ps": lambda n: n, "ring": lambda n: (n - 1) / n}
+"""What t2 is proportional to, section III-E."""
+
+
+def _metric_evidence(runs: Sequence[Run]) -> dict[str, Estimate | float | str]:
+    """Return how far the parts of a run's time are from the metric's laws in n, and R²."""
+    evidence: dict[str, Estimate | float | str] = {}
+    for name, law in _LAWS.items():
+        own = [run for run in runs if run.exchange == name and run.ranks > 1]
+        evidence[f"our_t1_{name}"] = _constant(own, "t1", lambda n: 1 / n)
+        evidence[f"our_t2_{name}"] = _constant(own, "t2", law)
+        evidence[f"our_t3_{name}"] = _constant(own, "t3", lambda n: 1)
+        evidence[f"our_r2_{name}"] = _r2(own, name)
+    del evidence["our_t1_ring"]  # judged by the run of one rank too
+    return evidence
+
+
+def _constant(runs: Sequence[Run], part: str, law: _Law) -> Estimate | str:
+    """Return the margin less the change of part ÷ law from the fewest to the most ranks."""
+    over = {key: own - 100 * np.log(law(key[1])) for key, own in _logarithms(runs, part).items()}
+    ranks = sorted(over, key=lambda key: key[1])
+    if len(ranks) == 1:
+        return _TOO_FEW.format("two", "1, 2, 4, 8")
+    return alike(_MARGIN, _sum(over, {ranks[-1]: 1, ranks[0]: -1} if ranks else {("", 0): 1}))
+
+
+def _r2(runs: Sequence[Run], name: str) -> float | str:
+    """Return R² of the equation less what explains; a fit through all numbers of ranks is none."""
+    if not runs:
+        return f"There are no runs of {name}."
+    ranks, seconds = timing_model.ranks_and_seconds(runs)
+    columns = timing_model.model_columns(name, ranks)
+    fit = timing_model.least_squares(columns, seconds)
+    if len(set(ranks)) <= fit.rank:
+        return _TOO_FEW.format("four", "1, 2, 3, 4, 8")
+    r2 = timing_model.explained(seconds, columns @ fit.coefficients)
+    return "The times do not differ." if r2 is None else r2 - _EXPLAINED
+
+
+def _link_evidence(links: Sequence[Run]) -> dict[str, Estimate | float | str]:
+    """Return what all-reduces over emulated links say of t2: medians, so without an interval."""
+    seconds = {(run.exchange, run.ranks): run.seconds for run in links}
+    evidence: dict[str, Estimate | float | str] = {}
+    most = {name: max((n for each, n in seconds if each == name), default=0) for name in _LAWS}
+    for name, law in _LAWS.items():
+        ranks = sorted(n for each, n in seconds if each == name and n > 1)
+        missing = "There are no such runs: benchmarks/network/run.py, as root, writes --links."
+        if len(ranks) > 1:
+            few, many = (seconds[name, n] / law(n) for n in (ranks[0], ranks[-1]))
+            evidence[f"links_{name}"] = _MARGIN - abs(100 * math.log(many / few))
+        else:
+            evidence[f"links_{name}"] = missing
+    both = min(most.values())
+    known = all((name, both) in seconds for name in _LAWS)
+    ratio = 100 * math.log(seconds["ps", both] / seconds["ring", both]) if known else missing
+    return {**evidence, "links_t2": ratio}
+
+
 def _logarithms(runs: Sequence[Run], part: str) -> _Logarithms:
     """Return those of the runs whose seconds of a part are known and not 0."""
     seconds: dict[tuple[str, int], list[float]] = {}
@@ -169,7 +244,8 @@ def _sum(logarithms: _Logarithms, signs: Mapping[tuple[str, int], int]) -> Estim
     groups = [sign * logarithms[key] for key, sign in signs.items()]
     if min(map(len, groups)) < 2:
         return "One run of each says nothing about the next."
-    return over_seeds(groups, timing_model.CONFIDENCE, float(sum(group.mean() for group in groups)))
+    value = float(sum(group.mean() for group in groups))
+    return replace(over_seeds(groups, timing_model.CONFIDENCE, value), unit="repeats")
 
 
 def _negative(runs: Sequence[Run]) -> Estimate | str:
@@ -190,10 +266,21 @@ def _judged(arguments: argparse.Namespace) -> claims.Judged:
         f"repeats (Welch). All else is exact: it follows from the printed fits, on {GPUS} GPUs "
         "where none are named, or from counting. No table of the paper has its times, so its fits "
         "stand for them. The gain is that of the ring's lead in speed ratio from one GPU more; K "
-        "is the size of the gradient.",
+        "is the size of the gradient. Links are emulated, and their times medians of all-reduces.",
     ]
-    return judge_claims(fits.runs_of(arguments)), caption
+    return judge_claims(fits.runs_of(arguments), _read_links(arguments.links)), caption
 
 
-EXPERIMENT = claims_experiment("000", _judged, inputs=fits.TIMES)
+def _read_links(path: Path | None) -> list[Run]:
+    """Return the largest all-reduces of a table of benchmarks/network/run.py, none without."""
+    if path is None:
+        return []
+    rows = read_frame(path, ("algorithm", "ranks", "bytes", "seconds_median"))
+    rows = rows[(rows["bytes"] == rows["bytes"].max()) & rows["algorithm"].isin(list(_LAWS))]
+    cells = zip(rows["algorithm"], rows["ranks"], rows["seconds_median"], strict=True)
+    return [Run(exchange=name, ranks=int(n), seconds=float(each)) for name, n, each in cells]
+
+
+_LINKS = {"type": Path, "help": "table of benchmarks/network/run.py, if there is one"}
+EXPERIMENT = claims_experiment("000", _judged, inputs={**fits.TIMES, "links": _LINKS})
 add_arguments, run = EXPERIMENT.add_arguments, EXPERIMENT.run

@@ -10,6 +10,7 @@ from actionspan_papers.estimates import Estimate, alike, at_most
 from actionspan_papers.experiments import read_frame, where
 from actionspan_papers.kinds import DataFrame
 from actionspan_papers.sbp.layer_claims import depth_findings, gradient_findings, likeness_findings
+from actionspan_papers.sbp.printed import printed_findings
 from actionspan_papers.sbp.published import (
     ACCURACY,
     BEST_RATE,
@@ -71,6 +72,7 @@ def _judged(arguments: argparse.Namespace, own: SbpSettings) -> tuple[list[Findi
         *depth_findings(tables["figure1"], own.confidence),
         *likeness_findings(tables["figure4"], own.confidence),
         *gradient_findings(tables["gradients"], own.confidence),
+        *printed_findings(),
     ]
     caption = [
         "A difference above 0 speaks for the claim. Intervals "
