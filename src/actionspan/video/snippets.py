@@ -125,7 +125,7 @@ def _cut_snippets(frames: Iterable[Frame], settings: FrameSettings) -> Iterator[
 
 
 def _view(picture: UInt8, settings: FrameSettings) -> UInt8 | None:
-    """Return the picture that a square is cut from: hardly larger than the smallest square needs."""
+    """Return the picture that a square is cut from, hardly larger than the smallest one needs."""
     if settings.mover_side == 0:
         return None
     side = round(settings.mover_side / SMALLEST_SHARE)
