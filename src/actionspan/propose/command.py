@@ -16,7 +16,7 @@ from actionspan.annotations.names import VIDEO_SUFFIXES
 from actionspan.dataset.settings import add_reading, how_read
 from actionspan.dataset.sharding import find_videos, scan_videos
 from actionspan.errors import InputError, counted
-from actionspan.jobs.shards import add_jobs, videos_at_once
+from actionspan.jobs.shards import add_jobs, add_zones, videos_at_once
 from actionspan.settings import at_least_one
 from actionspan.storage.inputs import keep
 
@@ -53,6 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     truth = "annotations in any form; the figures then show them"
     add("--annotations", type=Path, help=truth)
     add_reading(parser)
+    add_zones(parser)
     lines = "print a line of JSON with its events for each video, as soon as it is done"
     add("--json", action="store_true", help=lines)
     add("--no-page", action="store_true", help="do not write index.html, the page to look at")
@@ -95,6 +96,11 @@ def run(arguments: argparse.Namespace) -> int:
     from actionspan.storage.writing import digest
 
     jobs = videos_at_once(arguments.jobs, len(videos), arguments.threads)
+    cameras = None
+    if arguments.zones:
+        from actionspan.video.zones import read_zones
+
+        cameras = read_zones(arguments.zones)
     truth = None
     if arguments.annotations:
         from actionspan.dataset.completing import Truth
@@ -104,9 +110,11 @@ def run(arguments: argparse.Namespace) -> int:
     shown = Shown(top=arguments.top, minimum=dict(arguments.min_score))
     labels, named = _labels(arguments)
     made_by = digest(__version__, _sha256(model) if model else _UNTRAINED, *named)
-    folder = ResultFolder(arguments.out, made_by, overwrite=arguments.overwrite)
+    again: Any = {"overwrite": arguments.overwrite, "cameras": cameras}
+    folder = ResultFolder(arguments.out, made_by, **again)
     # 3. the results; what is finished is written whatever ends the call
-    loading = Loading(model, arguments.threads, arguments.device, arguments.encoder, labels)
+    seen_by = arguments.device, arguments.encoder
+    loading = Loading(model, arguments.threads, *seen_by, labels, cameras)
     copies = not (arguments.no_copies or arguments.no_page)
     how = {"copies": copies, "quiet": arguments.quiet, "jobs": jobs}
     count: Counter[str] = Counter()

@@ -9,7 +9,7 @@ import hmac
 import json
 import secrets
 import sys
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, Protocol
@@ -47,6 +47,12 @@ class Work(Protocol):
     def video(self, video_id: str) -> Path | None:
         """Return the file that a browser plays of a video."""
 
+    def zones(self, video_id: str) -> Mapping[str, Any]:
+        """Return the zones of a video."""
+
+    def save_zones(self, video_id: str, pattern: str, zones: Any) -> None:
+        """Keep the zones of all videos whose names match a pattern."""
+
     def learn(self) -> None:
         """Ask for a model of the corrections so far."""
 
@@ -70,19 +76,13 @@ def make_app(work: Work, token: str, port: int, once: str) -> Starlette:
         return _fresh(work.corrections.all())
 
     async def save(request: Request) -> Response:
-        if int(request.headers.get("content-length") or _LARGEST + 1) > _LARGEST:
-            return _said("too large", 413)
+        return await _changed(request, ("version", "state", "rows"), kept)
+
+    def kept(video_id: str, *given: Any) -> Response:
         try:
-            change = await request.json()
-            if not isinstance(change, dict) or not change.keys() >= {"version", "state", "rows"}:
-                return _said("a change has version, state and rows", 400)
-            given = change["version"], change["state"], change["rows"]
-            version = work.corrections.save(request.path_params["video"], *given)
+            return _fresh({"version": work.corrections.save(video_id, *given)})
         except Conflict as conflict:
             return _fresh(dict(conflict.kept), 409)
-        except (KeyError, InputError, ValueError, RecursionError, ClientDisconnect) as error:
-            return _refused(error)
-        return _fresh({"version": version})
 
     async def status(_: Request) -> Response:
         return _fresh(work.status())
@@ -97,11 +97,45 @@ def make_app(work: Work, token: str, port: int, once: str) -> Starlette:
             Route("/videos/{video:path}", video),
             Route("/corrections", corrections),
             Route("/corrections/{video:path}", save, methods=["PUT"]),
+            *_zone_routes(work),
             Route("/status", status),
             Route("/learn", learn, methods=["POST"]),
         ],
         middleware=[Middleware(BaseHTTPMiddleware, dispatch=_guard(token, once, port))],
     )
+
+
+def _zone_routes(work: Work) -> list[Route]:
+    async def zones(request: Request) -> Response:
+        try:
+            return _fresh(work.zones(request.path_params["video"]))
+        except KeyError as error:
+            return _refused(error)
+
+    async def draw(request: Request) -> Response:
+        return await _changed(request, ("pattern", "zones"), kept)
+
+    def kept(video_id: str, *given: Any) -> Response:
+        work.save_zones(video_id, *given)
+        return _fresh(work.zones(video_id))
+
+    path = "/zones/{video:path}"
+    return [Route(path, zones), Route(path, draw, methods=["PUT"])]
+
+
+async def _changed(
+    request: Request, names: Sequence[str], keep: Callable[..., Response]
+) -> Response:
+    """Answer a change of a video, of which `keep` gets the id and the values of these names."""
+    if int(request.headers.get("content-length") or _LARGEST + 1) > _LARGEST:
+        return _said("too large", 413)
+    try:
+        change = await request.json()
+        if not isinstance(change, dict) or not change.keys() >= set(names):
+            return _said(f"a change has {', '.join(names[:-1])} and {names[-1]}", 400)
+        return keep(request.path_params["video"], *(change[name] for name in names))
+    except (KeyError, InputError, ValueError, RecursionError, ClientDisconnect) as error:
+        return _refused(error)
 
 
 _Next = Callable[[Request], Awaitable[Response]]
