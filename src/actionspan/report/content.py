@@ -197,7 +197,7 @@ def details_of(video: PageVideo) -> dict[str, Any]:
 def _segments(rows: Iterable[Row]) -> list[list[Any]]:
     ranked = sorted(rows, key=lambda row: -row["score"])
     return [
-        _segment(row["segment"], _label(row), row["score"]) + [str(row["zone"])] * ("zone" in row)
+        [*_segment(row["segment"], _label(row), row["score"]), *[row.get("zone")][: "zone" in row]]
         for row in ranked
     ]
 

@@ -23,9 +23,9 @@ export function readVideo(entry) {
 
 function prepare(video) {
   for (const [name, kind] of Object.entries(KINDS)) {
-    video[name] = video[name].map(([start, end, label, score], place) => {
+    video[name] = video[name].map(([start, end, label, score, zone], place) => {
       const key = `${kind} ${start} ${end} ${label}`;
-      return { kind, key, rank: place + 1, start, end, label, score };
+      return { kind, key, rank: place + 1, start, end, label, score, zone };
     });
   }
   for (const list of [video.events, video.proposals]) {

@@ -30,6 +30,7 @@ export function factsOf(segment) {
     ["length", `${(segment.end - segment.start).toFixed(3)} s`],
   ];
   if (segment.label) facts.push(["label", segment.label]);
+  if (segment.zone) facts.push(["zone", segment.zone]);
   if (segment.score !== null) facts.push([SCALES[segment.scale], segment.shownScore]);
   if (state.video.truth.length && segment.kind !== "truth" && segment.kind !== "own") {
     const { best } = segment;
