@@ -10,6 +10,7 @@ width and the height, from the upper left corner:
     {"door*": [{"name": "step", "points": [[0.1, 0.5], [0.4, 0.5], [0.4, 0.9]]}]}
 """
 
+import re
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
@@ -89,7 +90,7 @@ def _zone(content: Any, key: str) -> Zone:
     name, points = content["name"], content["points"]
     if not isinstance(name, str) or not 0 < len(name.strip()) <= _LONGEST_NAME:
         raise InputError(
-            f"{key}.name {brief(name)}: must be a text of 1 to {_LONGEST_NAME} letters"
+            f"{key}.name {brief(name)}: must be a text of 1 to {_LONGEST_NAME} characters"
         )
     if not isinstance(points, list) or not 3 <= len(points) <= _MOST_POINTS:
         raise InputError(f"{key}.points {brief(points)}: must be 3 to {_MOST_POINTS} points [x, y]")
@@ -111,18 +112,24 @@ def _is_share(value: Any) -> bool:
 
 def as_json(cameras: Cameras) -> dict[str, list[dict[str, Any]]]:
     """Return zones as their file has them."""
-    return {pattern: [zone._asdict() for zone in zones] for pattern, zones in cameras.items()}
+    return {
+        pattern: [{"name": zone.name, "points": list(map(list, zone.points))} for zone in zones]
+        for pattern, zones in cameras.items()
+    }
 
 
 def zones_of(cameras: Cameras, video_id: str) -> Zones:
-    """Return the zones of a video: those of the longest pattern that its name matches."""
+    """Return the zones of a video: those of the pattern that counts for its name."""
     return cameras.get(pattern_of(cameras, video_id), ())
 
 
 def pattern_of(cameras: Cameras, video_id: str) -> str:
-    """Return the longest pattern that a video's name matches; empty if there is none."""
+    """Return the pattern that counts of those a video's name matches; empty if there is none.
+
+    It is the one with the most characters other than `*` and `?`.
+    """
     matching = [pattern for pattern in cameras if fnmatchcase(video_id, pattern)]
-    return max(matching, key=lambda each: (len(each), each), default="")
+    return max(matching, key=lambda each: (len(re.sub(r"[*?]", "", each)), each), default="")
 
 
 def made_within(zones: Zones) -> dict[str, str]:
@@ -133,12 +140,22 @@ def made_within(zones: Zones) -> dict[str, str]:
 @lru_cache(maxsize=8)
 def _masks(zones: Zones, height: int, width: int) -> Mask:
     """Return (Z, H, W) which pixels are in each zone, one or more."""
-    masks = np.zeros((len(zones), height, width), np.uint8)
-    size = np.array([width, height])
-    for mask, zone in zip(masks, zones, strict=True):
-        corners = np.rint(np.array(zone.points) * size - 0.5).clip(0, size - 1)
-        cv2.fillPoly(mask, [corners.astype(np.int32)], 1)
-    return masks.astype(bool)
+    return np.stack([_filled(np.array(zone.points), height, width) for zone in zones])
+
+
+def _filled(points: Float64, height: int, width: int) -> Mask:
+    """Return (H, W) which pixels have their centre in a polygon (N, 2); one if none has."""
+    middles, corners = np.arange(height) + 0.5, points * [width, height]
+    crossed = np.zeros((height, width + 1), np.int32)  # sides, by the first pixel right of them
+    for (x, y), (next_x, next_y) in zip(corners, np.roll(corners, -1, axis=0), strict=True):
+        rows = np.flatnonzero((y <= middles) != (next_y <= middles))
+        at = x + (middles[rows] - y) * (next_x - x) / (next_y - y or 1)
+        crossed[rows, np.ceil(at - 0.5).clip(0, width).astype(int)] += 1
+    filled: Mask = np.cumsum(crossed[:, :width], axis=1) % 2 == 1
+    if not filled.any():
+        column, row = (corners.mean(axis=0)).astype(int)
+        filled[min(row, height - 1), min(column, width - 1)] = True
+    return filled
 
 
 @lru_cache(maxsize=8)
