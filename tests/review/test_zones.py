@@ -1,6 +1,7 @@
 """Zones in the served page: drawn, kept in zones.json, and followed by the work."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -11,7 +12,10 @@ from actionspan.review.footage import encode_all
 from actionspan.storage.writing import create_h5
 from actionspan.video.zones import check_zones, made_within, read_zones, zones_of
 from report.conftest import broken_rules, closing_contexts, need_browser
+from review import conftest
 from review.conftest import A, B, row, save, serving
+from video.numbered import write_film
+from worlds.camera import scene
 
 DOOR = {"name": "door", "points": [[0, 0], [0.5, 0], [0.5, 0.5]]}
 YARD = {"name": "yard", "points": [[0.5, 0.5], [1, 0.5], [1, 1]]}
@@ -52,9 +56,9 @@ def test_only_videos_whose_zones_changed_are_looked_at_and_their_lists_begin_aga
             seen.append(path.stem)
             (one,) = given([path], *how)
             zones = zones_of(cameras, path.stem)
-            yield footage.replace(one, zones=zones, source=one.source | made_within(zones))
+            yield replace(one, zones=zones, source={**one.source, **made_within(zones)})
 
-    given = work_module.encode_all
+    given = conftest.encode_all
     monkeypatch.setattr(work_module, "encode_all", noting)
     work._round(0)
     assert seen == ["a", "b"]
@@ -87,8 +91,6 @@ def test_features_within_other_zones_are_not_taken_for_these(tmp_path, monkeypat
             yield number, ""
 
     monkeypatch.setattr(footage, "encode_each", encode_each)
-    from video.numbered import write_film
-    from worlds.camera import scene
 
     frames = [picture for _, picture in zip(range(10), scene(), strict=False)]
     path = write_film(tmp_path / "a.mp4", frames)
@@ -131,12 +133,12 @@ def test_a_page_draws_zones_by_mouse_keys_and_numbers(start, chromium, tmp_path)
         across = tab.get_by_label("Point 1, % across")
         across.fill("12.5")
         across.press("Enter")
-        tab.get_by_label("Videos", exact=True).fill("b")
+        tab.locator("#zone-pattern").fill("b")
         tab.click("#zone-save")
         said = tab.locator("#zone-said")
         said.wait_for(state="visible")
         assert said.inner_text() == "Not saved: b: not a pattern that the name a matches"
-        tab.get_by_label("Videos", exact=True).fill("a")
+        tab.locator("#zone-pattern").fill("a")
         tab.click("#zone-save")
         tab.locator("#zones").wait_for(state="hidden")
         (drawn,) = read_zones(tmp_path / "out/zones.json").values()
