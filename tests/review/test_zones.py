@@ -1,7 +1,9 @@
 """Zones in the served page: drawn, kept in zones.json, and followed by the work."""
 
 import json
+import os
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -109,9 +111,9 @@ def test_a_page_draws_zones_by_mouse_keys_and_numbers(start, chromium, tmp_path)
         tab = new_context(1440).new_page()
         tab.goto(f"http://127.0.0.1:{port}/?token=x")
         tab.click("#open-zones")
-        picture = tab.locator("#zone-picture").bounding_box()
 
         def at(x, y):
+            picture = tab.locator("#zone-picture").bounding_box()
             return picture["x"] + x * picture["width"], picture["y"] + y * picture["height"]
 
         # 1. a drag draws a zone, its name is typed, a click adds a point, keys move and delete one
@@ -123,6 +125,8 @@ def test_a_page_draws_zones_by_mouse_keys_and_numbers(start, chromium, tmp_path)
         name.fill("door")
         name.press("Enter")
         tab.mouse.click(*at(0.45, 0.4))
+        if shots := os.environ.get("ACTIONSPAN_SCREENSHOTS"):
+            tab.screenshot(path=Path(shots) / "zones.png")
         assert tab.locator(".zone-point").count() == 5
         tab.locator(".zone-point").nth(2).press("Shift+ArrowRight")
         tab.locator(".zone-point").nth(2).press("ArrowUp")
