@@ -29,13 +29,13 @@ class Parser(argparse.ArgumentParser):
     """A parser that reports an error from one rank only: all have the same flags."""
 
     def error(self, message: str) -> NoReturn:
-        """Say what is wrong and exit with status 2."""
+        """Print the fault and exit with status 2."""
         if not let_root_speak():
             sys.exit(2)
         super().error(message)
 
     def refuse(self, words: Sequence[str]) -> NoReturn:
-        """Say which flags are unknown, and what was meant."""
+        """Print the unknown flags and the likely intended ones."""
         known = [flag for action in self._actions for flag in action.option_strings]
         self.error(f"unrecognized arguments: {' '.join(words)}{_meant(words[0], known)}")
 
@@ -166,7 +166,7 @@ def _listing(modules: Mapping[str, str]) -> str:
         lines.append(f"{title}:")
         lines += [f"  {name:<14}{summary_of(file_of(modules[name]))}" for name in names]
         lines.append("")
-    return "\n".join([*lines, "`actionspan COMMAND --help` says more."])
+    return "\n".join([*lines, "`actionspan COMMAND --help` prints more."])
 
 
 def _meant(word: str, known: Iterable[str]) -> str:

@@ -1,4 +1,4 @@
-"""The exceptions for a user's mistake, the text of messages, and what says "no memory"."""
+"""The exceptions for a user's mistake, the text of messages, and signs of "no memory"."""
 
 import errno
 from collections.abc import Iterator
@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-# what torch, OpenCV and C++ say in errors of their own
+# the words of torch, OpenCV and C++ in errors of their own
 _NO_MEMORY = (
     *("not enough memory", "can't allocate memory", "out of memory", "Insufficient memory"),
     *("Cannot allocate memory", "bad_alloc", "ailed to allocate"),
@@ -39,7 +39,7 @@ def naming(path: Path) -> Iterator[None]:
 
 
 def brief(value: Any) -> str:
-    """Return what a message shows of a value from anywhere: on one line, and not all of a long one.
+    """Return a value of any origin as a message shows it: on one line, and not all of a long one.
 
     What lists and dictionaries hold is not looked at, for it may be endless.
     """
@@ -78,7 +78,7 @@ def counted(number: int, noun: str) -> str:
 
 
 def lacks_memory(error: BaseException) -> bool:
-    """Return whether an error says that there is too little memory, whatever its type."""
+    """Return whether an error means too little memory, whatever its type."""
     if isinstance(error, OSError):
         return error.errno == errno.ENOMEM
     if isinstance(error, MemoryError):

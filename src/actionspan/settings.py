@@ -15,7 +15,7 @@ from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_
 
 from actionspan.errors import InputError, brief
 
-# what is taken for a value of each kind; numpy's numbers are numbers
+# the types accepted for a value of each type; numpy's numbers are numbers
 _TYPES: Mapping[type, Any] = {
     int: numbers.Integral,
     float: numbers.Real,
@@ -37,7 +37,7 @@ def option(default: Any, help: str, **limits: Any) -> Any:
 
 @dataclass(frozen=True, kw_only=True)
 class Knob:
-    """A field of settings: what its annotation says, and what `option` declares.
+    """A field of settings: its annotation, and the declarations of `option`.
 
     Bounds are those of a number, or of each number of a list. Numbers are finite, and a list holds
     no value twice.

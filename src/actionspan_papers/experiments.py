@@ -58,7 +58,7 @@ class Table:
 
 @dataclass(frozen=True, kw_only=True)
 class Experiment:
-    """What a step of a paper reads, computes and writes; its module takes both methods.
+    """A step of a paper: its inputs, computation and outputs; its module takes both methods.
 
     `rows`, `table` and `figure` get the settings as their last arguments, and before them what
     `read` returns: by default the parsed flags. Tables and figures get the rows of the TSV as a
@@ -155,7 +155,7 @@ def _text(cell: Cell, form: str, words: Mapping[str, str] = {}) -> str:
 
 
 def table_cells(rows: Sequence[Row], forms: Mapping[str, str]) -> tuple[list[str], list[list[str]]]:
-    """Return the columns and the rows of a TSV; what is unknown is empty.
+    """Return the columns and the rows of a TSV; unknown values are empty.
 
     The first row says which columns have intervals.
     """

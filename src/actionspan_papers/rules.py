@@ -1,4 +1,4 @@
-"""The registry of the papers' experiments: what the workflow makes, of what, and how.
+"""The registry of the papers' experiments: their outputs, inputs and commands.
 
 `workflow/rules/papers.smk` makes a rule of each entry.
 """

@@ -93,8 +93,8 @@ def test_a_run_leaves_out_what_it_learned_from(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"events": rows(1.5)}, "video 'a', event 1: its score is no chance from 0 to 1"),
-        ({"events": [3]}, "event 1: its score is no chance"),
+        ({"events": rows(1.5)}, "video 'a', event 1: its score is not a chance from 0 to 1"),
+        ({"events": [3]}, "event 1: its score is not a chance"),
         ({"events": None}, "not what `actionspan propose` writes of a video"),
         ({"duration_seconds": "x"}, "not what `actionspan propose` writes of a video"),
         ({"curves": {"motion": [1]}}, "untrained motion grouping (--model none) knows no chances"),

@@ -148,7 +148,7 @@ def test_a_duration_beside_a_time_may_be_the_events(tmp_path):
 def test_what_a_model_proposes_is_no_truth(tmp_path):
     row = '{"segment": [1.0, 2.0], "score": 0.5, "label": "jump"}'
     (tmp_path / "events.json").write_text(f'{{"results": {{"a": [{row}]}}}}')
-    with pytest.raises(InputError, match="proposals or events, which are no ground truth"):
+    with pytest.raises(InputError, match="proposals or events, which are not ground truth"):
         read_ground_truth(tmp_path / "events.json", "all")
 
 

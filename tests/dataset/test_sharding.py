@@ -177,7 +177,7 @@ def test_names_up_to_the_limit_of_the_file_system_are_videos(tmp_path):
     assert sorted(scan_videos(tmp_path)[1].values()) == [
         "Snakemake takes <b> for a path variable; rename the file",
         "Snakemake takes <results> for a path variable; rename the file",
-        "Snakemake takes what is in braces for a wildcard; rename the file",
+        "Snakemake takes braces for a wildcard; rename the file",
         "the file's name is too long: at most 251 bytes and its suffix",
     ]
 

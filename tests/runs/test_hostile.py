@@ -45,7 +45,7 @@ REJECTED = {
     "videos/loop.mp4": "a link that leads to itself",
     "videos/pipe.mp4": "not a file but a pipe",
     "videos/zero.mp4": "not a file but a device",
-    "videos/v{1}.mp4": "Snakemake takes what is in braces for a wildcard; rename the file",
+    "videos/v{1}.mp4": "Snakemake takes braces for a wildcard; rename the file",
     "videos/<b>x.mp4": "Snakemake takes <b> for a path variable; rename the file",
 }
 

@@ -63,7 +63,7 @@ def test_fit_timing_in_words(paper_table, capsys):
     for value in ("4,223.8000 s", "12.1000 s", "290.8000 s", "4,340.5000 s", "423.1000 s"):
         assert value in text
     assert text.count("not determined\n") == 3
-    assert "faster than ring up to 11 ranks, beyond what was run" in text
+    assert "faster than ring up to 11 ranks, beyond the measured ranks" in text
     assert max(map(len, text.splitlines())) <= 110
 
 

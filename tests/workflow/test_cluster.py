@@ -99,7 +99,7 @@ def test_a_job_over_the_limit_is_named_with_the_limit_and_the_cure():
     assert str(error.value) == (
         "partition main: its limit is 60 minutes, but video_flow (480), group scoring (340) ask "
         "for more and would wait for ever: set cluster.max_runtime: 60 in your configuration "
-        "(what is cut off resumes where it stopped), or give another slurm_partition"
+        "(a job resumes where it was cut off), or give another slurm_partition"
     )
 
 

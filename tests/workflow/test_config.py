@@ -340,7 +340,7 @@ def test_a_wrong_key_or_value_is_one_line(key, value, expected):
     [
         ("recognition.clips", "a\0b", "recognition.clips 'a\\\\x00b': control characters cannot"),
         ("dataset.videos", "my\nvideos", "dataset.videos 'my\\\\nvideos': control characters"),
-        ("dataset.video_info", "a{b}.csv", "dataset.video_info 'a{b}.csv': Snakemake takes what"),
+        ("dataset.video_info", "a{b}.csv", "dataset.video_info 'a{b}.csv': Snakemake takes braces"),
         (
             "dataset.annotations",
             "a<b>.csv",
@@ -486,7 +486,7 @@ def test_tuned_networks_of_other_libraries_are_folders_that_wait_for_their_tunin
     assert FeaturesPlan(config, ["s"]).weights == tuned
     mine = with_value("features.source", "finetuned")
     mine["features"]["encoders"]["rgb_encoder"] = tuned[1]
-    with pytest.raises(InputError, match="is what the tuning writes; copy it elsewhere first"):
+    with pytest.raises(InputError, match="is written by the tuning; copy it elsewhere first"):
         check_settings(mine, "my.yaml")
     config["finetune"]["streams"] = ["flow"]
     assert encoders_of(config)["rgb_encoder"] == "timm:vit"

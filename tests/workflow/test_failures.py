@@ -42,7 +42,7 @@ def test_a_job_that_never_began_shows_what_the_scheduler_wrote(tmp_path):
         f"a failed; its log is {slurm}",
         "    python: command not found",
     ]
-    assert "(it says nothing)" in failures_text([Failed("a", (), tmp_path / "none.log")])
+    assert "(it is empty)" in failures_text([Failed("a", (), tmp_path / "none.log")])
 
 
 def test_of_many_failures_a_few_are_shown_and_all_are_named(tmp_path):

@@ -61,8 +61,8 @@ def test_without_a_configuration_words_stay_as_they_are(handed):
         ("results/made.json", b"{}", "--configfile results/made.json: not a configuration; "),
         ("tables", None, "--configfile tables: not a configuration; this flag takes all words"),
         ("b.yaml", b"\xff\xfe\x00", "b.yaml: not a text in UTF-8"),
-        ("b.yaml", b"dataset: &x\n  videos: *x\n", "b.yaml: an alias (*) of what it is in"),
-        ("b.yaml", b"dataset: &x [1, [*x]]\n", "b.yaml: an alias (*) of what it is in"),
+        ("b.yaml", b"dataset: &x\n  videos: *x\n", "b.yaml: an alias (*) of its own parent"),
+        ("b.yaml", b"dataset: &x [1, [*x]]\n", "b.yaml: an alias (*) of its own parent"),
         ("b.yaml", b"a: " + b"[" * 9000, "b.yaml: not a text in UTF-8, or nested too deep"),
     ],
 )

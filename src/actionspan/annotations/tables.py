@@ -187,8 +187,8 @@ def instances_of(record: Record, *, within: bool = True) -> tuple[Instance, ...]
     """Return the instances of a record.
 
     Args:
-        record: What annotations say of a video.
-        within: Refuse what is after the end of the video. An index has left that out; where
+        record: The annotations of a video.
+        within: Refuse instances after the end of the video. An index has left that out; where
             somebody wrote it by hand, a step leaves out that video alone.
 
     Raises:

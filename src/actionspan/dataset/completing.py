@@ -68,7 +68,7 @@ class Truth:
             if record.video_id in videos and any(map(unknown_time, times)):
                 _complete(record, videos[record.video_id])
         records.drop_unsound(reading)
-        # nobody asks what is wrong with other videos
+        # faults of other videos do not matter here
         reading.rejections = [
             bad for bad in reading.rejections if not bad.video_ids or videos.keys() & bad.video_ids
         ]
@@ -77,7 +77,7 @@ class Truth:
         self.instances = {name: instances_of(record) for name, record in self._records.items()}
 
     def within(self, video_id: str, seconds: float) -> tuple[Instance, ...]:
-        """Return the instances of a video of so many seconds; say which are outside it."""
+        """Return the instances of a video of a given duration; report those outside it."""
         record = self._records.get(video_id)
         if record is None:
             return ()
@@ -91,7 +91,7 @@ class Truth:
 
 
 def _complete(record: Record, path: Path) -> str:
-    """Give a record what it lacks; return why the video file cannot be read, or nothing."""
+    """Complete a record from its video file; return the reason if it cannot be read."""
     video = probe_video(path)
     if not video.error:
         count_own_frames(record, video)

@@ -1,9 +1,9 @@
-"""Containers of video: what their structure says without demuxing, and how FFmpeg opens them.
+"""Containers of video: facts of their structure without demuxing, and opening them by FFmpeg.
 
 A demuxer ends quietly where a truncated file ends. Only the length that a file states itself is a
 sure sign that the rest is missing.
 
-FFmpeg takes a file for what its content says. Left to itself it would read a text named `.mp4` as a
+FFmpeg detects a file's type by its content. Left to itself it would read a text named `.mp4` as a
 playlist, decode the files that it lists in its place, and open addresses. Here it opens one file,
 in a container of video, by a decoder that exists.
 """
@@ -42,7 +42,7 @@ _MP4_BOXES = frozenset(
 
 
 def stated_bytes(path: Path) -> int:
-    """Return how many bytes the container says that it has, 0 where it does not say.
+    """Return the number of bytes that the container states, 0 where it does not.
 
     MP4/MOV (top-level boxes), Matroska/WebM (segment), AVI (RIFF), WMV/ASF (file properties), FLV
     (`filesize` of its metadata) and MXF (where its footer begins) do. A shorter file is truncated,
@@ -67,7 +67,7 @@ def stated_bytes(path: Path) -> int:
 
 
 def stated_seconds(path: Path) -> float:
-    """Return how long a WMV/ASF file says that it is, 0 where it is another or does not say.
+    """Return the duration that a WMV/ASF file states, 0 where it is another or does not.
 
     FFmpeg forgets it where the size of the file is not the stated one.
     """
@@ -80,7 +80,7 @@ def stated_seconds(path: Path) -> float:
 
 
 def _asf_properties(file: BinaryIO) -> bytes | None:
-    """Return the File Properties object of an ASF, without its length; None if it says nothing."""
+    """Return the File Properties object of an ASF, without its length; None if it is absent."""
     kind, size = _asf_object(file, 0)
     place = 30
     if kind != _ASF:
@@ -218,7 +218,7 @@ def claimed_samples(path: Path) -> int:
 
 
 def _check_packed(path: Path) -> None:
-    """Refuse headers of MP4/MOV that unpack to much: FFmpeg makes room for what they claim.
+    """Refuse headers of MP4/MOV that unpack to much: FFmpeg allocates the size that they claim.
 
     They may stand in any box but that of the samples, and in another such header.
     """
@@ -326,7 +326,7 @@ def open_container(path: Path) -> InputContainer:
     if samples > size:  # FFmpeg would take 24 bytes of memory for each
         raise InputError(f"{path}: damaged: its index has {samples} samples, in {size} bytes")
     _check_packed(path)
-    with _mp4(path) as (_, boxes):  # what was not looked through as MP4 is not opened as MP4
+    with _mp4(path) as (_, boxes):  # a file that was not checked as MP4 is not opened as MP4
         formats = (_MOV if boxes else "") + _FORMATS
     options = {"format_whitelist": formats, "protocol_whitelist": "file"}
     try:

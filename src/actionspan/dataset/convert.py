@@ -57,10 +57,10 @@ def add_target_form(parser: argparse.ArgumentParser, name: str, what: str) -> No
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Write OUT; say on standard error which rows were left out and what its format cannot hold."""
+    """Write OUT; report on standard error the rows left out and the content beyond its format."""
     target = arguments.out
     form = form_of(target, arguments.target_form)
-    # 1. what of IN is sound; what a model proposes is no annotation to Label Studio
+    # 1. the sound part of IN; to Label Studio, proposals of a model are not annotations
     reading = _read(arguments.source, arguments.source_form, arguments)
     records, predicted = reading.records, list[Record]()
     if form == "label_studio" and reading.form == "proposals":
@@ -78,7 +78,7 @@ def run(arguments: argparse.Namespace) -> None:
             if (other := found.setdefault(record.video_id, named)) != named:
                 both = f"{other!r} and {named!r} are both {record.video_id!r}"
                 raise InputError(f"{arguments.predictions}: {both}; leave one out")
-    # 3. OUT, and what it cannot hold
+    # 3. OUT, and a report of the content that it cannot hold
     if predicted:
         write_text(target, label_studio.write(records, predicted))
         written = read_annotation_file(target, form).records
@@ -90,7 +90,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def _read(path: Path, form: str, arguments: argparse.Namespace) -> Reading:
-    """Return what is sound in a file of annotations; say what was left out."""
+    """Return the sound records of an annotation file; report the rest."""
     reading = read_annotation_file(path, form, **how_read(arguments))
     if arguments.videos is not None:
         from actionspan.dataset.completing import complete
@@ -126,7 +126,7 @@ def form_of(path: Path, named: str | None) -> str:
 
 
 def write_records(path: Path, form: str, records: Sequence[Record], name: str = "") -> list[Record]:
-    """Write sound records; return what the written files say.
+    """Write sound records; return the records that the written files hold.
 
     Args:
         path: The file; in a format that has one for each video, its folder, unless it is named as
@@ -180,14 +180,14 @@ def what_is_lost(records: Sequence[Record], written: Sequence[Record]) -> Counte
 
 
 def report_lost(path: Path, form: str, lost: Counter[str]) -> None:
-    """Say on standard error what a format could not hold of how many videos."""
+    """Report on standard error the content a format could not hold, and of how many videos."""
     if lost:
         parts = (f"{_CALLED.get(name, name)} ({count:,})" for name, count in lost.items())
         print(f"{path}: videos of which {form} cannot hold: {', '.join(parts)}", file=sys.stderr)
 
 
 def facts(record: Record) -> dict[str, object]:
-    """Return what a record says about its video, its segments in order of time."""
+    """Return the facts of a record's video, its segments in order of time."""
     known = {name: value for name in FACTS if (value := getattr(record, name))}
     if any(raw.details for raw in record.instances):
         known[_WHO] = sorted(record.bouts())

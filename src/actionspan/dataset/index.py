@@ -30,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     name = "of the data set, for captions (default: by the folder or the annotations)"
     add("--name", help=name)
     add("--out", type=Path, required=True, help="folder of the three tables")
-    rejected = "the table of what is left out (default: rejected.tsv in that folder)"
+    rejected = "the table of rejected rows (default: rejected.tsv in that folder)"
     add("--rejected", dest="out_rejected", type=Path, metavar="FILE", help=rejected)
     add_settings(parser, IndexSettings)
 
@@ -69,7 +69,7 @@ def _add_annotations(parser: argparse.ArgumentParser, help: str) -> None:
     """Add the flags of annotation files and of the table that completes them."""
     add = parser.add_argument
     add("--annotations", type=Path, nargs="+", required=True, metavar="FILE", help=help)
-    info = "a table of videos (video, subset, seconds, numFrame, fps) for what the annotations"
+    info = "a table of videos (video, subset, seconds, numFrame, fps), facts that the annotations"
     info += " leave out, such as video_info_new.csv"
     add("--video-info", type=Path, metavar="FILE", help=info)
 

@@ -1,4 +1,4 @@
-"""What a run lost of its input: rejected.tsv, losses.tsv, and a line about both."""
+"""The input that a run lost: rejected.tsv, losses.tsv, and a line about both."""
 
 import argparse
 import sys
@@ -17,7 +17,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--rejected", type=Path, required=True, help="what `dataset index` rejected")
     add("--videos", type=Path, required=True, help="dataset/videos.tsv")
-    shards = "feature shards, which say what earlier steps could not read"
+    shards = "feature shards, which name the videos earlier steps could not read"
     add("--shards", type=Path, nargs="*", default=[], metavar="FILE", help=shards)
     add("--out", type=Path, required=True, help="folder of both tables")
 

@@ -49,7 +49,7 @@ class IndexSettings(Checked):
 
 @dataclass(frozen=True, kw_only=True)
 class Index:
-    """The data set: good videos sorted by id, an annotation for each, and what was left out."""
+    """The data set: good videos sorted by id, an annotation for each, and the rejected rows."""
 
     videos: list[Video]
     annotations: list[Annotation]
@@ -150,7 +150,7 @@ def check_instance(
     Args:
         raw: The segment in the file.
         duration: The video's duration in seconds; 0: not known.
-        overshoot: Seconds by which it may end after the video; what is after it is cut off.
+        overshoot: Seconds by which it may end after the video; the rest is cut off.
         fps: The video's frames a second, for times that count frames; 0: not known.
     """
     try:
@@ -261,7 +261,7 @@ def _in_order(rejections: list[Rejection]) -> list[Rejection]:
 
 
 def describe(index: Index) -> str:
-    """Return a line about what the data set holds."""
+    """Return a line about the content of the data set."""
     subsets = Counter(video.subset for video in index.videos)
     labels = [instance.label for known in index.annotations for instance in known.instances]
     hours = sum(video.duration_seconds for video in index.videos) / 3600

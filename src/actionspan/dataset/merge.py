@@ -34,7 +34,7 @@ from actionspan.storage.inputs import inputs_kept
 
 _NAMED = 5  # videos in a line
 _ROUNDING = 0.000501  # seconds: the page writes milliseconds
-SAME = 0.5  # least tIoU of an instance with what it was before
+SAME = 0.5  # least tIoU of an instance with its earlier self
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -54,14 +54,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Write the annotations and say what is other in them."""
+    """Write the annotations and report their changes."""
     # 1. where to write
     out = arguments.out
     form = form_of(out, arguments.form)
     before = arguments.annotations
     if not arguments.overwrite and out.exists() and before.exists() and out.samefile(before):
         raise InputError(f"--out {out}: holds the annotations; --overwrite replaces them")
-    # 2. what is sound in the annotations; corrections must be sound in each row
+    # 2. the sound annotations; corrections must be sound in each row
     with inputs_kept() if arguments.overwrite else nullcontext():  # else a folder's files are kept
         reading = read_annotation_file(before, **how_read(arguments))
     emptied = drop_unsound(reading)
@@ -118,7 +118,7 @@ def merge(
 
     Args:
         records: The annotations, whose instances are sound.
-        corrections: What is right of some videos; of two for a video the last counts.
+        corrections: The truth of some videos; of two for a video the last counts.
         emptied: Videos of the annotations of which no row is left, and which are there again only
             if they are corrected.
 
@@ -146,7 +146,7 @@ def merge(
 
 
 def _merged(before: Sequence[Bout], now: Sequence[Bout], changes: Changes) -> list[RawInstance]:
-    """Return the instances of a video in order of time, and count what is other than before."""
+    """Return the instances of a video in order of time, and count the changes."""
     partners = _partners(before, now)
     result = []
     for place, (start, end, label, subject, modifiers) in enumerate(now):

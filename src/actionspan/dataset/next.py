@@ -3,7 +3,7 @@
 An event has a chance p to be right. To look at it answers a question worth its entropy,
 H(p) = −p log₂ p − (1 − p) log₂ (1 − p) bits: 1 where the model does not know, 0 where it is sure.
 The worth of a video is the sum over its events by the minutes that it takes to watch. A video
-without events has none: what a model misses everywhere, this does not see.
+without events has none: events that a model misses everywhere stay unseen.
 """
 
 import argparse
@@ -27,7 +27,7 @@ from actionspan.storage.writing import read_json
 
 @dataclass(frozen=True, kw_only=True)
 class _Worth:
-    """What is won by correcting a video."""
+    """The gain of correcting a video."""
 
     video: str
     bits_per_minute: float
@@ -77,7 +77,7 @@ def run(arguments: argparse.Namespace) -> None:
         print(json.dumps([asdict(worth) for worth in best], indent=1))
         return
     if not left:
-        hint = "" if arguments.annotations else "; --annotations FILE leaves out only what it names"
+        hint = "" if arguments.annotations else "; --annotations FILE leaves out only its videos"
         raise InputError(f"{folder}: all of {counted(len(worths), 'video')} are annotated{hint}")
     print("bits/min  events  minutes  video")
     for worth in best:
@@ -142,6 +142,6 @@ def _chances(path: Path, video_id: str, rows: Any) -> list[float]:
             chance = 0.5  # nobody knows it
         if chance is None or not 0 <= chance <= 1:
             event = f"video {video_id!r}, event {number}"
-            raise InputError(f"{path}: {event}: its score is no chance from 0 to 1")
+            raise InputError(f"{path}: {event}: its score is not a chance from 0 to 1")
         chances.append(chance)
     return chances

@@ -19,7 +19,7 @@ from actionspan.storage.text import file_name, filled_in, hash_of
 _VIDEOS_PER_SHARD = 24  # enough work for the seconds that each job takes to start
 MIN_SHARDS = 4  # small sets too use several cores
 _FEW_SHARDS = 1024  # planned quickly; larger sets first get larger shards
-_MOST_VIDEOS = 64  # a shard on average: what a job leaves on the disk stays small
+_MOST_VIDEOS = 64  # a shard on average: the temporary files of a job stay small
 MOST_SHARDS = 16384  # more take Snakemake long to plan
 _FOLDER = "a folder"
 
@@ -46,7 +46,7 @@ def choose_videos(
     Args:
         folder: The prefix of each name.
         names: Of all files.
-        what_else: Returns why a name is no file; empty if it is one.
+        what_else: Returns why a name is not a file; empty if it is one.
 
     Returns:
         The path of each video by id, sorted by id; why others are passed over, by path.

@@ -1,7 +1,7 @@
 """Facts about a video file, read from its packets without decoding.
 
 The stream is FFmpeg's best, which decord picks too: the largest picture, not a cover image. Its
-packets are its frames, so `frames` is what a sequential decoder will give. A file is bad when its
+packets are its frames, so `frames` is the count of a sequential decoder. A file is bad when its
 container says it is longer than it is, when a packet is damaged, or when an H.264/H.265 unit passes
 the end of its packet (decord stops there, OpenCV ends early in silence). In streams without a
 stated length (MPEG-PS, MPEG-TS, live Matroska) a missing rest shows only if it cut a packet in two.
@@ -57,7 +57,7 @@ def probe_video(path: Path, limits: LimitSettings | None = None, *, checksum: bo
 
 
 def bad_video(path: Path, error: str) -> Video:
-    """Return what is known of a file that cannot be used: why."""
+    """Return the facts of an unusable file: the reason."""
     none = {"fps": 0.0, "frames": 0, "duration_seconds": 0.0, "width": 0, "height": 0}
     return Video(video_id=path.stem, path=path, sha256="", error=error, **none)  # type: ignore[arg-type]
 
@@ -115,7 +115,7 @@ def _read_packets(path: Path, video: Video, limits: LimitSettings) -> Video:
                 times.append(packet.pts * tick)
                 if times[-1] > last_time:
                     last_time, last_duration = times[-1], (packet.duration or 0) * tick
-        # 3. what it says of itself, and what they say
+        # 3. the container's own facts, and those of the packets
         if frames < 2:
             only = "has a single frame; two or more are needed" if frames else "has no frame"
             raise InputError(f"the video stream {only}")

@@ -36,7 +36,7 @@ def shade(colour: Colour, factor: float) -> Colour:
 
 @dataclass(frozen=True, kw_only=True)
 class Clothes:
-    """What a person looks like; `build` is the width relative to an average build."""
+    """The look of a person; `build` is the width relative to an average build."""
 
     skin: Colour
     hair: Colour

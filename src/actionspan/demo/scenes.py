@@ -149,7 +149,7 @@ def _paint_room(rng: np.random.Generator, width: int, height: int) -> Scene:
             cv2.line(image, (column, 0), (column, horizon), shade(wall, 0.9), 1)
     _floor(image, rng, horizon, _colour(rng, (150, 108, 70), (124, 98, 78), (168, 150, 128)), True)
     _box(image, 0, horizon - 5, width, 6, (236, 232, 224))
-    # What is on the wall, in any order.
+    # Things on the wall, in any order.
     unit = height * 0.13
     left = [width * (0.05 + 0.235 * place) for place in rng.permutation(4)]
     _window(image, rng, left[0], horizon - 4.3 * unit, 2.0 * unit, 2.5 * unit)

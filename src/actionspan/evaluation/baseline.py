@@ -28,7 +28,7 @@ from actionspan.temporal.probabilities import read_probabilities
 METHODS = ("random", "tiles", "sliding", "difference", "cuts", "tag")
 _SCALE_STEP = 2**0.5
 
-_READ = {  # what a method reads: the flag and its file
+_READ = {  # the input of a method: the flag and its file
     "difference": ("features", "features.h5"),
     "cuts": ("features", "sequences.h5"),
     "tag": ("probabilities", "probabilities.h5"),

@@ -109,7 +109,7 @@ NAMES = tuple(f"{threshold:.1f}" for threshold in recall.MISSES_THRESHOLDS)
 
 @dataclass(frozen=True, kw_only=True)
 class ScoredProposals:
-    """All P proposals that are given for a subset, and what they are worth."""
+    """All P proposals given for a subset, with their worth."""
 
     scores: Float64
     """(P,) as given, on any scale."""
@@ -129,7 +129,7 @@ class ScoredProposals:
 
 @dataclass(frozen=True, kw_only=True)
 class ScoreBin:
-    """Proposals of neighbouring scores, and what they are worth."""
+    """Proposals of neighbouring scores, with their worth."""
 
     proposals: int
     lowest: float

@@ -78,7 +78,7 @@ def _records_of(path: Path, subset: str, video_info: Path | None) -> Iterator[Re
     """Yield the videos of one subset, of which there must be one with an instance."""
     form, records = stream_annotation_file(path)
     if form == "proposals" and path.suffix == ".json":
-        raise InputError(f"{path}: proposals or events, which are no ground truth")
+        raise InputError(f"{path}: proposals or events, which are not ground truth")
     if form == "anet_anno_action" and subset != ALL_SUBSETS:
         records = _name_subsets(records, path, video_info)
     name = subset if subset == ALL_SUBSETS else subset_name(subset, strict=True)
@@ -102,7 +102,7 @@ def _records_of(path: Path, subset: str, video_info: Path | None) -> Iterator[Re
 
 
 def without_videos(subset: str, videos: Mapping[str | None, int]) -> str:
-    """Say that no video is of a subset, and how many are of each of the others."""
+    """Return the line for a subset without videos, with the number in each of the others."""
     counts = ", ".join(f"{name!r} ({count})" for name, count in videos.items() if name)
     return f"no video of subset {subset!r}; it has {counts or 'none'}"
 

@@ -51,7 +51,7 @@ _SHOWN_NUMBERS = (1, 10, 100)
 
 @dataclass(frozen=True, kw_only=True)
 class _Outcomes:
-    """The I instances of a subset and what the proposals reach on each, in the protocol's order."""
+    """The I instances of a subset and the best proposal of each, in the protocol's order."""
 
     result: recall.AverageRecall
     """The protocol's result; its `best_tiou` has a row an instance."""
@@ -238,7 +238,7 @@ def _percent(part: float, whole: float) -> str:
 
 
 def _sentence(rows: Sequence[Bin], everything: Bin) -> list[str]:
-    """Say which bin has the most misses beyond its share of the instances, if any has."""
+    """Name the bin with the most misses beyond its share of the instances, if any has."""
     excess = [(row.misses_share[0] or 0.0) - row.instances / everything.instances for row in rows]
     if not everything.missed[0] or len(rows) < 2 or max(excess) <= 0:
         return []

@@ -1,4 +1,4 @@
-"""What a reader gets from one method: precision, recall and repeats of the first few events.
+"""A reader's list of one method: precision, recall and repeats of the first few events.
 
 An event is right where it is the first of its video's list to reach a tIoU of 0.5 with an instance,
 as in `proposals.selection.right_events` and for average precision. So a second event of an instance
@@ -86,7 +86,7 @@ def judge_list(annotations: Sequence[Annotation], lists: Mapping[str, ArrayLike]
         lists: For each video id, (P, 3) start and end in seconds and score, in any order.
 
     Returns:
-        What the record has of a list. `precision` is the share of the events that are right, None
+        The record of a list. `precision` is the share of the events that are right, None
         where there is none; `recall` is the share of the instances that are found. Both are also
         given for the `first` 1, 3, 5 and 10 events of each video, with the recall that is the
         `most` so few can have (`most_found`), and the recall of `as_many` events as the video has
@@ -179,7 +179,7 @@ _LISTS = {
 
 
 def reader_markdown(record: Mapping[str, Any]) -> str:
-    """Return the page: a row for each list, then what the score of the reader's list means."""
+    """Return the page: a row for each list, then the meaning of the score of the reader's list."""
     # 1. a row for each list
     name, shown = next(iter(record["lists"].items()))
     titles = ["list", "a video", "precision", "recall", "as many", "ends off, s"]
@@ -193,7 +193,7 @@ def reader_markdown(record: Mapping[str, Any]) -> str:
         rows.append([title, f"{each['per_video']:.1f}", *cells])
     most = " / ".join(percent(one["most"]) for one in shown["first"].values())
     lines = [
-        f"# What a reader gets from {record['method']}",
+        f"# A reader's list of {record['method']}",
         "",
         f"Subset {record['subset']}: {counted(record['videos'], 'video')}, "
         f"{counted(record['instances'], 'instance')}. "
@@ -212,7 +212,7 @@ def reader_markdown(record: Mapping[str, Any]) -> str:
         f"## The score of the {name}",
         "",
     ]
-    # 2. what the score of the reader's list means
+    # 2. the meaning of the score of the reader's list
     if not shown["reliability"]:
         return "\n".join([*lines, "Nothing is shown."]) + "\n"
     if shown["calibration_error"] is None:

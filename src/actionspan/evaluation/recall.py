@@ -5,8 +5,8 @@ complete proposals. Proposals of equal score keep the order in which they are gi
 
 **ActivityNet**, the official protocol: with V ground-truth videos, a set of proposals is first cut
 to about 100 V (each video keeps the same share of its list, at its best scores), and at average
-number j = 1 … 100 each video contributes the same percentage of what it kept. What it leaves open
-is settled here:
+number j = 1 … 100 each video contributes the same percentage of its kept proposals. We
+settle the details that it leaves open:
 - The videos are those of the ground truth that have an instance. A video without proposals misses
   all its instances; proposals of any other video are left out before budgets are counted.
 - Instances of zero length cannot be found and stay in the denominator.
@@ -15,8 +15,8 @@ is settled here:
 frame b has b - a + 1 frames. The budgets are 1 … 100 percent of each video's full list. At p
 percent AN is p percent of the mean list, and AR at a given AN is interpolated linearly between the
 percentages. Only videos with instances and proposals take part. Instances and lists of a video do
-not depend on the other videos, so that videos can be resampled: only AN moves. What it leaves open
-is settled here:
+not depend on the other videos, so that videos can be resampled: only AN moves. We
+settle the details that it leaves open:
 - A time in seconds becomes the nearest whole frame, a tie the even one, for instances and
   proposals alike. The published ground truth has the same frames (all 3,457 rows), and a
   proposal at an instance's own times reaches tIoU 1. An instance of no length is one frame.
@@ -71,7 +71,7 @@ _CELLS = 1 << 15  # pairs of an instance and a proposal: a table of them fits in
 
 @dataclass(frozen=True, kw_only=True)
 class Recall:
-    """What a set of proposals reaches, kept per instance so that videos can be resampled."""
+    """The best tIoU of a set of proposals, kept per instance so that videos can be resampled."""
 
     thresholds: ClassVar[Float64]
     """(K,) least tIoU at which an instance is found."""

@@ -1,10 +1,10 @@
-"""What the scores of one method mean: a table, a page and a figure.
+"""The meaning of the scores of one method: a table, a page and a figure.
 
 A score can be read as the tIoU to expect of a proposal, or as the chance that it overlaps an
-instance by 0.5. Either way the expected calibration error (ECE) is the mean distance between what
-the score says and what is true, over bins of proposals (Guo, Pleiss, Sun and Weinberger, "On
+instance by 0.5. Either way the expected calibration error (ECE) is the mean distance between
+the score and the truth, over bins of proposals (Guo, Pleiss, Sun and Weinberger, "On
 Calibration of Modern Neural Networks", ICML 2017, there with bins of equal width; ours hold equally
-many proposals, because most scores lie close together). A rank correlation says how well the scores
+many proposals, because most scores lie close together). A rank correlation shows how well they
 sort the proposals by quality, whatever their scale.
 """
 
@@ -203,7 +203,7 @@ def reliability_markdown(
 ) -> str:
     """Return the page: definitions, how far the scores can be trusted, and the bins."""
     lines = [
-        f"# What the scores of {method} mean",
+        f"# Meaning of the scores of {method}",
         "",
         f"All {counted(len(scored.scores), 'proposal')} of the {counted(scored.videos, 'video')} "
         f"of subset {subset}, also of those without an instance, sorted by score into "

@@ -45,7 +45,7 @@ def read_records(paths: Sequence[Path]) -> list[Record]:
     """Read evaluation records, in the order given.
 
     Raises:
-        InputError: A file is no record, two name one method, or they score different videos.
+        InputError: A file is not a record, two name one method, or they score different videos.
     """
     records: list[Record] = []
     for path in paths:
@@ -115,7 +115,7 @@ def found_markdown(paths: Sequence[Path]) -> str:
     """Return how many events each method's list finds, in plain numbers; `paths` of the reader's.
 
     Raises:
-        InputError: A file is no record of `evaluation reader`.
+        InputError: A file is not a record of `evaluation reader`.
     """
     rows = []
     for path in paths:
@@ -158,7 +158,7 @@ def _summary_rows(records: Sequence[Record]) -> tuple[list[str], list[list[str]]
 
 
 def said_of(records: Sequence[Record]) -> str:
-    """Return sentences on what a reader should see first: models that baselines beat."""
+    """Return the sentences a reader should see first: models that baselines beat."""
     auc = {record["method"]: record["AUC"] for record in records}
     beaten = {name: auc[name] for name in BASELINES if name in auc}
     said = []

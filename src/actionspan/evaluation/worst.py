@@ -31,7 +31,7 @@ COLUMNS = ("video_id", "instances", "proposals", "AR@100", "AUC")
 
 @dataclass(frozen=True, kw_only=True)
 class VideoRow:
-    """What a method reaches in one video."""
+    """The result of a method in one video."""
 
     video_id: str
     instances: int
@@ -86,7 +86,7 @@ def _worst_markdown(videos: Sequence[VideoRow], method: str, timelines: str | No
         f"# Where {method} finds least",
         "",
         f"The {len(worst):,} of {len(videos):,} videos with the lowest AR@100: the mean share of "
-        "the video's instances found at tIoU 0.5, 0.55, …, 0.95 with what it contributes at an "
+        "the video's instances found at tIoU 0.5, 0.55, …, 0.95 with its contribution at an "
         f"average of 100 proposals (ActivityNet's budgets). Of all {weight:,} instances AR@100 is "
         f"{100 * mean:.2f} %. Videos in which nothing is found at any of these tIoU: {without:,}; "
         "those with most instances come first.",

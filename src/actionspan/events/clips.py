@@ -24,7 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--videos", type=Path, required=True, metavar="FOLDER", help="folder of the videos")
     out = "folder to write (default: clips, or nothing where --reel alone is asked for)"
     add("-o", "--out", type=Path, help=out)
-    exact = "encode again, to begin and end at the event's frames (default: copy what is there, "
+    exact = "encode again, to begin and end at the event's frames (default: copy the streams, "
     exact += "from the last key frame before an event)"
     add("--exact", action="store_true", help=exact)
     reel = "one film of all events, encoded again"

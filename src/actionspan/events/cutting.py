@@ -21,7 +21,7 @@ from actionspan.video.decode import Frame, pyav_picture, read_frames, resized
 
 _TICK = Fraction(1, 90_000)
 _EARLIER = (0, 2, 8, 32, 128, math.inf)  # seconds: a seek may end behind the place, or find nothing
-_LEADING = 16  # frames, at most, that refer to what was before the file's first key frame
+_LEADING = 16  # frames, at most, that refer to frames before the file's first key frame
 _SAME = 1e-6  # seconds: a time stamp as a float may be above itself as a fraction
 _FORMS = {".mp4": "mp4", ".mov": "mov", ".webm": "webm", ".mkv": "matroska"}  # as they were
 _ENCODER = "libx264"

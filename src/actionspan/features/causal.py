@@ -1,4 +1,4 @@
-"""The features of all shards at every snippet, with what is new against the past, as causal.h5."""
+"""The features of all shards at every snippet, with their change against the past, as causal.h5."""
 
 import argparse
 

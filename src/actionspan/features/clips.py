@@ -2,7 +2,7 @@
 
 The network runs over windows of samples, one every `clip_stride`. I3D gives a vector for every 8
 samples. The vectors of the middle `clip_stride` samples of each window are kept: those nearer to
-its ends know too little of what is before or after. Networks of transformers give one vector a
+its ends know too little of the frames before or after. Networks of transformers give one vector a
 window, for these samples. The windows of a video thus give evenly spaced vectors from its first
 sample to its last; samples beyond its ends repeat the outermost one. A snippet gets the vector at
 its centre, linearly interpolated in time.
@@ -65,7 +65,7 @@ class Windows(NamedTuple):
     def at(self, start: int, count: int) -> Int64:
         """Return the samples of the window from `start`, 0, `stride`, …, of a video of `count`.
 
-        The last window is as short as what is left of the video allows.
+        The last window may be shorter: it ends with the video.
         """
         kept = min(self.stride, -(-(count - start) // self.each) * self.each)
         first = start - self.before

@@ -72,14 +72,14 @@ def collect(
         annotations: annotations.json.
         out: The file to write.
         settings: Steps, components and standardisation.
-        with_cues: Whether rows have cues of change, and say what is inside the video.
+        with_cues: Whether rows have cues of change and mark the inside of the video.
         causal: How rows differ from the past (with cues), where they are for a stream.
         same_footage: The similarity from which training videos show the same, looked for with cues.
         all_needed: Whether a video without features is an error, not a line on standard error.
 
     Raises:
         InputError: A shard is incomplete, features do not fit together or are not finite, or there
-            is no training video to fit on.
+            is not one training video to fit on.
     """
     listed, where = _find_features(shards, videos, all_needed)
     subsets = {video.video_id: video.subset for video in read_annotations(annotations)}
@@ -319,7 +319,7 @@ def _write_footage(path: Path, file: h5py.File, transform: Transform, similarity
     elif similarity < 1 and training:
         line = f"{why_not}; footage that videos share was not looked for"
         print(f"{path}: {line}", file=sys.stderr)
-    # write what they share
+    # write the shared part
     footage = file.create_dataset("footage", (len(names), transform.steps), np.int32)
     for name, rows in rows_of.items():
         shown = found.get(name, np.full(lengths[rows[0]], UNSHARED)) - UNSHARED

@@ -4,7 +4,7 @@ For k = 1, 2, 4 and 8 the change at the edge between two snippets is the distanc
 features of the k snippets before and of the k after it; a snippet's is the mean of its two edges.
 Networks trained on few videos do not find this comparison themselves.
 
-For a stream, a row says what a snippet shows and how that differs from the past. It is 1, then two
+For a stream, a row describes a snippet and its difference from the past. It is 1, then two
 halves of the same kind: the features of all streams and their cues of change. The first half has
 them as they are, the cues by their mean and deviation over the training videos. The second has
 their difference to a running mean of the snippets so far; that of cues in running deviations. So a
@@ -93,7 +93,7 @@ def log_motion(curve: Float32) -> Float32:
 
 @dataclass(frozen=True, kw_only=True)
 class Past:
-    """What the rows of a stream need to know: two numbers of snippets, and moments of the cues.
+    """The state of the rows of a stream: two numbers of snippets, and moments of the cues.
 
     `mean` and `deviation` are (Q,), over the training videos.
     """

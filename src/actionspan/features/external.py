@@ -209,7 +209,7 @@ def _check_numbers(path: Path, dtype: np.dtype[Any]) -> None:
 
 
 def _read_npy(path: Path) -> NDArray[Any]:
-    """Read the header, and then as many bytes as it says, if these are what the file has."""
+    """Read the header, then the bytes that it declares, if the file has them."""
     with path.open("rb") as file:
         try:
             header = _HEADERS[np.lib.format.read_magic(file)]

@@ -188,7 +188,7 @@ def write_streams(group: h5py.Group, streams: Mapping[str, Float32], encoders: T
 
 
 def encoders_digest(settings: EncoderSettings, *made_of: str) -> str:
-    """Return a digest of the encoders, their runtime, their weights and what they see."""
+    """Return a digest of the encoders, their runtime, weights and inputs."""
     settings, runtime = pinned(settings), runtime_of(settings)
     return digest(
         replace(settings, runtime="auto"),

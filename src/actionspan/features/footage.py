@@ -26,8 +26,8 @@ def shared_footage(sequences: Sequence[Float32], similarity: float) -> list[Int6
 
     Steps are linked where their features have a cosine above `similarity`: neighbours, and each
     with the nearest of the videos before its own and of those after. Neighbours are linked too
-    where their nearest are neighbours in the same order: the footage continues. What is linked,
-    directly or by others, is the same footage; it is shared if it is in more than one video.
+    where their nearest are neighbours in the same order: the footage continues. Linked steps,
+    directly or by others, are the same footage; it is shared if it is in more than one video.
 
     Raises:
         ValueError: The videos have more than `MOST_STEPS` steps together.

@@ -115,13 +115,13 @@ def located(settings: EncoderSettings, given: Sequence[str] = ()) -> EncoderSett
 
 
 def encoder_name(word: str) -> str:
-    """Return what a person calls a network of timm or transformers as settings take it.
+    """Return a person's name for a network of timm or transformers as settings take it.
 
     Raises:
         InputError: It is none of these.
     """
     if is_hub(word):
         return word
-    if os.path.exists(word):  # noqa: PTH110, False of what is too long for a path
+    if os.path.exists(word):  # noqa: PTH110, False for a word too long for a path
         return f"./{word}"
     raise InputError(f"--encoder {word[:100]}: timm:MODEL, hf:ORGANISATION/MODEL or a path")

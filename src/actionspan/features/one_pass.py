@@ -85,7 +85,7 @@ class VideoEncoder:
         frames: Iterable[Frame] | None = None,
         zones: Zones = (),
     ) -> EncodedVideo:
-        """Encode a video file; tell `on_progress`, in a thread, how many seconds of it are done.
+        """Encode a video file; report to `on_progress`, in a thread, the seconds done.
 
         `frames` are all that it has, where somebody decodes them already. Only what is inside the
         `zones` counts, if there are any.
@@ -248,7 +248,7 @@ _encoder = lru_cache(maxsize=1)(VideoEncoder)  # loaded once in a process
 
 
 def _prepare(settings: VideoSettings, threads: int) -> None:
-    """Load what flow and encoders need, once in a process: anything missing is no video's fault."""
+    """Load flow and encoders, once in a process: a missing part is not a video's fault."""
     keep_freed_memory()
     prepare_flow(settings.flow)
     torch.set_num_threads(threads)

@@ -89,7 +89,7 @@ class EncoderSettings(Checked):
     )
     clip_stride: int = option(
         112,
-        "frames from one window to the next; what is less than the window is the overlap. "
+        "frames from one window to the next; a smaller step than the window overlaps. "
         "Another network sees as many frames as it was trained with, and these at most",
         unit="frames",
         least=1,
@@ -143,7 +143,7 @@ class EncoderSettings(Checked):
             )
 
     def described(self, flow_algorithm: str) -> str:
-        """Return what the features are, for captions."""
+        """Return a description of the features, for captions."""
 
         def seen(encoder: str, weights: Path | None, source: str) -> str:
             if is_hub(encoder) and not encoder.startswith(FROM_TRANSFORMERS):
@@ -297,7 +297,7 @@ def add_video_settings(parser: argparse.ArgumentParser) -> None:
 
 
 def video_settings(arguments: argparse.Namespace) -> VideoSettings:
-    """Return what these flags say."""
+    """Return the settings of these flags."""
     return VideoSettings(
         frames=from_arguments(FrameSettings, arguments),
         flow=from_arguments(FlowSettings, arguments),

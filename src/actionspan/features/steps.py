@@ -71,7 +71,7 @@ def rescale(
 
 
 def _hold(features: Float32, times: Float64, motion: bool) -> tuple[Float32, Float64]:
-    """Add a row at both ends of each gap, so that what is interpolated in between is constant.
+    """Add a row at both ends of each gap, so that the interpolation in between is constant.
 
     A gap is several times as long as the distances before and behind it; half of the larger still
     belongs to the snippet at each of its ends. Snippets of a part that is slow altogether are not
@@ -148,7 +148,7 @@ def cut_windows(sequence: Array, starts: Int64, window: int) -> Array:
 def merge_windows(parts: Array, starts: Int64, steps: int) -> Array:
     """Return the (steps, …) sequence of (N, window, …) parts, their mean where they overlap.
 
-    Steps that no window covers are 0; what a window holds beyond the sequence is dropped.
+    Steps that no window covers are 0; rows of a window beyond the sequence are dropped.
     """
     total = np.zeros((steps, *parts.shape[2:]), np.float64)
     count = np.zeros((steps, *[1] * (parts.ndim - 2)))

@@ -134,7 +134,7 @@ def _checked(path: Path, file: h5py.File) -> str:
     if _CHECKED not in file.attrs:
         return ""
     with closing(CheckedFile(path)) as written:
-        # one without checksums was changed since, and the note is of what it was
+        # one without checksums was changed since, and the note describes its earlier content
         return str(file.attrs[_CHECKED]) if written.has_checksums else ""
 
 
@@ -161,7 +161,7 @@ def read_settings(path: Path) -> dict[str, Any]:
 
 
 def read_description(path: Path) -> tuple[str, str]:
-    """Return what the features are, and the name of their data set.
+    """Return a description of the features, and the name of their data set.
 
     Raises:
         InputError: The file does not say.

@@ -49,7 +49,7 @@ class StreamTransform:
         layout, so that a video gives the same bits alone and among others.
 
         Raises:
-            ValueError: C is not what the transform was fitted on.
+            ValueError: C differs from the channels that the transform was fitted on.
         """
         if features.shape[1] != len(self.mean):
             raise ValueError(f"{features.shape[1]} features a row, the model has {len(self.mean)}")
@@ -65,7 +65,7 @@ class Transform:
     """How raw features of every stream become rows of features.h5.
 
     With grid "windows" `steps` is the length of a window; a video has a step for each snippet. With
-    `cues`, a row begins with a column of ones, which says what is inside the video, and ends with
+    `cues`, a row begins with a column of ones, which marks the inside of the video, and ends with
     the cues of change; with `past`, it has the features and cues of `past_rows`. Without any stream
     the curves of motion are all that a row has.
     """

@@ -56,7 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Encode the videos, search them, and write what was found."""
+    """Encode the videos, search them, and write the results."""
     at_least_one("--top", arguments.top)
     at_least_one("--threads", arguments.threads)
     words = None if arguments.like else arguments.videos.pop(0)
@@ -115,7 +115,7 @@ def _check(arguments: argparse.Namespace, words: str | None) -> None:
 
 
 class _Query(NamedTuple):
-    """What is searched for."""
+    """The examples or words of a search."""
 
     find: "Callable[[list[Encoded]], dict[str, dict[str, Similar]]]"  # by label, then by video
     said: str  # what segments are like

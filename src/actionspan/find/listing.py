@@ -1,4 +1,4 @@
-"""What a search shows: of each video its most similar segments, and the best of all videos."""
+"""The lists of a search: of each video its most similar segments, and the best of all videos."""
 
 from collections.abc import Mapping, Sequence
 
@@ -21,7 +21,7 @@ def listed(
     motion: Mapping[str, Float32],
     most: int,
 ) -> dict[str, Proposed]:
-    """Return what is shown of each video; its events are among the `most` best of all videos.
+    """Return the list of each video; its events are among the `most` best of all videos.
 
     Args:
         found: By video, the segments that are like what each label means.

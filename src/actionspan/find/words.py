@@ -4,7 +4,7 @@ Pictures and texts are vectors of one space. A step of a video is as near as the
 wordings, less that to wordings of nothing in particular, less the median of this in the video: what
 is always in the picture is not found. Over all videos it is divided by its median deviation. What
 exceeds one deviation, added up over a segment, is the segment's evidence: it is highest where the
-segment ends with what it shows.
+segment ends with its content.
 """
 
 from collections.abc import Iterable
@@ -41,7 +41,7 @@ def find_words(
 
     Args:
         rows: Videos, each by its name, the vectors (T, D) of its pictures and the seconds of each.
-        wanted: (N, D) unit vectors of wordings of what is searched for.
+        wanted: (N, D) unit vectors of wordings of the search.
         background: (M, D) unit vectors of wordings of nothing in particular.
     """
     direction = wanted.mean(axis=0) - background.mean(axis=0)

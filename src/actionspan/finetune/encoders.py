@@ -167,7 +167,7 @@ def encoder_content(
 def write_encoder(
     encoder: _StreamEncoder, content: Mapping[str, Any], settings: EncoderSettings, folder: Path
 ) -> None:
-    """Write what `encoder_content` says of a network of timm or transformers as its library does.
+    """Write the `encoder_content` of a network of timm or transformers as its library does.
 
     Raises:
         InputError: The network that it started from is no longer there.

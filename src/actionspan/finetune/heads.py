@@ -133,7 +133,7 @@ class _AttentionHead(CausalHead):
         rows = _by_head(queries[:, None])  # (B, heads, 1, H/heads)
         scores = rows @ _by_head(keys).transpose(2, 3) * rows.shape[3] ** -0.5
         scores = scores + self.distance[None, :, None]
-        # rows before the video's first are no past; means only count once a row has left
+        # rows before the video's first are not the past; means only count once a row has left
         known = torch.arange(1, len(queries) + 1, device=queries.device)[:, None] + before  # (B, 1)
         ages = torch.arange(self.window, 0, -1, device=queries.device)  # (W,)
         older = (known > self.window).expand(-1, len(_SPEEDS))

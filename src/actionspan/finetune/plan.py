@@ -1,4 +1,4 @@
-"""Say how a tuning fits into its memory budget, before anything is trained."""
+"""Print how a tuning fits into its memory budget, before anything is trained."""
 
 import argparse
 from pathlib import Path

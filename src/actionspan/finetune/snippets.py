@@ -94,7 +94,7 @@ class SnippetStore:
         """Open the stores; `readers` threads decode every `stride`-th snippet of a video.
 
         Raises:
-            InputError: A file is missing or is no snippet store, a video is in two of them, they
+            InputError: A file is missing or is not a snippet store, a video is in two of them, they
                 were made with different settings, or there is no video at all.
             ValueError: There is no reader, or no stride.
         """

@@ -39,7 +39,7 @@ _PACKAGE = Path(__file__).parents[1]
 class Outcome(NamedTuple):
     """What became of an item."""
 
-    value: Any = None  # what the work returned
+    value: Any = None  # returned by the work
     reason: str = ""  # why it failed
     passing: bool = False  # perhaps for the machine's state: a crash, a stall, too little memory
     killed: bool = False  # by SIGKILL, which comes from outside
@@ -65,14 +65,14 @@ def work_apart(
     process was killed, by a person or as memory ran out.
 
     Args:
-        work: A function of an item, importable by name; what it returns must pickle.
+        work: A function of an item, importable by name; its result must pickle.
         items: They must pickle. Each is taken when a process is free, so that an iterator can
             choose it by the outcomes so far.
-        prepare: Called first in each process; what it raises ends the job.
+        prepare: Called first in each process; its exceptions end the job.
         processes: How many items are worked on at once.
         stall_seconds: Work is ended after so long without `still_working`; 0: never. Time in which
             this process was suspended does not count.
-        tell: Called with what the work says through `still_working`.
+        tell: Called with the messages of `still_working`.
 
     Raises:
         JobError: `prepare` failed, the disk is full, or somebody ended a process.
@@ -92,7 +92,7 @@ def work_apart(
             busy = [worker for worker in workers if worker.task is not None]
             if not busy:
                 return
-            # 2. what they report
+            # 2. their reports
             began = time.monotonic()
             heard = wait([worker.pipe for worker in busy], _TICK if stall_seconds else None)
             passed = min(time.monotonic() - began, 2 * _TICK)

@@ -1,4 +1,4 @@
-"""What a process knows of its launcher before MPI starts, without torch."""
+"""The launcher of this process, known before MPI starts and without torch."""
 
 import os
 import time

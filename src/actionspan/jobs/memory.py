@@ -1,4 +1,4 @@
-"""The memory of this process: what it holds, its peak, and what it keeps of freed memory.
+"""The memory of this process: held, at its peak, and freed but kept.
 
 Without torch until a `DeviceMemory` is made.
 """
@@ -52,7 +52,7 @@ def peak_bytes() -> int:
 
 
 def forget_peak() -> None:
-    """Reset the peak to what is held now, where the system can do that."""
+    """Reset the peak to the memory held now, where the system can do that."""
     # where it cannot, the peak stays that since the start: more, never less
     with contextlib.suppress(OSError):
         _RESET.write_text("5", encoding="ascii")
@@ -103,7 +103,7 @@ def _group_value(name: str) -> str:
 
 
 class DeviceMemory:
-    """The memory of a device that this process holds, including what it freed but keeps."""
+    """The memory of a device that this process holds, including freed memory that it keeps."""
 
     def __init__(self, device: "torch.device") -> None:
         import torch
@@ -122,7 +122,7 @@ class DeviceMemory:
         return self._cuda.max_memory_reserved(self._gpu) if self._gpu else peak_bytes()
 
     def forget_peak(self) -> None:
-        """Reset the peak to what is held now."""
+        """Reset the peak to the memory held now."""
         if self._gpu:
             self._cuda.reset_peak_memory_stats(self._gpu)
         else:

@@ -35,7 +35,7 @@ DAMAGED = (OSError, KeyError, RuntimeError, ValueError, TypeError, AttributeErro
 
 
 class _Task(NamedTuple):
-    """What a process needs to make a part."""
+    """The input of a process that makes a part."""
 
     part: Path
     name: str
@@ -69,9 +69,9 @@ def map_videos(
         sources: What `work` gets for each video; must pickle.
         digests: For each video, of what its part depends on (settings and source).
         work: A function of (source, group), importable by name: it runs in other processes.
-        title: What the work is, for the progress bar.
+        title: Name of the work, for the progress bar.
         how: How many videos at once, and what happens where work fails.
-        prepare: Called first in each process; what it raises is no video's fault.
+        prepare: Called first in each process; its exceptions are not a video's fault.
         settings_digest: Written as the digest of `out`.
         attributes: Further attributes of `out`.
         before: The reasons of videos that earlier steps rejected, which go into `out` too.

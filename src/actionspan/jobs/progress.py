@@ -1,7 +1,7 @@
 """What this process is doing, and how far it is.
 
-It is a progress bar on a terminal and a line for every tenth of the work in a log file. What it is
-doing is noted where the process that watches it can read it after a kill.
+It is a progress bar on a terminal and a line for every tenth of the work in a log file. Its
+work is noted where the process that watches it can read the note after a kill.
 """
 
 import mmap
@@ -15,7 +15,7 @@ Item = TypeVar("Item")
 
 
 def progress(items: Iterable[Item], title: str, total: int, unit: str = "video") -> Iterator[Item]:
-    """Yield `items` and show on standard error how far the loop is that does what `title` says."""
+    """Yield `items` and show on standard error how far the loop is, under its `title`."""
     doing(title)
     if sys.stderr.isatty():
         from tqdm import tqdm
@@ -90,5 +90,5 @@ def doing(what: str) -> None:
 
 
 def was_doing(board: mmap.mmap) -> str:
-    """Return what the child noted last, or ""."""
+    """Return the last note of the child, or ""."""
     return board[:].decode(errors="ignore").strip("\0 ")

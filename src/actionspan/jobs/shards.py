@@ -99,7 +99,7 @@ def add_zones(parser: argparse._ActionsContainer) -> None:
 
 
 def shard_work(arguments: argparse.Namespace) -> ShardWork:
-    """Return what the flags of `add_shard_flags` say.
+    """Return the values of the flags of `add_shard_flags`.
 
     Raises:
         InputError: A value is not allowed.

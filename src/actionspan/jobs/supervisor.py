@@ -1,7 +1,7 @@
 """A supervisor for each job: it reports how the job was killed, and stops it when the run ends.
 
 A job of Snakemake, and a rank of several, forks at its start: the child works, this process waits.
-It outlives the child, so it can name the signal that killed it, and what it was doing. It kills the
+It outlives the child, so it can name the signal that killed it, and its work. It kills the
 child when Snakemake, the job's shell or the launcher is gone, and leaves only after all that the
 child started: a job that seems to be over writes no more. A command typed by hand is left alone.
 """
@@ -31,7 +31,7 @@ RUN = "ACTIONSPAN_RUN"  # in the environment of a job: the Snakemake that starte
 WRITERS = Path(".snakemake/writers")  # a locked file for each job at work
 ENDED = 75  # exit status: a failure that is over when the job is started again
 _LOOK_SECONDS = 0.3
-GRACE_SECONDS = 3.0  # for what the child leaves behind, e.g. to free shared memory
+GRACE_SECONDS = 3.0  # for the child's own processes, e.g. to free shared memory
 _FORWARDED = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
 _SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER of Linux' prctl(2)
 

@@ -25,7 +25,7 @@ RUNS, LOCKS = FOLDER / "runs", FOLDER / "locks"
 def begin_run(*, main: bool) -> None:
     """Let jobs know the Snakemake that starts them, this process; as `main`, take over the folder.
 
-    The lock of a run that was killed is removed, after what is left of its jobs on this machine is
+    The lock of a run that was killed is removed, after the rest of its jobs on this machine is
     ended. A lock stays if its owner lives or cannot be seen from here. The `main` Snakemake is the
     one that a person started, not a part of it in a job.
     """
@@ -41,7 +41,7 @@ def begin_run(*, main: bool) -> None:
     written.write_text(me.text(), encoding="utf-8")
     written.replace(own)
     atexit.register(_forget, own, me.pid)
-    # 3. who else is recorded, and what the dead left
+    # 3. other recorded runs, and the remains of dead ones
     others = {path: Process.read(_text(path)) for path in RUNS.glob("[!.]*") if path != own}
     dead = {path: run for path, run in others.items() if run is None or run.alive() is False}
     runs = [run for path, run in others.items() if run is not None and path not in dead]

@@ -1,8 +1,8 @@
 """An open camera or address: its frames, each with the source's own time stamp where it has one.
 
 Cheap cameras send JPEGs over HTTP as multipart/x-mixed-replace. Lengths are believed where a
-picture ends there, as it is then whole before the next part begins. What is between two parts, or
-is no JPEG, is passed over up to the next boundary.
+picture ends there, as it is then whole before the next part begins. Bytes between two parts, or
+is not a JPEG, is passed over up to the next boundary.
 """
 
 import errno
@@ -36,7 +36,7 @@ _LENGTH = re.compile(rb"^content-length:[ \t]*(\d{1,20})", re.IGNORECASE | re.MU
 _PICTURE_ENDS = b"\xff\xd9"
 # Streams of pictures without time stamps: FFmpeg makes some up, for 25 frames a second.
 _UNSTAMPED = {"mpjpeg", "mjpeg", "image2pipe", "jpeg_pipe", "h264", "hevc", "m4v"}
-# the second: microseconds spent on finding out what the streams are
+# the second: microseconds spent on probing the streams
 _OPTIONS = {"fflags": "nobuffer", "analyzeduration": "2000000"}
 # over UDP a lost packet smears the picture for a while
 _RTSP = {"rtsp_flags": "prefer_tcp", "allowed_media_types": "video"}
@@ -45,7 +45,7 @@ _BROKEN_PACKETS = 250  # one after the other: ten seconds that cannot be decoded
 
 
 def find_boundary(data: bytes) -> bytes | None:
-    """Return the boundary of what begins with `data`; None: it is no multipart with pictures."""
+    """Return the boundary of what begins with `data`; None: it is not a multipart with pictures."""
     found = _FIRST.search(data)
     return found[1] if found else None
 
@@ -153,7 +153,7 @@ def connect(source: Source, settings: StreamSettings) -> Connection:
 
 
 class _Address(Connection):
-    """What FFmpeg opens, through PyAV: it has timeouts, and says what went wrong."""
+    """Sources that FFmpeg opens, through PyAV: it has timeouts, and names the fault."""
 
     _stamped = False  # its frames have time stamps
 
@@ -210,8 +210,7 @@ class _Stream(_Address):
     def _decoders(self) -> Iterator[Callable[[], list[VideoFrame]]]:
         last = time.monotonic()
         for packet in self._container.demux():  # its sound must not hide its silence
-            # When its time is over, FFmpeg may hand out what it has of the last picture, and wait
-            # as long again.
+            # When its time is over, FFmpeg may return part of the last picture and wait again.
             if time.monotonic() - last >= self._quiet and not self.recorded:
                 raise self._silent()
             if packet.stream.index == self._stream.index:
@@ -240,7 +239,7 @@ class _Multipart(_Address):
             self.close()
             raise InputError(f"{self._shown}: no answer within {self._quiet:g} s") from None
         except (StopIteration, av.FFmpegError, OSError):
-            pass  # opened again, it says what is wrong
+            pass  # opened again, it reports the fault
         if boundary is None:
             self.close()
             return False
@@ -304,7 +303,7 @@ class _Camera(Connection):
 def _reason(error: Exception) -> str:
     """Return what went wrong without the address, which FFmpeg's errors name."""
     if isinstance(error, av.InvalidDataError):
-        return "what it sends is no video that FFmpeg can read"
+        return "it does not send video that FFmpeg can read"
     if getattr(error, "errno", None) == errno.EIO:
         return "no such host, or no video comes from it"
     return getattr(error, "strerror", None) or type(error).__name__

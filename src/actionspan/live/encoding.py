@@ -46,7 +46,7 @@ def message_of(snippet: Snippet) -> Message:
 
 
 def encoded(message: Message) -> Encoded:
-    """Return what the chain made of a snippet.
+    """Return the chain's output for a snippet.
 
     Raises:
         InputError: A feature is not finite.

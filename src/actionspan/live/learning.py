@@ -37,7 +37,7 @@ _BINS = 1000  # of probabilities, for an area under the curve in bounded memory
 
 @dataclass(frozen=True)
 class Actionness:
-    """What the network says of a snippet: its number, time in seconds and three probabilities."""
+    """The network's answer to a snippet: its number, time in seconds and three probabilities."""
 
     snippet: int
     seconds: float
@@ -81,7 +81,7 @@ class OnlineLearner:
         self.settings, self.network = settings, network
         self.instances = instances[np.argsort(instances[:, 0], kind="stable")].reshape(-1, 2)
         self._back, self._ahead = network.look_back or 0, network.look_ahead
-        network.requires_grad_(True).eval()  # no dropout: what is learned is what is used
+        network.requires_grad_(True).eval()  # no dropout: it learns as it is used
         self._frozen = copy.deepcopy(network)
         self._pipeline = Pipeline(
             [_Logits(network)],
@@ -115,7 +115,7 @@ class OnlineLearner:
         self._score(known, interval)
         times = np.array(self._times)[: len(self._rows)]
         labelled = int((times + interval / 2 <= known).sum())
-        last = min(labelled, len(times) - self._ahead)  # it sees rows ahead of what it learns
+        last = min(labelled, len(times) - self._ahead)  # it sees rows ahead of those it learns
         window = self.settings.learning_window
         if last > self._learned and last >= _FEWEST:
             # Many labels at once, as at the end of a long instance, are more than one window.
@@ -187,7 +187,7 @@ class OnlineLearner:
         return video_targets(shares, NO_PART)
 
     def summary(self) -> dict[str, Any]:
-        """Return how many steps were done and what they changed, at the end of the stream."""
+        """Return the number of steps and their changes, at the end of the stream."""
         self._score(np.inf, 0.0)
         return {
             "steps": self.steps,

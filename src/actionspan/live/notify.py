@@ -23,11 +23,11 @@ from actionspan.errors import InputError, counted, printable
 _PORTS = {"mqtt": 1883, "mqtts": 8883}
 _WAITS = (0.5, 1.0, 2.0, 4.0, 8.0, *[15.0] * 19)  # seconds before each retry: five minutes in all
 _ANSWER_SECONDS = 10.0  # for a connection, and for an answer
-_END_SECONDS, _STOP_SECONDS = 30.0, 5.0  # to deliver what is left: at the end, after a signal
+_END_SECONDS, _STOP_SECONDS = 30.0, 5.0  # to deliver the rest: at the end, after a signal
 _MOST = 1000  # messages that wait
 _LONGEST = 100  # characters of a reason
 _LATER = (408, 429)  # statuses 4xx that may be better later
-_UNAVAILABLE = 0x88  # a CONNACK that is no refusal
+_UNAVAILABLE = 0x88  # a CONNACK that is not a refusal
 
 
 class _Refused(Exception):
@@ -37,7 +37,7 @@ class _Refused(Exception):
 class Notifier:
     """Delivers messages in order, in a thread of its own; a context manager.
 
-    Its end waits a bounded time for what is left. On standard error it says the first failure, and
+    Its end waits a bounded time for the rest. On standard error it reports the first failure, and
     at the end how many messages were not delivered.
 
     Args:
@@ -126,7 +126,7 @@ class Notifier:
 def _parsed(url: str) -> SplitResult:
     """Return the parts of a URL; errors show nothing of it but the scheme."""
     if not url.isascii() or not url.isprintable() or " " in url:
-        raise InputError("--notify: write spaces and what is not ASCII as %20, …")
+        raise InputError("--notify: write spaces and characters beyond ASCII as %20, …")
     try:
         parts = urlsplit(url)
         _ = parts.port
@@ -143,7 +143,7 @@ def _parsed(url: str) -> SplitResult:
 
 
 def _login(parts: SplitResult) -> tuple[str, str] | None:
-    """Return user and password; others see what is in a command, so it may be elsewhere."""
+    """Return user and password; others see a command, so they may be elsewhere."""
     if parts.username is None:
         return None
     password = unquote(parts.password or "") or os.environ.get("ACTIONSPAN_NOTIFY_PASSWORD", "")

@@ -106,7 +106,7 @@ class Player:
         self.chain(message_of(Snippet(np.zeros((height, width, 3), np.uint8), gray, 0.0)))
 
     def keep_learned(self, out: Path) -> dict[str, str]:
-        """Write the model with what it has learned; return the fingerprints of files, by name."""
+        """Write the model as it has learned; return the fingerprints of files, by name."""
         if self.proposer.learner is None:
             return {}
         write_learned(self.file, self.proposer.bundle.temporal, out / _LEARNED)

@@ -3,7 +3,7 @@
     snippets → rows (features.past) → network (temporal.streaming) → cells → proposals
 
 Each part keeps only the past that it needs, so memory depends on the longest segment and not on the
-stream. Actionness equals what the network gives on the whole video, up to rounding.
+stream. Actionness equals the network's output on the whole video, up to rounding.
 """
 
 from collections.abc import Mapping
@@ -94,7 +94,7 @@ class OnlineProposer:
         self._selection = OnlineSelection(self.bundle.selection.counted, self.bundle.online.least)
         self._times: Float64 = np.zeros(0)  # of the last snippets
         self._count = 0  # snippets so far
-        # what the classifier sees of the last
+        # the rows of the last for the classifier
         self._classified: Float32 = np.zeros((0, 0), np.float32)
 
     def add(
@@ -133,7 +133,7 @@ class OnlineProposer:
         return Update(actionness, proposals)
 
     def gap(self) -> Update:
-        """Frames were lost: give what is pending, and begin again after them."""
+        """Frames were lost: give the pending events, and begin again after them."""
         return self._flush(None)
 
     def finish(self, duration_seconds: float) -> Update:

@@ -2,7 +2,7 @@
 
 The reading thread hands over snippets, the pipeline makes features of them, the proposer makes
 actionness and proposals of those, in order, and the outputs write them down. Between two answers
-everything that was written fits what the proposer remembers: that is where states are saved.
+all written output fits the proposer's memory: states are saved there.
 """
 
 import threading
@@ -56,7 +56,7 @@ class Stream:
     at: Progress  # where the stream begins, and how far it is
     stopping: threading.Event  # set by a signal: end soon, with valid files
     make_pipeline: Callable[[Message], Any]  # for messages like the first one
-    # writes what was learned, and returns the fingerprints of its files
+    # writes the learned model, and returns the fingerprints of its files
     keep_learned: Callable[[], Mapping[str, str]]
 
     def __post_init__(self) -> None:
@@ -64,7 +64,7 @@ class Stream:
         self._resumed = self.at.snippets > 0
         self._in_flight: deque[tuple[Arrived, bool]] = deque()  # and whether it is as the last
         self._shown: UInt8 | None = None  # the picture that was submitted last
-        self._made: Encoded | None = None  # what the last answer was
+        self._made: Encoded | None = None  # the last answer
         self._submitted = 0
         self._failure: InputError | None = None
         self._began = False
@@ -116,7 +116,7 @@ class Stream:
                 if self._queue.ended:
                     break
                 self._flush_if_lost()
-        while self._in_flight:  # a signal came: what is in the pipeline is soon done
+        while self._in_flight:  # a signal came: the pipeline is soon empty
             self._answers(pipeline, _IDLE)
         self._write_status(pipeline)
 
@@ -250,7 +250,7 @@ class Stream:
         )
 
     def _save(self, kept: Mapping[str, str] | None = None) -> None:
-        """Write the state; of a stream that has ended, with the files `kept` of what it learned."""
+        """Write the state; of an ended stream, with the files `kept` of its learned model."""
         ended = kept is not None
         written = self.outputs.written() | dict(kept or {})
         proposer = {} if ended else self.proposer.state_dict()

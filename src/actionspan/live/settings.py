@@ -1,4 +1,4 @@
-"""What `actionspan stream` is told: its settings, and its SOURCE, shown without passwords.
+"""The input of `actionspan stream`: its settings, and its SOURCE, shown without passwords.
 
 A source is a file, a camera of this machine, or an address.
 """
@@ -113,7 +113,7 @@ class Source:
 
 
 def parse_source(text: str) -> Source:
-    """Return what a command's SOURCE means; nothing is opened.
+    """Return the meaning of a command's SOURCE; nothing is opened.
 
     Raises:
         InputError: The form is not known. The message never holds what could be a password.

@@ -100,7 +100,7 @@ class LiveChapters:
 
 
 class Outputs:
-    """Writes what a stream finds. Every line is complete as soon as it is there.
+    """Writes the events of a stream. Every line is complete as soon as it is there.
 
     Args:
         folder: Made if it is missing.
@@ -206,7 +206,7 @@ class Outputs:
         return {name: str(total) for name, total in self._sums.items()}
 
     def close(self) -> None:
-        """Write what is left and close the files."""
+        """Write the rest and close the files."""
         try:
             if self._unwritten:
                 self.write_tables()

@@ -124,7 +124,7 @@ class Gap:
 
     start: float  # seconds: time of the last snippet before it
     end: float  # of the first snippet after it
-    dropped: int  # snippets that were cut and not worked on; what was never received is not counted
+    dropped: int  # snippets that were cut and not worked on, without those never received
     # slow: work did not keep up; lost: no frames came; restart: the program was not running
     reason: str
 

@@ -70,7 +70,7 @@ def checked(features: Tensor, count: int) -> Tensor:
     """Return features, one for each of `count` rows.
 
     Raises:
-        ValueError: There are more or fewer, or they are no tensor.
+        ValueError: There are more or fewer, or they are not tensors.
     """
     if not isinstance(features, Tensor):
         raise ValueError(

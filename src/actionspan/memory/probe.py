@@ -14,7 +14,7 @@ from actionspan.memory.counting import AllocatedBytes, identity, saved_bytes
 from actionspan.memory.encoding import Frames, inputs_of
 
 Head = nn.Module | Callable[[Tensor], Tensor]
-"""From features (T, C) to a loss; of a module's output that is no scalar the sum is taken."""
+"""From features (T, C) to a loss; of a module's output that is not a scalar the sum is taken."""
 
 _FEW, _MORE = 2, 5  # rows between which bytes are taken as linear; one row may run other kernels
 

@@ -277,7 +277,7 @@ def _with_gaps(
 ) -> Tensor:
     """Return the features of kept rows, run as if there were no others, and between on lines.
 
-    That is what a rescaling of linearly interpolated snippets sees of the kept ones. Before the
+    A rescaling of linearly interpolated snippets sees the kept ones in this way. Before the
     first and after the last kept row, features stay the same.
     """
     count = len(encoding.all_rows(frames))

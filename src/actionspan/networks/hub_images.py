@@ -231,7 +231,7 @@ class HfVectors(nn.Module):
         """Return the vectors of the maps (B, F, h, w) or tokens (B, N, F) of a layer."""
         if hidden.ndim == 4:
             return hidden.mean(dim=(2, 3))
-        # tokens that are no patches come first
+        # tokens that are not patches come first
         first, patch = 0, getattr(self.vision.config, "patch_size", None)
         if patch:
             height, width = pixels.shape[-2:]

@@ -1,4 +1,4 @@
-"""Where a network of timm or transformers comes from, and what it may ask for.
+"""Where a network of timm or transformers comes from, and its possible inputs.
 
 A folder of a few bytes may ask for any network and any picture. So its numbers are limited as those
 of models are, and its network is built on torch's `meta` device first, which takes no memory.
@@ -80,7 +80,7 @@ def read_configuration(folder: Path, pictures: Sequence[str]) -> dict[str, Any]:
     """Return the content of config.json, if it and the files of `pictures` keep to the limits.
 
     Raises:
-        InputError: A file is no regular one, too large or not JSON, or a value is not allowed.
+        InputError: A file is not a regular one, too large or not JSON, or a value is not allowed.
     """
     for path in folder.iterdir():
         if not (path.is_file() or path.is_dir()):

@@ -212,6 +212,6 @@ def choose_device(wanted: str) -> torch.device:
 
 @cache
 def _say_crowded(ranks: int, gpus: int) -> None:
-    """Say once that ranks share GPUs."""
+    """Print once that ranks share GPUs."""
     line = f"{ranks} ranks share {counted(gpus, 'GPU')} on this machine"
     print(f"{line}; more than a rank a GPU are no faster", file=sys.stderr, flush=True)

@@ -146,7 +146,7 @@ def checked(state: Mapping[str, Any], names: Iterable[str], origin: str) -> Stat
     """Return the parameters of these names, tensors of their own, that the state has.
 
     Raises:
-        InputError: One is no tensor of floating-point numbers, or is not finite.
+        InputError: One is not a tensor of floating-point numbers, or is not finite.
     """
     found = Part({name: state[name] for name in names if name in state}, origin).tensors()
     for name, value in found.items():

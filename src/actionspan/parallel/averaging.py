@@ -124,7 +124,7 @@ def _state(optimiser: torch.optim.Optimizer, parameters: Sequence[Tensor]) -> li
 
 
 def _average_buffers(models: Sequence[nn.Module], total: _Total, count: int) -> None:
-    """Average in float64, which leaves unchanged what is equal in all learners."""
+    """Average in float64, which leaves values unchanged that are equal in all learners."""
     # each model's means and variances of normalisations, and its other buffers
     norms = [_statistics(model) for model in models]
     means = [[mean for mean, _ in own] for own in norms]

@@ -90,7 +90,7 @@ def _like(part: Tensor, parameter: nn.Parameter) -> Tensor:
 class GradientBuckets:
     """Moves each gradient into its bucket as soon as backward has finished it.
 
-    `parameter.grad` becomes a view of the bucket, so the optimiser reads what was exchanged.
+    `parameter.grad` becomes a view of the bucket, so the optimiser reads the exchanged values.
     `ready` is called with a bucket's number when all its gradients are complete. A step has one
     backward pass; where it has several, all but the last run in `accumulating()`.
     """

@@ -1,4 +1,4 @@
-"""What the engine needs of a communicator, how it waits, and two that are not MPI's.
+"""The communicator that the engine needs, its waiting, and two without MPI.
 
 It is a small part of `mpi4py.MPI.Comm`: an mpi4py communicator fits as it is, and so do those here
 (one counts what passes it, one is of the ranks that torchrun starts) and simulated ones.
@@ -60,7 +60,7 @@ class Communicator(PointToPoint, Protocol):
 
 
 def settle(tensor: Tensor) -> None:
-    """Wait for what is queued on a GPU tensor: MPI knows nothing of streams."""
+    """Wait for the work queued on a GPU tensor: MPI does not know streams."""
     if tensor.is_cuda:
         torch.cuda.current_stream(tensor.device).synchronize()
 
@@ -124,7 +124,7 @@ def wait(*requests: Request) -> None:
 class CountingCommunicator:
     """Passes every call on and counts bytes and messages by peer and phase.
 
-    Counts are exact and the same on every machine, unlike seconds. What the MPI library sends
+    Counts are exact and the same on every machine, unlike seconds. Bytes that the MPI library sends
     inside its collective calls (`Allreduce`) is not counted.
 
     Args:
@@ -175,7 +175,7 @@ class CountingCommunicator:
 
 
 def lend(comm: PointToPoint, block: Tensor, dest: int, tag: int) -> Request:
-    """Tell a rank of the same machine that a block is complete and it may read it in place.
+    """Notify a rank of the same machine that a block is complete and it may read it in place.
 
     The message is empty; the block counts as sent.
     """
@@ -220,7 +220,7 @@ class TorchrunCommunicator:
 
         self._name, self._dups, self._calls = name, 0, 0
         self._sent, self._received = Counter[tuple[int, int]](), Counter[tuple[int, int]]()
-        torch_distributed: Any = distributed  # its types leave out what is used here
+        torch_distributed: Any = distributed  # its types lack the functions used here
         meeting = torch_distributed.rendezvous("env://", timeout=_WAIT)
         store, self._rank, self._size = next(meeting)
         attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")

@@ -175,7 +175,7 @@ class TorchAllreduce:
 
     @contextmanager
     def exchanging(self) -> Iterator[None]:
-        """Say in one line that another rank is gone, where nobody else has said it."""
+        """Print in one line that another rank is gone, where nobody else has."""
         try:
             yield
         except RuntimeError as error:

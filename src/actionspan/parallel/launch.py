@@ -71,7 +71,7 @@ def join(
     Args:
         step: Its words on the command line, e.g. `temporal train`.
         exchange: How workers are joined.
-        flag: What the command line calls their number.
+        flag: Name of their number on the command line.
         workers: How many there are.
         in_process: Whether one process may hold all workers of aavg.
 
@@ -99,7 +99,7 @@ def join(
 
 @cache
 def _name_rank_of_failures(rank: int, ranks: int) -> None:
-    """Print the rank before the traceback of a failure: what MPI says on aborting may be lost."""
+    """Print the rank before the traceback of a failure: MPI's own message may be lost."""
     show = sys.excepthook
 
     def show_with_rank(kind: Any, error: Any, trace: Any) -> None:
@@ -117,7 +117,7 @@ def root_first(
 ) -> Result:
     """Run `function` on rank 0, then on the others, so that an error is reported once.
 
-    What it raises on rank 0 is raised there; the others exit silently with status 0, so that the
+    An exception on rank 0 is raised there; the others exit silently with status 0, so that the
     job ends when rank 0 has reported the error. `waiting` is entered while they wait for rank 0.
     """
     error: BaseException | None = None

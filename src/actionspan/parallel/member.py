@@ -119,7 +119,7 @@ class Replica:
 
 
 class Member(Replica):
-    """What a replica among several has, whatever its exchange; arguments as in `make_replica`.
+    """The common part of a replica among several; arguments as in `make_replica`.
 
     Raises:
         ValueError: The exchange is not possible with these settings, ranks or this model.

@@ -185,7 +185,7 @@ class ModelAveraging(_Averager, Member):
         if self.whole_state:
             return None
         with self._waiting("the state of the learners"):
-            # in host memory: rank 0 would unpack what is on a GPU on a GPU that is not its own
+            # in host memory: rank 0 would unpack a GPU tensor on a GPU that is not its own
             own = _on_host(self.learners[0].own_state())
             state: list[dict[str, Any]] | None = self.comm.gather(own, root=0)
         return state
@@ -256,7 +256,7 @@ class PeriodicAveraging(ModelAveraging):
             self._averager = PeriodicModelAverager(period=1)
 
     def report(self) -> dict[str, Any]:
-        """Return the number of averages; torch does not tell what it sends."""
+        """Return the number of averages; torch does not count its messages."""
         return {"averages": self.averages}
 
     def close(self) -> None:

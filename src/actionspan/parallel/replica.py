@@ -43,7 +43,7 @@ class _SynchronousReplica(Member):
     """
 
     def _start(self) -> None:
-        # the exchange, over a communicator that counts what it sends
+        # the exchange, over a communicator that counts its messages
         self._counting = CountingCommunicator(self.comm.Dup())
         comm = cast(Communicator, self._counting)  # it passes all other calls on
         with self.watchdog.waiting("the place of the buckets"):

@@ -20,7 +20,7 @@ ExchangeName = Literal[
     "periodic",
 ]
 EXCHANGES: tuple[ExchangeName, ...] = get_args(ExchangeName)
-# what the stages offer: they use CPUs
+# the choice of the stages: they use CPUs
 ON_CPUS = tuple(name for name in EXCHANGES if name != "nccl")
 SERVED = ("ps", "ps_async")  # the server has its own rank, in addition to the workers
 

@@ -10,7 +10,7 @@ from actionspan.settings import add_settings, from_arguments
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the step's flags."""
     parser.add_argument(
-        "--features", type=Path, required=True, help="what the network learned from"
+        "--features", type=Path, required=True, help="the network's training features"
     )
     parser.add_argument(
         "--temporal", type=Path, required=True, help="the network's model.safetensors"

@@ -1,4 +1,4 @@
-"""Writing a complete trained model into one file, and changing what such a file says."""
+"""Writing a complete trained model into one file, and changing such a file."""
 
 import json
 from functools import cache
@@ -40,7 +40,7 @@ def write_bundle(
     """Collect one trained model of a run.
 
     Args:
-        features: What the network learned from, features.h5 or sequences.h5; it gives the transform
+        features: Its training features, features.h5 or sequences.h5; it gives the transform
             and the settings of frames, flow and encoders.
         temporal: The network's model.safetensors.
         scorer: pem.safetensors or density.safetensors.
@@ -97,7 +97,7 @@ def write_learned(bundle: Path, network: TemporalNetwork, out: Path) -> None:
 def carry_on(path: Path, base: Path, own: float, weight: float) -> None:
     """Let a bundle's file continue from another, of a density, see `Base`.
 
-    What it expects at a bout holds for both.
+    Its `per_bout` holds for both.
 
     Raises:
         InputError: One of them cannot be read.

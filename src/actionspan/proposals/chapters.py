@@ -100,7 +100,7 @@ def webvtt(rows: Sequence[Row], settings: ChapterSettings | None = None) -> str:
 
 
 def score_text(row: Row) -> str:
-    """Return a score as a reader is told it: two decimals, or its first digit if it is smaller.
+    """Return a score as a reader sees it: two decimals, or its first digit if it is smaller.
 
     An event of unknown chance has a rank instead.
     """
@@ -111,9 +111,9 @@ def score_text(row: Row) -> str:
 
 
 def said_times(start: float, end: float) -> str:
-    """Return times in seconds as a reader is told them, such as `2:03–2:09`.
+    """Return times in seconds as a reader sees them, such as `2:03–2:09`.
 
-    Where both are in the same second, tenths are told too.
+    Where both are in the same second, tenths are shown too.
     """
     times = _milliseconds(start, end)
     tenths = len({round(time / 1000) for time in times}) == 1

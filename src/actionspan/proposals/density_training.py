@@ -97,7 +97,7 @@ def _read(probabilities: Path, annotations: Path) -> tuple[list[Footage], Length
     """Return the annotated training videos by parts, what their instances are like, and a digest.
 
     That is their usual lengths, and the share of those in videos with cuts that lie on cuts. Of a
-    video of several parts those of a few steps are left out: a glimpse is no video.
+    video of several parts those of a few steps are left out: a glimpse is not a video.
     """
     truth = {one.video_id: one for one in read_annotations(annotations)}
     with open_h5(probabilities) as file:
@@ -108,7 +108,7 @@ def _read(probabilities: Path, annotations: Path) -> tuple[list[Footage], Length
                 continue
             values, parts = table.video(index), table.video_parts(index)
             if parts is None:
-                line = "only the model that was trained on it can say what it says of new videos"
+                line = "only a cross-fitted model predicts its training videos like new ones"
                 raise InputError(f"{probabilities}: training video {name}: no parts; {line}")
             seconds = float(table.duration_seconds[index]) / len(values)
             rows = [(one.start, one.end) for one in truth[name].instances]
@@ -180,7 +180,7 @@ def fit_density(
 
 
 def _unseen(video: Footage, model: DensityModel) -> tuple[Float64, Float64]:
-    """Return what is expected in a video by the member that left it out, see `density`."""
+    """Return the density of a video by the member that left it out, see `density`."""
     duration = video.seconds * len(video.probabilities)
     return model.density(video.probabilities, duration, video.part, video.marks)
 
@@ -225,7 +225,7 @@ def cut_instances(instances: Float64, kept: NDArray[np.bool_]) -> Float64:
 def cut_cuts(cuts: Float64, kept: NDArray[np.bool_], seconds: float) -> Float64:
     """Return the cuts (K, 2) of what remains, in seconds, where only the steps `kept` are joined.
 
-    Those of what is left out are at the joint, the strongest for all less than a step apart.
+    Cuts in removed steps move to the joint; of cuts less than a step apart the strongest stays.
     """
     left = np.concatenate([[0.0], np.cumsum(kept)])
     places = np.interp(cuts[:, 0] / seconds, np.arange(len(kept) + 1), left)

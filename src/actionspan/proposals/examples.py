@@ -1,4 +1,4 @@
-"""What the evaluator learns from: candidates, how well each fits the truth, balanced samples."""
+"""Training data of the evaluator: candidates, how well each fits the truth, balanced samples."""
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence

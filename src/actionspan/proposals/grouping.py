@@ -13,7 +13,7 @@ def group_actionness(signal: ArrayLike, thresholds: ArrayLike, tolerances: Array
 
     At each level the basins are the longest runs of bins at or above it. From each basin on, the
     basins that follow are absorbed in turn while at least the share `tolerance` of the bins from
-    the first basin's start to the last basin's end lies in basins. What was absorbed is a segment.
+    the first basin's start to the last basin's end lies in basins. The absorbed range is a segment.
 
     Args:
         signal: (N,) values, e.g. actionness or motion.

@@ -14,7 +14,7 @@ The density sees of a segment:
 | 12 | their means inside, in the half length before and behind, and in the middle half |
 | 3 | logarithm of the length in seconds, as share of the video, and in steps |
 
-Where a film is cut, runs of its shots are segments too, and take a share of what is expected at
+Where a video is cut, runs of its shots are segments too, and take a share of the density at
 those near them (`shots.py`): the share of training instances that begin and end at cuts. Bouts of
 motion are segments too where that made the lists of the training videos better.
 

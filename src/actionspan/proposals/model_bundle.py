@@ -32,7 +32,7 @@ from actionspan.video.settings import FlowSettings, FrameSettings
 
 FORMAT = "actionspan model 1"
 _UNREADABLE = f"not a complete model ({FORMAT!r}); give results/proposals/MODEL/model.safetensors"
-# Sections that older files lack, with what was done before there were any.
+# Sections that older files lack, with the earlier behaviour.
 _LATER: dict[str, Any] = {name: dataclasses.asdict(kind()) for name, kind in SECTIONS.items()}
 _LATER["ranking"] = {"boundary_power": 1.0}
 
@@ -74,7 +74,7 @@ class Bundle:
     ) -> Chosen:
         """Return a video's proposals and events in seconds, best first.
 
-        Of a model with a base, `before` is what its base says of the video.
+        Of a model with a base, `before` is the output of its base for the video.
         """
         if self.density is not None:
             found = self.expected(prediction, duration_seconds, before)
@@ -90,7 +90,7 @@ class Bundle:
     ) -> tuple[Float64, Float64]:
         """Return the cells (N, 2) of a video of so many seconds, and the density (N,) at each.
 
-        Of a model with a base, they are the cells of both, and `before` is what its base says.
+        Of a model with a base, they are the cells of both, and `before` is the output of its base.
         """
         assert self.density is not None
         # as the workflow writes them
@@ -184,7 +184,7 @@ def _built(part: Part, path: Path) -> Bundle:
 
 
 def _check_fit(bundle: Bundle, path: Path) -> None:
-    """Check that what one part gives is what the next takes."""
+    """Check that the output of each part fits the input of the next."""
     given, network, seen = bundle.transform, bundle.temporal, bundle.classified
     takes = {"temporal": (given.channels, network.channels)}
     if bundle.classifier is not None:

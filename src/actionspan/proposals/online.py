@@ -23,8 +23,8 @@ from actionspan.temporal.prediction import Resumable
 
 APART = 1.0  # steps between two cells of a length, at most
 _STARTS = 16  # highest start peaks that an end peak is paired with
-_BEFORE = 0.5  # of its length, what a cell sees of the curves before it
-_MARGIN = 4  # steps kept beyond what a cell may see
+_BEFORE = 0.5  # of its length: the curves before it that a cell sees
+_MARGIN = 4  # steps kept beyond the reach of a cell
 
 
 class OnlineCells(Resumable):
@@ -152,7 +152,7 @@ class OnlineSelection(Resumable):
         self._cells = np.zeros((0, 2))
         self._density = np.zeros(0)
         self._pending = np.zeros(0, bool)
-        self._covered = np.zeros(0, np.float32)  # what was emitted reaches at each cell
+        self._covered = np.zeros(0, np.float32)  # tIoU of the emitted events at each cell
         self._emitted = np.zeros((0, 2))
 
     def add(self, cells: Float64, density: Float64) -> None:
@@ -171,7 +171,7 @@ class OnlineSelection(Resumable):
         if not is_due.any():
             return np.zeros((0, 2)), np.zeros(0)
         self._pending[rows[is_due]] = False
-        # 2. what they reach on the likeliest cells around them
+        # 2. their tIoU with the likeliest cells around them
         near = np.flatnonzero(self._cells[:, 1] > self._cells[rows, 0].min())
         likely = near
         if len(near) > self.counted:
@@ -195,7 +195,7 @@ class OnlineSelection(Resumable):
                 if not (left & is_due).any():
                     break
             covered = np.maximum(covered, reached[best])
-            # a gain can only fall: what was worth too little stays so
+            # a gain can only fall, so a cell below the limit stays below
             left &= gain >= self.least
             gain[left] = _added(reached[left], covered) @ expected
         # 4. cells that an emitted proposal reaches are worth less from now on

@@ -1,4 +1,4 @@
-"""Candidate proposals and what the evaluator sees of them (PGM and BSP of BSN).
+"""Candidate proposals and their features for the evaluator (PGM and BSP of BSN).
 
 BSP are 32 samples of actionness. Where they lie, for a segment [s, e] of length len = e − s:
 

@@ -156,7 +156,7 @@ def iterate_proposals(path: Path, *, below_zero: bool = False) -> Iterator[tuple
 
 
 def _what_is_wrong(row: Any, below_zero: bool) -> str:
-    """Say why a row is no proposal; empty if it is one."""
+    """Return why a row is not a proposal; empty if it is one."""
     segment, score = (row.get("segment"), row.get("score")) if isinstance(row, dict) else ((), None)
     numbers = [*segment, score] if isinstance(segment, list) else []
     if len(numbers) != 3 or not all(map(_is_number, numbers)):
@@ -178,7 +178,7 @@ def _is_number(value: Any) -> bool:
 
 
 def read_results(path: Path) -> Iterator[tuple[str, Any]]:
-    """Yield each video id of `{"results": {video_id: …}}` with what the file has of it.
+    """Yield each video id of `{"results": {video_id: …}}` with its proposals.
 
     Raises:
         InputError: The file is missing, is not JSON in UTF-8 or has no such object.

@@ -1,15 +1,15 @@
 """Selection of the proposals that find the most, and of distinct events for a reader.
 
 A list of proposals is worth the recall that it is expected to reach: the sum over all cells of the
-instances expected there, times what the list reaches on an instance that lies there. Each proposal
-is the one that adds the most to those before. The worth of a list is submodular, so every beginning
-of it is worth at least 1 − 1/e of the best list of its length (Nemhauser, Wolsey and Fisher, 1978),
-and what a proposal adds never rises along the list. No suppression is needed: what overlaps a
-chosen proposal adds little, as it finds little more.
+instances expected there, times the worth of the list's best tIoU with an instance there. Each
+proposal is the one that adds the most to those before. The worth of a list is submodular, so every
+beginning of it is worth at least 1 − 1/e of the best list of its length (Nemhauser, Wolsey and
+Fisher, 1978), and the gain of a proposal never rises along the
+list. No suppression is needed: overlap with a chosen proposal adds little.
 
 An event starts and ends at the medians of the instances that a chosen cell is expected to find. It
 is right where it overlaps an instance by a tIoU of 0.5 that no event before it does. Its chance
-follows from what it adds to the instances expected to be found, by a logistic curve (Platt, 1999)
+follows from its gain in the instances expected to be found, by a logistic curve (Platt, 1999)
 fitted on training videos with models that never saw them.
 """
 
@@ -53,11 +53,11 @@ def select(
         cells: (N, 2) segments.
         density: (N,) instances expected at each.
         settings: How many to choose and to look at.
-        reach: What a proposal reaches, 0…1, on instances with these tIoU; not falling.
+        reach: The worth of a proposal, 0…1, on instances with these tIoU; not falling.
 
     Returns:
         Rows of `cells` (K,) in the order of the choice, and gains (K,), never rising: the instances
-        that each adds, times what is reached on them.
+        that each adds, times the worth reached on them.
 
     Raises:
         ValueError: The density is negative or not finite.

@@ -115,8 +115,8 @@ def _take(videos: Sequence[_Sorted], settings: SuppressionSettings) -> list[Rank
 def _take_likely(
     videos: Sequence[_Sorted], likely: int, settings: SuppressionSettings
 ) -> list[Ranked]:
-    """Take the best of each video; what is below its first unlikely proposal may be given up."""
-    # a row a video; what is not there, or was taken, overlaps nothing and is below any score
+    """Take the best of each video; proposals below its first unlikely one may be given up."""
+    # a row a video; absent or taken places overlap nothing and are below any score
     longest = max(len(video.order[:likely]) for video in videos)
     arrays = [np.full((len(videos), longest), each) for each in (0, np.inf, -np.inf, -1.0, 0.0)]
     floors = np.zeros((len(videos), 1))

@@ -112,7 +112,7 @@ def run(arguments: argparse.Namespace) -> int:
     made_by = digest(__version__, _sha256(model) if model else _UNTRAINED, *named)
     again: Any = {"overwrite": arguments.overwrite, "cameras": cameras}
     folder = ResultFolder(arguments.out, made_by, **again)
-    # 3. the results; what is finished is written whatever ends the call
+    # 3. the results; finished videos are written whatever ends the call
     seen_by = arguments.device, arguments.encoder
     loading = Loading(model, arguments.threads, *seen_by, labels, cameras)
     copies = not (arguments.no_copies or arguments.no_page)

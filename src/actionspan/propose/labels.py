@@ -2,7 +2,7 @@
 
 A model of words and pictures, or of words and clips, encodes the video and the words.
 
-A segment is what the mean of its snippets' unit vectors shows. Its likeness to a label is the
+A segment is described by the mean of its snippets' unit vectors. Its likeness to a label is the
 cosine to the mean of the label's wordings, and chances are the softmax of these by the model's own
 scale (Radford et al., 2021).
 """
@@ -155,7 +155,7 @@ class Labelling:
             [np.zeros((1, vectors.shape[1])), np.cumsum(vectors, axis=0, dtype=np.float64)]
         )
         first, last = np.searchsorted(times, segments.T)
-        # a segment between two snippets is what the nearer one shows
+        # a segment between two snippets is described by the nearer one
         nearest = np.abs(times - segments.mean(axis=1, keepdims=True)).argmin(axis=1)
         none = first >= last
         first, last = np.where(none, nearest, first), np.where(none, nearest + 1, last)

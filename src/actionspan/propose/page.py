@@ -85,7 +85,7 @@ def _page_video(
 
 
 def page_video(result: Result, file: str, note: str, shown: Shown) -> PageVideo:
-    """Return what a page shows of a result, whose `file` is as the page's browser opens it."""
+    """Return the page's content of a result, its `file` as the page's browser opens it."""
     return PageVideo(
         video_id=result.video_id,
         file=file,

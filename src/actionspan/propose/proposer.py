@@ -100,7 +100,7 @@ def proposed_of(
     name: str,
     zones: Zones = (),
 ) -> Proposed:
-    """Return what a model proposes for a video with these features and facts of its snippets.
+    """Return a model's proposals for a video with these features and facts of its snippets.
 
     Args:
         bundle: The model.
@@ -171,7 +171,7 @@ def class_scores_of(
 def predicted(
     bundle: Bundle, raw: Mapping[str, Float32], facts: Mapping[str, Any], duration: float
 ) -> tuple[Prediction, Prediction | None]:
-    """Return what a model's network says of a video, and its base's; see `proposed_of`.
+    """Return the output of a model's network for a video, and of its base's; see `proposed_of`.
 
     Raises:
         ValueError: Something that is not finite.

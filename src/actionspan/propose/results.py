@@ -83,7 +83,7 @@ class Result:
     frame_seconds: Sequence[float] = ()  # when each frame is shown, where that is not at the rate
     unplayable: str = ""  # why a browser may not play the file
     still: float = 0.0  # share of the video in which nothing changes
-    shown: str = ""  # digest of what the picture and the chapters show; empty before they are made
+    shown: str = ""  # digest of the content of picture and chapters; empty before they are made
     files: Mapping[str, str] = field(default_factory=dict)  # fingerprints of those, by suffix
 
     def at(self, path: Path) -> "Result":

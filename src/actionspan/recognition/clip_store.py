@@ -68,7 +68,7 @@ class ClipStore:
         """Open the stores.
 
         Raises:
-            InputError: A file is missing or is no clip store, a clip is in two of them, they were
+            InputError: A file is missing or is not a clip store, a clip is in two of them, they are
                 made with different settings, or there is no clip at all.
         """
         stored = read_stores(paths, "clip", _MADE_BY, ("label", "subset"))

@@ -182,7 +182,7 @@ def summary_tables(records: Sequence[Record]) -> list[Table]:
 
 
 def reader_tables(paths: Iterable[Path]) -> list[Table]:
-    """Return what a reader gets from each method: a row for each list of its record.
+    """Return the reader's measures of each method: a row for each list of its record.
 
     Raises:
         InputError: A file, `evaluation/reader/{method}.json`, is missing or has another format.
@@ -210,7 +210,7 @@ def reader_tables(paths: Iterable[Path]) -> list[Table]:
     ]
     return [
         Table(
-            title="What a reader gets",
+            title="A reader's list",
             columns=[*columns, "recall, as many", "repeats", "ends off, s"],
             rows=rows,
             note="In percent, at tIoU 0.5; a video: events listed on average; as many: as many "

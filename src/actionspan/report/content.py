@@ -1,4 +1,4 @@
-"""What a page shows: its videos with their segments, charts and tables, as JSON for its scripts.
+"""The content of a page: its videos with their segments, charts and tables, as JSON for scripts.
 
 Proposals and events are rows as files have them. In the JSON a segment is a list of start, end,
 label and score, drawn by `assets/segments.js`.
@@ -107,7 +107,7 @@ def path_from(folder: Path, path: Path | None) -> str:
 def choose_videos(
     videos: Collection[str], recalls: Mapping[str, float], most: int
 ) -> tuple[list[str], str]:
-    """Choose at most so many videos to look at, and say how they are chosen.
+    """Choose at most so many videos to look at, and return how they are chosen.
 
     Returns:
         Ids in order, and a sentence that is empty if they are all.
@@ -129,7 +129,7 @@ def choose_videos(
 
 
 def index_of(page: Page) -> dict[str, Any]:
-    """Return what the list of videos needs, and what holds for all of them."""
+    """Return the data of the list of videos, and the data common to all."""
     labels = {each.label for video in page.videos for each in video.truth}
     labels |= {_label(row) for video in page.videos for row in video.proposals}
     scale = _scale(page)
@@ -161,7 +161,7 @@ def index_of(page: Page) -> dict[str, Any]:
 
 
 def _scale(page: Page) -> Literal["rank", "chance", "score"]:
-    """Return what the page's one scale is: proposals have ranks where events have other scores."""
+    """Return the page's one scale: proposals have ranks where events have other scores."""
     if any("rank" in row for video in page.videos for row in video.events):
         return "rank"
     for video in page.videos:

@@ -81,7 +81,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Gather what the page shows, and write it."""
+    """Gather the content of the page, and write it."""
     from actionspan.report.page import write_page
 
     settings = from_arguments(PageSettings, arguments)
@@ -132,7 +132,7 @@ def _page_videos(
     pictures: int,
     recalls: Mapping[str, float],
 ) -> Iterator[PageVideo]:
-    """Yield what the page shows of each video, with so many thumbnails.
+    """Yield the page's content of each video.
 
     For a video file that is missing or cannot be decoded there is a note on the page.
     """
@@ -186,7 +186,7 @@ def curves(probabilities: Float32) -> dict[str, list[float]]:
 
 
 class Look(NamedTuple):
-    """What the page plays of a video, why browsers cannot play it, and its thumbnails."""
+    """The file that the page plays, why browsers cannot play it, and its thumbnails."""
 
     file: Path | None = None
     note: str = ""

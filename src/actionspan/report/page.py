@@ -82,7 +82,7 @@ def _asset(name: str) -> str:
 
 
 def _policy(*, served: bool) -> str:
-    """Return the content security policy: what is inside by its hash, pictures as data, videos."""
+    """Return the content security policy: inline parts by their hash, pictures as data, videos."""
     return "; ".join(
         [
             "default-src 'none'",
@@ -111,7 +111,7 @@ def as_one_script(folder: Path, name: str) -> str:
     """Return a module and all that it imports, files of one folder, as the text of one module.
 
     A browser imports no module from the file system. So each module becomes a block, after the
-    blocks of the modules that it imports, and hands on what it exports by an object. The modules
+    blocks of the modules that it imports, and hands on its exports by an object. The modules
     use no more than `import { names } from "./module.js";` and `export` before a declaration, and
     no cycles.
     """

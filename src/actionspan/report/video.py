@@ -17,7 +17,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Write the copy; where the video is damaged, say where it ends."""
+    """Write the copy; where the video is damaged, print where it ends."""
     from actionspan.video.playable import write_playable
 
     settings = from_arguments(CopySettings, arguments)

@@ -1,4 +1,4 @@
-"""Serve a page of your videos, in which you correct what is found while a model learns from it."""
+"""Serve a page of your videos: you correct the events while a model learns from them."""
 
 import argparse
 import secrets
@@ -62,12 +62,12 @@ def run(arguments: argparse.Namespace) -> int:
             app, log_level="warning", timeout_graceful_shutdown=1, lifespan="off"
         )
         server = uvicorn.Server(config)
-        # else its own way to end would end the process before what is below
+        # else its own way to end would end the process before the lines below
         signal.signal(signal.SIGTERM, signal.getsignal(signal.SIGINT))
         try:
             kept = f"Ctrl-C ends it; corrections are in {work.corrections.table}"
             print(f"{here}?token={token}\n{kept}", flush=True)
-            if not arguments.no_browser:  # others see what a browser is started with
+            if not arguments.no_browser:  # others see the command line of a browser
                 webbrowser.open(f"{here}?token={once}")
             server.run(sockets=[taken])
         except KeyboardInterrupt:

@@ -23,7 +23,7 @@ _ANOTHER = "not the file that was corrected: untick and tick Done to learn from 
 
 
 class Conflict(Exception):
-    """Another window has changed the video since; `kept` is what it wrote."""
+    """Another window has changed the video since; `kept` is its version."""
 
     def __init__(self, kept: Mapping[str, Any]) -> None:
         super().__init__("changed in another window")
@@ -66,7 +66,7 @@ class Corrections:
                     self._remarks[video_id] = f"its corrections do not count: {problem}"
             elif kept["rows"] and _is_done(kept):
                 self._others[kept["rows"][0][0]] = kept["rows"]
-        # 2. What the table has of those whose files cannot be read.
+        # 2. The table's rows of videos with unreadable files.
         missing, known = sorted(self._others), {*self._kept, *self._others}
         for row in self._table_rows() if self._remarks else ():
             if row[0] not in known:
@@ -88,7 +88,7 @@ class Corrections:
         return []
 
     def shown_of(self, video_id: str, file: str) -> None:
-        """Note of which file the page shows a video: what is saved from now on is about that."""
+        """Note the file of a video that the page shows: later corrections are about that file."""
         self._files[video_id] = file
 
     def remarks(self) -> dict[str, str]:
@@ -109,7 +109,7 @@ class Corrections:
         raise JobError(f"{self.table.parent}: was moved or deleted meanwhile; put it back")
 
     def all(self) -> dict[str, Mapping[str, Any]]:
-        """Return what is kept of each video that was ever changed."""
+        """Return the corrections of each video that was ever changed."""
         with self._lock:
             return {name: kept for name, kept in self._kept.items() if kept["version"]}
 
@@ -132,7 +132,7 @@ class Corrections:
             InputError: The video's file in the folder cannot be read.
             JobError: Nothing can be written.
         """
-        # 1. Before anything is written: what is written once is read at each start.
+        # 1. Before anything is written: a file is read at each start.
         if type(version) is not int:
             raise ValueError("version: not a whole number")
         rows = _sound(state, rows)

@@ -40,7 +40,7 @@ class Figures(NamedTuple):
 
 
 def expected(bundle: Bundle, one: Encoded) -> Cells:
-    """Return what a model expects in a video."""
+    """Return the density of a model for a video."""
     raw, facts = one.read()
     seconds = one.video.duration_seconds
     prediction, before = predicted(bundle, raw, facts, seconds)
@@ -53,7 +53,7 @@ def figures_of(
     ranked: Mapping[str, Float64] | None = None,
     lists: Mapping[str, Float64] | None = None,
 ) -> Figures:
-    """Return what is found by proposals among the cells of each video, or by `ranked` segments.
+    """Return the figures of proposals among the cells of each video, or of `ranked` segments.
 
     A video's `lists` (E, 2) replace its events.
     """

@@ -1,7 +1,7 @@
-"""A round of learning: a model of what a person has corrected so far, and whether it is better.
+"""A round of learning: a model of the corrections so far, and whether it is better.
 
 The model learns from all corrected videos and continues from the one that comes with actionspan:
-what is expected at a segment is the mean of both, in which the included model weighs as much as two
+the density of a segment is the mean of both, in which the included model weighs as much as two
 videos. It is tried by cross-validation on the same videos, of a single one on its halves, against
 the list of the included model, and against grouped motion. It is used only where it is better than
 both: where its lists find more instances by as many events, or as many and its AUC is higher.
@@ -113,13 +113,13 @@ def learn(
     Raises:
         InputError: A file cannot be read.
     """
-    # 1. what the model is tried on: the corrected videos, or the halves of the only useful one
+    # 1. the trial videos: the corrected ones, or the halves of the only useful one
     corrected = [one for one in videos if one.video.video_id in truth]
     useful = [one for one in corrected if truth[one.video.video_id]]
     included = included_model()
     base = load_bundle(included)
     tried, known, trials = corrected, truth, out / ".learning"  # no folder of a person's
-    if len(useful) == 1:  # what is learned from a half of it is tried on the other
+    if len(useful) == 1:  # a model of one half is tried on the other
         tried, known = _halves(useful[0], truth[useful[0].video.video_id], trials)
     # 2. the included model's list, grouped motion, and equal parts
     before = {one.video.video_id: expected(base, one) for one in tried}
@@ -176,7 +176,7 @@ def _try(
     """Train on all corrected videos as out/whole, and by cross-validation on the tried ones.
 
     Returns:
-        What is expected in each tried video by a model that has not seen it, and that model.
+        The density of each trial video by a model that has not seen it, and that model.
     """
     folds = _folds(tried, known)
     jobs = [(corrected, truth, out / "whole", seed)]

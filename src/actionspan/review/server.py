@@ -42,7 +42,7 @@ class Work(Protocol):
     corrections: Corrections
 
     def status(self) -> Mapping[str, Any]:
-        """Return what is being done, and what the page should show."""
+        """Return the work under way, and the videos to show."""
 
     def video(self, video_id: str) -> Path | None:
         """Return the file that a browser plays of a video."""
@@ -174,7 +174,7 @@ def _guard(token: str, once: str, port: int) -> Callable[[Request, _Next], Await
 
 
 def _refused(error: Exception) -> Response:
-    """Return what is answered to a change that was not kept."""
+    """Return the answer to a change that was not kept."""
     if isinstance(error, JobError):
         line = str(error).removesuffix(" and run it again")
         _log(f"not saved: {line}")

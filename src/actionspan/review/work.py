@@ -125,7 +125,7 @@ class ReviewWork:
             self._held.close()
 
     def status(self) -> dict[str, Any]:
-        """Return what is being done, and what the page should show."""
+        """Return the work under way, and the videos to show."""
         kept, done = self.corrections.all(), self.corrections.done()
         return {
             "doing": self._doing,

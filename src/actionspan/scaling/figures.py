@@ -124,7 +124,7 @@ def read_model(path: Path, runs: Sequence[Run]) -> Model:
     """Read timing_model.json.
 
     Raises:
-        InputError: The file is no model, or was fitted to other runs.
+        InputError: The file is not a model, or was fitted to other runs.
     """
     model = read_json(path)
     present = {run.exchange for run in runs} - {SINGLE}
@@ -167,7 +167,7 @@ def draw_fit(path: Path, runs: Sequence[Run], model: Model) -> None:
                 axes.set_ylabel("seconds of a run")
             if place + columns >= len(model):
                 axes.set_xlabel("ranks")
-        # explain, above all panels, what they show
+        # explain the content, above all panels
         run = Line2D([], [], marker="o", color=QUIET, markeredgecolor=INK, linewidth=1.9)
         paper = Line2D([], [], color=INK, linewidth=1.1, dashes=(4, 2.4))
         single = Line2D([], [], marker="o", color="white", markeredgecolor=INK, linewidth=0)

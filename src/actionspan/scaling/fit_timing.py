@@ -73,7 +73,7 @@ def _lines(exchange: str, entry: dict[str, Any]) -> str:
     lines += _wrapped(f"{fit}. {paper['note']}")
     for other, until in entry["crossover"].items():
         if until is not None:
-            beyond = "" if until <= max(entry["ranks"]) else ", beyond what was run"
+            beyond = "" if until <= max(entry["ranks"]) else ", beyond the measured ranks"
             lines.append(f"  By these fits faster than {other} up to {until:,} ranks{beyond}.")
     return "\n".join([*lines, *_wrapped(entry["note"])])
 
@@ -149,7 +149,7 @@ def _entry(exchange: str, fit: Fit, single: Sequence[Run]) -> dict[str, Any]:
 
 
 def _determined(exchange: str, fit: Fit) -> dict[str, tuple[Estimate, list[float]]]:
-    """Return what the runs determine, as weighted sums of estimates.
+    """Return the quantities that the runs determine, as weighted sums of estimates.
 
     These are the parameters, combinations of them or, where the runs are on too few numbers of
     ranks for a model, the mean time on each number. T is among them if it was measured.

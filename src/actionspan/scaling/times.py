@@ -87,7 +87,7 @@ def _timing(path: Path) -> tuple[Run, int]:
     missing = [key for key in needed if not isinstance(timing, dict) or key not in timing]
     if missing:
         raise InputError(f"{path}: not the timing of a training run: no {missing[0]!r}")
-    # as cells of a table: true, "9" and 2.0 are no numbers of ranks there either
+    # as cells of a table: true, "9" and 2.0 are not numbers of ranks there either
     cells = {name: json.dumps(timing[key]) for name, key in keys.items()}
     run = _run(str(path), cells | {"exchange": str(timing["exchange"])})
     epochs, here = timing["epochs"], timing["epochs_here"]

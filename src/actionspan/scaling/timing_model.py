@@ -134,7 +134,7 @@ _TWO_TERMS = np.array([[1.0, 0.0], [0.0, 0.0], [0.0, 1.0]])
 
 @dataclass(frozen=True, kw_only=True)
 class Fit:
-    """What the runs of one exchange say about its model."""
+    """The model of one exchange as its runs determine it."""
 
     runs: tuple[Run, ...]
     fitted: tuple[str, ...]  # the parameters that were fitted, by `squares`

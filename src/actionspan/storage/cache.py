@@ -2,7 +2,7 @@
 
 They are files in the folder `actionspan` of `$XDG_CACHE_HOME`, else of `~/.cache`; the variable
 `ACTIONSPAN_CACHE` names another folder, or none where it is empty. Results never depend on them:
-what is damaged, or what another user may have written, is not read, and where nothing can be
+damaged files, and files that another user may have written, are not read, and where nothing can be
 written nothing is kept.
 """
 

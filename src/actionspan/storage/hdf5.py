@@ -85,7 +85,7 @@ class _NewFile(_Bytes):
     def readinto(self, buffer: Any) -> int:
         count = os.preadv(self._descriptor, [buffer], self.position)
         view = memoryview(buffer)
-        view[count:] = bytes(len(view) - count)  # of what was not written
+        view[count:] = bytes(len(view) - count)  # the part not written
         return len(view)
 
     def write(self, data: Any) -> int:

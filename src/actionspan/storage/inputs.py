@@ -41,7 +41,7 @@ def refuse_input(path: Any) -> None:
 
 
 def _known(path: Any) -> _Known:
-    """Return by what a file is known under any name; None for a folder, and for no path."""
+    """Return the identity of a file under any name; None for a folder, and for no path."""
     with suppress(OSError, TypeError, ValueError):
         found = Path(path).stat()
         return (found.st_dev, found.st_ino) if stat.S_ISREG(found.st_mode) else None

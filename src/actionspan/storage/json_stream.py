@@ -25,7 +25,7 @@ def members(
     Other members of the file are passed over. `object_hook` makes objects of pairs.
 
     Raises:
-        KeyError: The file is no object, or has no such object in it.
+        KeyError: The file is not an object, or has no such object in it.
         RepeatedMemberError: It has two, and the members of the first were yielded.
         ValueError: It is not JSON.
     """

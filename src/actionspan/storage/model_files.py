@@ -45,7 +45,7 @@ class Part:
         self.value, self.name = value, name
 
     def refuse(self, wanted: str) -> NoReturn:
-        """Raise the InputError that says what would be right."""
+        """Raise the InputError that names the right content."""
         raise InputError(f"{self.name} {brief(self.value)}: {wanted}")
 
     def __contains__(self, key: str) -> bool:
@@ -64,7 +64,7 @@ class Part:
         if not isinstance(self.value, Mapping):
             self.refuse("a dictionary")
         if not all(isinstance(key, str) for key in self.value):
-            raise InputError(f"{self.name}: a key that is no text")
+            raise InputError(f"{self.name}: a key that is not a text")
         return {key: Part(each, f"{self.name}: {_word(key)}") for key, each in self.value.items()}
 
     def items(self, least: int, most: int) -> list["Part"]:
@@ -96,7 +96,7 @@ class Part:
     def tensor(self, *shape: int | None, kind: torch.dtype = torch.float32) -> Tensor:
         """Return a tensor of its own: of this shape, where None is any length, and finite.
 
-        One that is not on the CPU, or is larger than what the file holds of it, is refused.
+        One that is not on the CPU, or is larger than its data in the file, is refused.
         """
         value = self.value
         if not isinstance(value, Tensor):
@@ -189,7 +189,7 @@ def read_model(path: Path, unreadable: str = _DAMAGED) -> Part:
 
     Args:
         path: The file.
-        unreadable: What a message says of a file that is damaged or of another kind.
+        unreadable: Text of the message for a damaged file or one of another type.
 
     Raises:
         InputError: The file is missing, damaged, of an earlier version or of another kind, or

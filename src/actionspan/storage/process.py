@@ -161,7 +161,7 @@ def _prefix(path: Path) -> str:
 
 
 def _host() -> str:
-    """Return what tells apart machines, and containers, with process numbers of their own."""
+    """Return an identity of the machine or container, each with process numbers of its own."""
     host, _, _, space, _ = _here()
     return hashlib.sha256(f"{host} {space}".encode()).hexdigest()[:8]
 
@@ -182,7 +182,7 @@ def hold_file(path: Path, owner: str) -> IO[bytes]:
         if sys.platform == "win32":
             import msvcrt
 
-            file.seek(_LONGEST_OWNER)  # nobody can read what is locked there
+            file.seek(_LONGEST_OWNER)  # locked bytes there cannot be read by others
             msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
         else:
             import fcntl

@@ -86,7 +86,7 @@ def _mapped(file: Any, size: int, access: int, dtype: Any) -> NDArray[Any]:
 
 
 def _no_room(error: OSError) -> Exception:
-    """Return the error that says where room is lacking; others unchanged."""
+    """Return the error that names the place without room; others unchanged."""
     if error.errno not in NO_ROOM:
         return error
     folder = tempfile.gettempdir()

@@ -18,7 +18,7 @@ NO_ROOM = {
     errno.EDQUOT: "the disk quota is used up",
     errno.EFBIG: "the file is larger than a file may be here (ulimit -f)",
 }
-"""What a message says of an error of the system where there is no room for a file."""
+"""Text of the message for a system error where a file lacks room."""
 
 
 def read_utf8(path: Path) -> str:
@@ -45,7 +45,7 @@ _NUMBER = re.compile(r"[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|inf|nan)", re.ASCII |
 def safe_cell(value: Any) -> Any:
     """Return a value as it is written: a text that could be a formula gets an apostrophe.
 
-    That is a text that begins with `=`, `+`, `-`, `@`, a tab or a carriage return and is no number;
+    That is a text that begins with `=`, `+`, `-`, `@`, a tab or a carriage return and not a number;
     spreadsheets know text by the apostrophe. So does one in which apostrophes stand before these,
     so that `read_cell` gives back the exact text.
     """
@@ -87,14 +87,14 @@ def file_name(text: str) -> str:
 
 
 def filled_in(path: str, *, by_function: bool = False) -> str:
-    """Say what Snakemake would fill in in a path, which cannot be escaped, or return an empty text.
+    """Return the fault of a path that Snakemake would fill in, as it cannot be escaped; else empty.
 
     Args:
         path: A path that a rule has.
-        by_function: Whether a function gives it, where braces are no wildcards.
+        by_function: Whether a function gives it, where braces are not wildcards.
     """
     if not by_function and ("{" in path or "}" in path):
-        return "Snakemake takes what is in braces for a wildcard"
+        return "Snakemake takes braces for a wildcard"
     variable = _VARIABLE.search(path)
     return f"Snakemake takes {variable[0]} for a path variable" if variable else ""
 

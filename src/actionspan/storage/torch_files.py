@@ -41,7 +41,7 @@ def read_torch(path: Path, unreadable: str = DAMAGED) -> Any:
 
     Args:
         path: The file.
-        unreadable: What a message says of a file that is damaged or of another kind.
+        unreadable: Text of the message for a damaged file or one of another type.
 
     Raises:
         InputError: The file is missing or is not such a file, or memory does not hold it.
@@ -83,7 +83,7 @@ def unsealed(path: Path, content: Any) -> dict[str, Any]:
 
 @contextmanager
 def restoring(path: Path) -> Iterator[None]:
-    """Blame a file for what the block, which takes up its content, raises."""
+    """Blame a file for the exceptions of the block that reads its content."""
     try:
         yield
     except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError) as e:

@@ -1,7 +1,7 @@
 """A model cut into stages whose slowest is as fast as can be, and the bytes that each will need.
 
 A layer costs seconds of CPU time of the thread, the least over repetitions (on a busy machine wall
-time measures the neighbours), and bytes of what it sends on. A copy is measured, so that the
+time measures the neighbours), and bytes of its output. A copy is measured, so that the
 caller's model, its statistics of batch norm and its random numbers stay as they are.
 """
 
@@ -18,7 +18,7 @@ from actionspan.streaming.learning import Gradients
 from actionspan.streaming.messages import Value, bytes_of, message_of
 from actionspan.streaming.sockets import SLOTS
 
-_COPIED_BYTES = 1 << 24  # to measure what a byte of a message costs
+_COPIED_BYTES = 1 << 24  # to measure the cost of a byte of a message
 _HOP_SECONDS = 40e-6  # of CPU time to hand over any message, at both ends together
 
 
@@ -189,7 +189,7 @@ def balance_stages(
     costs: Costs | None = None,
     repetitions: int = 7,
 ) -> Balanced:
-    """Cut a model into stages by the measured CPU time of its layers; `str` of it tells the bound.
+    """Cut a model into stages by the measured CPU time of its layers; `str` of it prints the bound.
 
     Args:
         model: An `nn.Sequential`, or anything that `divide` divides; its modules are shared, not
@@ -225,7 +225,7 @@ def layers_of(model: nn.Module, divide: Divide | None = None) -> list[nn.Module]
 
 @dataclass(frozen=True, kw_only=True)
 class StageBytes:
-    """The bytes of a stage by what they hold."""
+    """The bytes of a stage by their content."""
 
     weights: int
     gradients: int
@@ -259,7 +259,7 @@ def stage_bytes(
     """Return the bytes of stage `index` (from 0) of a pipeline that learns, by the closed form.
 
     Weights + gradients + optimiser state + saved tensors of one sample + 2 input messages + 2
-    gradient messages (not the last stage) + D targets (the last) + what the gradient mode keeps:
+    gradient messages (not the last stage) + D targets (the last) + those of the gradient mode:
     nothing (`paper`), 2 (D - h) inputs (`inputs`), or these and as many versions of the weights
     (`stash`). A process also has a copy of each message that it works on, so that its stage may
     keep it.

@@ -115,7 +115,7 @@ class _Unpickler(pickle.Unpickler):
 
 
 def serve(job: Job) -> None:
-    """Run the stage until told to stop, or until a neighbour or the parent is gone."""
+    """Run the stage until a command to stop, or until a neighbour or the parent is gone."""
     # the pipeline ends its stages, also when a signal reaches the whole group
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)

@@ -74,7 +74,7 @@ class StreamExecutor(Runs):
         return made, made
 
     def feed(self, arriving: Message | None, target: Message | None) -> None:
-        if self._shown:  # what the caller has begun to read must not change under it
+        if self._shown:  # data that the caller has begun to read must not change under it
             self._backend.synchronize()
             self._shown = False
         self._host.samples.put(arriving)

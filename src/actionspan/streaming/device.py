@@ -1,4 +1,4 @@
-"""What the executors for GPUs ask of a device: streams, events, copies and graphs."""
+"""The parts of a device that the GPU executors use: streams, events, copies and graphs."""
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
@@ -48,7 +48,7 @@ class CudaBackend:
         return stream.record_event(_cuda.Event())
 
     def wait(self, stream: Stream, event: Event) -> None:
-        """Let what the stream gets from now on wait for an event."""
+        """Let work queued on the stream from now on wait for an event."""
         stream.wait_event(event)
 
     def done(self, event: Event) -> bool:
@@ -90,7 +90,7 @@ class CudaBackend:
             target.copy_(source, non_blocking=True)
 
     def hold(self, tensor: Tensor, stream: Stream) -> None:
-        """Keep memory that another stream owns until what the stream has got so far is done."""
+        """Keep memory that another stream owns until the work queued on this stream is done."""
         tensor.record_stream(stream)
 
     def random(self, device: torch.device) -> Tensor:
@@ -140,7 +140,7 @@ class CudaBackend:
 
 @dataclass(frozen=True)
 class Lane:
-    """What a stage has of its device: queues for its work and for what it gets and sends.
+    """A stage's part of its device: queues for its work, its inputs and its outputs.
 
     Copies have separate queues, to run while the same stage works.
     """
@@ -177,7 +177,7 @@ def lanes_of(
 
 
 def _indexed(device: torch.device, existing: list[torch.device]) -> torch.device:
-    """Return the first device of its type if the number is not said."""
+    """Return the first device of its type if the number is not given."""
     same = [each for each in existing if each.type == device.type]
     return same[0] if device.index is None and same else device
 

@@ -72,7 +72,7 @@ class DeviceStage(Stage):
     def work(
         self, arriving: Message, asked: tuple[Message | None, Message | None], links: Links
     ) -> None:
-        """Do what a step does on the device, for warm-up and capture: nothing here may count it.
+        """Run a step's work on the device, for warm-up and capture, without counting it.
 
         `asked` are the signal and the target.
         """
@@ -106,7 +106,7 @@ class DeviceStage(Stage):
         self.cpu_seconds += time.thread_time() - used
 
     def read_clock(self) -> None:
-        """Turn what was noted on the device into events; all work is done."""
+        """Turn the notes on the device into events; all work is done."""
         for step, sample, work, *marks in self._marks:
             begin, end = (
                 self._zero_time + self._backend.seconds(self._zero, mark) for mark in marks
@@ -141,7 +141,7 @@ class DeviceStage(Stage):
         self.random = torch.cat([self.random, drawn])
 
     def _moved(self, state: Mapping[str, Any]) -> dict[str, Any] | None:
-        """Return what a history keeps on the device; random states stay on the host."""
+        """Return a history's tensors on the device; random states stay on the host."""
         history = state["history"]
         if history is None:
             return None

@@ -1,4 +1,4 @@
-"""What goes wrong in a stage, with its place; and how a stall, or the end of a process, is told."""
+"""Failures of a stage, with their place; and reports of a stall or the end of a process."""
 
 import math
 import signal
@@ -31,11 +31,11 @@ class CaptureError(StageError, ValueError):
 
 
 class LinkClosedError(Exception):
-    """The other end of a link is gone: a neighbour ended, and says itself why."""
+    """The other end of a link is gone: a neighbour ended, and reports the reason itself."""
 
 
 class Deadline:
-    """Notes when the counts of what was done changed last.
+    """Notes the time of the last change of the counts of work.
 
     Args:
         seconds: Without a change after which it has passed.
@@ -70,7 +70,7 @@ def death(status: int | None) -> str:
     """Return how a process ended, by its exit status."""
     if status == UNGUARDED:
         what = "its process runs the whole program, as it must import it for classes and functions"
-        return f'{what}; put what the program does under `if __name__ == "__main__":`'
+        return f'{what}; put the work of the program under `if __name__ == "__main__":`'
     if status is not None and status < 0:
         return f"its process was ended by {signal.Signals(-status).name}"
     return f"its process ended with status {status}"

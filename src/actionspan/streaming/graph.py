@@ -30,7 +30,7 @@ _INSTEAD = 'use executor "stream"'
 
 
 class _Captured(NamedTuple):
-    """The graphs of even and odd steps, and what they leave in the places that they write."""
+    """The graphs of even and odd steps, and the tensors that they write."""
 
     graphs: list[Graph]
     alone: bool  # the output is a bare tensor
@@ -39,7 +39,7 @@ class _Captured(NamedTuple):
 
 
 class _Writing:
-    """Links that only copy into places: what a graph may hold of sending a message."""
+    """Links that only copy into places: the part of sending that a graph may hold."""
 
     def __init__(self, ends: Ends, number: int, learning: bool) -> None:
         self._ends, self._number = ends, number
@@ -62,7 +62,7 @@ class _Writing:
 class GraphExecutor(StreamExecutor):
     """Runs the stages on GPUs; each replays a graph of its step once the pipeline is full.
 
-    What a graph does is fixed when it is captured: change a learning rate by `fill_`, modes by the
+    The work of a graph is fixed at its capture: change a learning rate by `fill_`, modes by the
     pipeline's `train` and `eval`, and weights in place.
 
     Raises:
@@ -146,7 +146,7 @@ class GraphExecutor(StreamExecutor):
         stage.work(ends.left.at(number), (signal, target), links)
 
     def _warm_up(self, stage: DeviceStage, work: "partial[None]") -> None:
-        """Do the work some times, on the stream of the capture, and put back what it changed."""
+        """Do the work some times, on the stream of the capture, and undo its changes."""
         tensors, numbers = _tensors_of(stage), _numbers_of(stage)
         where = [(id(tensor), tensor.data_ptr()) for tensor in tensors]
         before = [tensor.detach().clone() for tensor in tensors]

@@ -45,7 +45,7 @@ def learning_of_stages(
     clip: Clip | Sequence[Clip | None] | None,
     gradients: str,
 ) -> Sequence[Learning | None]:
-    """Return how each stage learns; what is not a sequence holds for all; None: without a loss.
+    """Return how each stage learns; a single value holds for all; None: without a loss.
 
     Raises:
         ValueError: A sequence has another length, or there is no such gradient mode.

@@ -24,7 +24,7 @@ class Message(NamedTuple):
 
     @property
     def value(self) -> Value:
-        """What a module takes."""
+        """The input of a module."""
         return self.tensors[0] if self.alone else self.tensors
 
 

@@ -48,11 +48,11 @@ class Pipeline:
     Without `loss` it infers, and a sample moves on as soon as a stage has done it. With `loss` it
     learns: at step t stage h of D (from 0) holds sample t - h, and all stages update their weights
     at every step. On CPU every executor gives the same bits. The modules given are the ones that
-    learn; read or change them only between steps, after `wait`. What a stage remembers from sample
+    learn; read or change them only between steps, after `wait`. The state of a stage from sample
     to sample goes into buffers; autocast and inference mode of the caller do not reach it.
 
     Args:
-        stages: Modules, or callables on tensors, in order; each takes what the one before returns,
+        stages: Modules, or callables on tensors, in order; each takes the output of the one before,
             a tensor or a tuple of tensors.
         executor: `sequential`, `thread` or `process` on CPU; `stream` or `graph` on CUDA.
         loss: Takes the last output and the target and returns a scalar.
@@ -322,7 +322,7 @@ class Pipeline:
         self._answers.extend([reply] if reply else [])
 
     def _guarded(self, work: Callable[[], Any]) -> Any:
-        """Do what may show that a stage failed; then all others end before it is said."""
+        """Do what may show that a stage failed; then all others end before it is reported."""
         if self._closed:
             raise self._failure or ValueError("the pipeline is closed")
         try:

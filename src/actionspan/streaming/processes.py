@@ -183,7 +183,7 @@ class ProcessExecutor(WorkerExecutor):
         return Answer(answer, loss if known else None)
 
     def _take(self, index: int) -> None:
-        """Take in what the process of a stage says."""
+        """Take in a report of a stage's process."""
         try:
             kind, value = child.received(self._commands[index])
         except (EOFError, OSError):

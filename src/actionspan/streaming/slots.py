@@ -6,7 +6,7 @@
     stage h        writes 1    writes 0     while one place is read, the other is written
 
 So a stage that learns reads places t % 2 and writes places (t + 1) % 2, of outputs and of gradients
-alike. One that infers writes what is read in the same step: places t % 2.
+alike. One that infers writes tensors that are read in the same step: places t % 2.
 """
 
 from collections.abc import Sequence
@@ -55,7 +55,7 @@ class SlotLink(Link):
     """A link of two places, which a graph reads and writes at addresses that never change.
 
     Message number n goes through place n % 2. A stage that learns finds an empty message, number 0,
-    so what it sends at step t has number t + 1.
+    so its message of step t has number t + 1.
     """
 
     def __init__(
@@ -110,7 +110,7 @@ class SlotLink(Link):
     def post(
         self, message: Message | None, written: Event | None, *, has_loss: bool = False
     ) -> None:
-        """Say that the next place is written from an event on, and send it on.
+        """Announce that the next place is written from an event on, and send it on.
 
         The message says which sample it is; its tensors are in the place. Without an event it is
         empty.
@@ -134,7 +134,7 @@ class SlotLink(Link):
         self._parcels.append(Parcel(message._replace(tensors=place.tensors), written))
 
     def take(self) -> Message | None:
-        """Return the next message; what the compute stream gets from now on may read it."""
+        """Return the next message; work queued on the compute stream from now on may read it."""
         parcel = self._parcels.popleft()
         self._reads += 1
         if parcel is None:
@@ -143,7 +143,7 @@ class SlotLink(Link):
         return parcel.message
 
     def release(self, done: Event) -> None:
-        """Say that the last message is not read after an event."""
+        """Announce that the last message is not read after an event."""
         if self._in.places:
             self._in[self._reads - 1].read = done
 
@@ -192,7 +192,7 @@ class SlotAnswers(Answers):
         self._pairs[loss is not None].fill(number, tensors)
 
     def post(self, message: Message | None, written: Event | None, *, has_loss: bool) -> None:
-        """Say that the next place is written from an event on; None: there is no answer."""
+        """Announce that the next place is written from an event on; None: there is no answer."""
         number = self._writes
         self._writes += 1
         if message is None or written is None:

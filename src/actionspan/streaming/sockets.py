@@ -66,7 +66,7 @@ class SharedBlock:
     def tensor(self, spot: Spot, offset: int = 0) -> Tensor:
         """Return the tensor at a spot, counted from an offset.
 
-        It is no view of another tensor: autograd would take a change of one for a change of all.
+        It is not a view of another tensor: autograd would take a change of one for a change of all.
         """
         count, offset = math.prod(spot.shape), offset + spot.offset
         if count == 0:
@@ -206,7 +206,7 @@ class SocketOutlet:
 
 
 class _SocketInlet:
-    """The receiving end. Messages are copied out, so that a stage may keep what it got."""
+    """The receiving end. Messages are copied out, so that a stage may keep them."""
 
     def __init__(self, end: socket.socket) -> None:
         self.end = end

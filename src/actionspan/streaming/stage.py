@@ -1,4 +1,4 @@
-"""One stage of a pipeline: what it does in one step, whoever runs it.
+"""One stage of a pipeline: its work in one step, whoever runs it.
 
 With h counted from 0 and D stages, stage h holds sample t - h at step t, and the gradient that
 reaches it belongs to the loss of sample t + h - 2D + 2 (docs/method.md has the table).
@@ -26,7 +26,7 @@ COUNTS = ("steps", "samples", "updates", "sample", "busy_seconds", "cpu_seconds"
 
 
 class Links(Protocol):
-    """Where a stage sends what it makes: the next stage, the one before, or whoever asked."""
+    """Where a stage sends its output: the next stage, the one before, or whoever asked."""
 
     def output(self, message: Message | None, loss: Tensor | None) -> None:
         """Send the output to the right; the last stage adds its loss."""
@@ -89,7 +89,7 @@ class Stage:
     """A module with its place, its optimiser, its inputs and its random numbers.
 
     Args:
-        part: What it computes; a callable that is no `nn.Module` has no parameters.
+        part: Its computation; a callable other than an `nn.Module` has no parameters.
         options: Its seed is that of stage 0; stage h has `seed + h`.
         random: Whose random numbers it draws: `swapped` exchanges torch's state for its own round
             its work, as several stages in one thread must; `process` has the process for itself;
@@ -176,7 +176,7 @@ class Stage:
     def _forward(
         self, arriving: Message, inputs: tuple[Tensor, ...], *, gradient: bool
     ) -> tuple[Value, Message]:
-        """Return what the module makes of a sample, and the message of it."""
+        """Return the module's output for a sample, and its message."""
         with self._noted("forward", arriving.sample), torch.set_grad_enabled(gradient):
             if self._writes:
                 inputs = tuple(tensor.clone() for tensor in inputs)
@@ -269,7 +269,7 @@ class Stage:
             self.module.train(training)
 
     def counts(self) -> list[float]:
-        """Return `COUNTS`: what it has done, and what that took."""
+        """Return `COUNTS`: its work so far, and the time of it."""
         return [float(getattr(self, name)) for name in COUNTS]
 
     def report(self) -> dict[str, Any]:
@@ -277,7 +277,7 @@ class Stage:
         return {name: getattr(self, name) for name in COUNTS} | {"events": list(self.events or [])}
 
     def state_dict(self) -> dict[str, Any]:
-        """Return a copy of all that the next step depends on, except what is on the links."""
+        """Return a copy of all that the next step depends on, except messages on the links."""
         module, updater = self.module, self.updater
         schedule = updater.schedule if updater else None
         own = self._random_of == "process"

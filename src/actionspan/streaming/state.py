@@ -1,4 +1,4 @@
-"""What a stage keeps: past inputs until their gradients come, and states to resume from."""
+"""The memory of a stage: past inputs until their gradients come, and states to resume from."""
 
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
@@ -69,7 +69,7 @@ class History:
         self._kept.append(Kept(step, kept, before if drew else None, buffers, weights))
 
     def again(self, kept: Kept, inputs: Value) -> Value:
-        """Return what the module makes of a kept input."""
+        """Return the module's output for a kept input."""
         now = self.get_random() if kept.random is not None else None
         if kept.random is not None:
             self.set_random(kept.random)

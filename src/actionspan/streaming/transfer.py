@@ -4,7 +4,7 @@
     of stage 2 ... of stage D -> [send] -> pinned memory -> host
 
 In brackets: the streams; an arrow between two is an event. The middle two are used where the device
-changes; on one device the next stage reads what the one before has made.
+changes; on one device the next stage reads the output of the one before.
 """
 
 from collections import deque
@@ -47,18 +47,18 @@ class Pinned:
         return free.pop() if free else tuple(self._backend.pinned(tensor) for tensor in like)
 
     def lend(self, buffers: Tensors, until: Event) -> None:
-        """Say that a device reads buffers until an event."""
+        """Note that a device reads buffers until an event."""
         self._busy.append((buffers, until))
 
     def give(self, buffers: Tensors) -> None:
-        """Say that nobody needs buffers any more."""
+        """Note that buffers are free again."""
         self._free.setdefault(layout_of(buffers), []).append(buffers)
 
 
 class Link:
     """Messages to a stage, from another one or from the host, first in first out.
 
-    Each message has memory of its own: nothing is overwritten, and the allocator is told of every
+    Each message has memory of its own: nothing is overwritten, and the allocator knows of every
     stream that a tensor comes to.
 
     Args:
@@ -122,7 +122,7 @@ class Link:
         self._parcels.append(Parcel(message._replace(tensors=tensors), there))
 
     def take(self) -> Message | None:
-        """Return the next message; what the compute stream gets from now on may read it."""
+        """Return the next message; work queued on the compute stream from now on may read it."""
         parcel = self._parcels.popleft()
         if parcel is None:
             return None
@@ -132,7 +132,7 @@ class Link:
         return parcel.message
 
     def release(self, done: Event) -> None:
-        """Say that the last message is not read after an event."""
+        """Announce that the last message is not read after an event."""
 
     def held(self) -> list[Message | None]:
         """Return the messages on their way."""
@@ -162,7 +162,7 @@ class _Pending(NamedTuple):
 
 
 class Answers:
-    """What the last stage answers, on its way to the host, first in first out."""
+    """The answers of the last stage, on their way to the host, first in first out."""
 
     def __init__(self, backend: CudaBackend, lane: Lane, wait: Wait) -> None:
         self._backend, self._lane, self._wait = backend, lane, wait

@@ -1,4 +1,4 @@
-"""What a stage does with its links, in steps and in answers to questions, in the order asked.
+"""A stage and its links: steps and answers to questions, in the order asked.
 
 A stage needs only the messages that its two neighbours sent a step ago, so no barrier is needed:
 with first-in first-out links every order in which stages run gives the same messages.
@@ -32,7 +32,7 @@ class Worker:
     Args:
         stage: What works.
         ends: Its links, but for the last stage's to the right.
-        answer: Takes what the last stage makes.
+        answer: Takes the output of the last stage.
         beat: Called before and after each step, and when a state is loaded.
     """
 
@@ -45,7 +45,7 @@ class Worker:
         self._signalled: deque[Message | None] = deque([None] if ends.signals else [])
 
     def run(self, following: Callable[[], tuple[str, Any]], reply: Callable[[Any], None]) -> None:
-        """Serve until told to stop: `following` waits for a command, `reply` answers a question."""
+        """Serve until stopped: `following` waits for a command, `reply` answers a question."""
         answers: dict[str, Callable[[Any], Any]] = {
             "state": lambda _: self.state(),
             "load": self.load,
@@ -92,7 +92,7 @@ class Worker:
 
     @contextmanager
     def _waiting(self) -> Iterator[None]:
-        """Leave the time inside out of what the stage is busy: its neighbour may be slow."""
+        """Leave the time inside out of the stage's busy time: its neighbour may be slow."""
         begun = time.perf_counter()
         yield
         self.stage.busy_seconds -= time.perf_counter() - begun
@@ -113,7 +113,7 @@ class Worker:
 
     def load(self, state: dict[str, Any]) -> None:
         """Resume from `state`."""
-        self._collect()  # what is on the links belongs to another stream now
+        self._collect()  # messages on the links belong to another stream now
         self.stage.load_state_dict(state)
         self._beat()
         self._arrived, self._signalled = deque(state["arrived"]), deque(state["signalled"])
@@ -145,7 +145,7 @@ class Runs(ABC):
 
     @abstractmethod
     def feed(self, arriving: Message | None, target: Message | None) -> None:
-        """Begin a step: the first stage gets a sample, the last the target of what it holds."""
+        """Begin a step: the first stage gets a sample, the last the target of its sample."""
 
     @abstractmethod
     def reply(self) -> Answer | None:
@@ -185,7 +185,7 @@ class Runs(ABC):
 
     @abstractmethod
     def close(self, *, failed: bool = False) -> None:
-        """End what runs; `failed`: at once, without doing what was begun."""
+        """End the work; `failed`: at once, without finishing it."""
 
 
 class SequentialExecutor(Runs):
@@ -250,7 +250,7 @@ class SequentialExecutor(Runs):
 
 
 class WorkerExecutor(Runs):
-    """Runs each stage by a worker, which it tells what to do and asks what it knows."""
+    """Runs each stage by a worker, which it sends orders and questions."""
 
     def __init__(self, parts: Sequence[Part], options: Options) -> None:
         self._count, self._learning = len(parts), parts[0].learning is not None

@@ -1,6 +1,6 @@
 """Training videos with noise, and slower or faster than they were filmed.
 
-A few videos show an action at a few speeds and a scene in one light. What is drawn for a video
+A few videos show an action at a few speeds and a scene in one light. The draw for a video
 follows from the seed, the epoch and its place in the epoch, so that any number of ranks draws the
 same.
 """
@@ -16,7 +16,7 @@ from actionspan.temporal.network import TemporalNetwork
 from actionspan.temporal.settings import TemporalSettings
 
 _FEWEST = 8  # steps of a video, however fast it is played
-_NOISE, _SPEED = range(2)  # what is drawn
+_NOISE, _SPEED = range(2)  # the draws
 
 
 def _generator(settings: TemporalSettings, epoch: int, place: int, what: int) -> torch.Generator:

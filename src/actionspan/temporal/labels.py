@@ -1,4 +1,4 @@
-"""What is known of each step of a video: its labels and its place.
+"""The truth of each step of a video: its labels and its place.
 
 | columns | what |
 |---|---|
@@ -21,7 +21,7 @@ from actionspan.temporal.settings import LabelRule
 
 KINDS = 3
 START, ACTIONNESS, END = range(KINDS)  # columns of labels and probabilities
-_ROUNDING = 1e-9  # of a bin: above the rounding errors of g, far below what a label could mean
+_ROUNDING = 1e-9  # of a bin: above the rounding errors of g, far below any label
 
 
 def boundary_regions(
@@ -32,7 +32,7 @@ def boundary_regions(
     Rule `bsn`: the action region is the instance; the boundary regions are centred on its start
     and end and max(one bin, `boundary_ratio` of the instance) wide.
     Rule `mtn` (paper 001, section 3.3): the boundary regions are one bin wide; the action region is
-    what they leave of the instance. Inside an instance that is the paper's g_a = 1 - g_s - g_e;
+    the rest of the instance. Inside an instance that is the paper's g_a = 1 - g_s - g_e;
     outside, where the printed formula would call background an action, g_a is 0.
 
     Segments (K, 2) and regions are in 0…1 of the video. A region that ends before it begins is
@@ -149,7 +149,7 @@ _FEWEST = 8  # steps of a stretch
 def divide_steps(footage: Mapping[str, Int64], parts: int) -> dict[str, Int64]:
     """Return the part (T,) of each step of the training videos.
 
-    `footage` is what the steps (T,) of each video show: `features.footage.shared_footage`. A step
+    `footage` (T,) of each video is that of `features.footage.shared_footage`. A step
     is in the part of its video (`divide`), unless it shows footage that videos share: each piece
     goes as a whole to one of the parts of its videos, the one with the fewest steps so far. A piece
     as large as a part is what all videos look like, and stays with them. A single video is divided

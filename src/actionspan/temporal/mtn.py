@@ -1,4 +1,4 @@
-"""The temporal networks that say of each step alone whether it is a start, an action or an end.
+"""The temporal networks that classify each step alone as start, action or end.
 
 BSN's base TEM ("origin"), the Multipath Temporal Network (MTN), dilated convolutions, and
 self-attention.

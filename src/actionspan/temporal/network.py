@@ -25,7 +25,7 @@ class TemporalNetwork(nn.Module):
         return boundary_loss(self(features), labels, whole)
 
     def without(self, features: Tensor, part: int) -> Tensor:
-        """Return the probabilities (B, T, 3) by what was trained without a part of the videos."""
+        """Return the probabilities (B, T, 3) of the member trained without a part of the videos."""
         raise ValueError("a network that is not cross-fitted sees every video alike")
 
     def add_noise(self, video: Tensor, deviation: float, generator: torch.Generator) -> None:

@@ -69,7 +69,7 @@ def model_content(
 
 
 def load_model(source: Path | str | Mapping[str, Any] | Part) -> TemporalNetwork:
-    """Build the network of a model.safetensors, or of what it holds, ready to predict.
+    """Build the network of a model.safetensors, or of its content, ready to predict.
 
     Raises:
         InputError: The file is missing, or not a model of this version of the format.

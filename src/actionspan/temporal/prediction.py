@@ -71,7 +71,7 @@ def _needs_no_windows(model: TemporalNetwork) -> bool:
 def predict_sequence(
     model: TemporalNetwork, sequence: Float32, transform: Transform | None = None
 ) -> Prediction:
-    """Return what a network says of a whole video (T, C); without a transform, in one window."""
+    """Return the probabilities of a whole video (T, C); without a transform, in one window."""
     if transform is None or _needs_no_windows(model):
         return Prediction(predict_probabilities(model, sequence))
     starts = transform.starts(len(sequence))

@@ -1,4 +1,4 @@
-"""probabilities.h5: what a temporal network says of every video, written and read by video.
+"""probabilities.h5: the output of a temporal network, written and read by video.
 
 `probabilities` is (V, T, 3) where all videos have T steps. Where they differ it is (ΣT, 3), and
 `offsets` (V + 1) says where each video's steps begin.
@@ -31,7 +31,7 @@ _BLOCK = 64  # videos read at once
 
 
 class Prediction(NamedTuple):
-    """What a network says of one video."""
+    """The output of a network for one video."""
 
     probabilities: Float32  # (T, 3)
     parts: Int64 | None = None  # (T,) of a training video and a cross-fitted network

@@ -13,7 +13,7 @@ LabelRule = Literal["bsn", "mtn"]
 
 @dataclass(frozen=True)
 class Network:
-    """What is known of a temporal network before torch is imported.
+    """The properties of a temporal network, known before torch is imported.
 
     Of snippets as they are, sequences.h5 or causal.h5, proposals are chosen by a density.
     """
@@ -127,7 +127,7 @@ class TemporalSettings(Checked):
         (20, 30), "epochs after which the learning rate falls", least=1, rising=True
     )
     decay_factor: float = option(
-        0.1, "what the learning rate is multiplied by after each of them", above=0, most=1
+        0.1, "factor of the learning rate after each of them", above=0, most=1
     )
     weight_decay: float = option(0.0001, "Adam's L2 penalty", least=0)
     keep: Keep = option(

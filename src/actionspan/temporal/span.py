@@ -2,11 +2,11 @@
 
 It is an ensemble. Each member leaves one part of the training videos out of its loss, with the
 footage that others share with it, so that every step of a training video has probabilities by a
-member that did not learn it: what is fitted on them later (the density of instances, the
-calibration of scores) sees what it will see of new videos, which get the mean of all members.
+member that did not learn it: later fits on them (the density of instances, the
+calibration of scores) see the same as on new videos, which get the mean of all members.
 
-A member has two paths, as MTN: one sees the features, which tell what happens; the other their
-difference to the mean of the video, which tells what is unusual in it, wherever the camera hangs.
+A member has two paths, as MTN: one sees the features, which describe the event; the other their
+difference to the mean of the video, which marks the unusual, wherever the camera hangs.
 
 The stream network serves a video while it is recorded: its second path sees the difference to a
 running mean of the past, which the rows of causal.h5 hold, and its convolutions reach back as far
@@ -65,7 +65,7 @@ class SpanNetwork(TemporalNetwork):
         return channels - 1
 
     def views(self, values: Tensor, inside: Tensor) -> tuple[Tensor, Tensor]:
-        """Return what the two paths see of features (B, C - 1, T) and `inside` (B, 1, T)."""
+        """Return the inputs of the two paths from features (B, C - 1, T) and `inside` (B, 1, T)."""
         mean = (values * inside).sum(dim=2, keepdim=True) / inside.sum(dim=2, keepdim=True).clamp(1)
         return values, values - mean
 
@@ -101,7 +101,7 @@ class SpanNetwork(TemporalNetwork):
         return self.logits(features)[:, part].sigmoid().mean(dim=0)
 
     def add_noise(self, video: Tensor, deviation: float, generator: torch.Generator) -> None:
-        """Add noise to the steps inside the video, and none to the column that says so."""
+        """Add noise to the steps inside the video, and none to the column that marks them."""
         rows = int(video[:, 0].sum())
         noise = torch.randn((rows, self.channels - 1), generator=generator)
         video[:rows, 1:] += deviation * noise
@@ -131,6 +131,6 @@ class StreamNetwork(SpanNetwork):
         return (channels - 1) // 2
 
     def views(self, values: Tensor, inside: Tensor) -> tuple[Tensor, Tensor]:
-        """Return what the two paths see: the halves of the features (B, C - 1, T)."""
+        """Return the inputs of the two paths: the halves of the features (B, C - 1, T)."""
         whole, centred = values.chunk(2, dim=1)
         return whole, centred

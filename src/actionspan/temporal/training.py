@@ -186,7 +186,7 @@ def train(
         )
 
     # read at the first use; batches of a cross-fitted network differ in length, so it uses none of
-    # them again, and those kept would lie between what is freed: memory would grow with each epoch
+    # them again, and those kept would lie between freed ones: memory would grow with each epoch
     kernels = 0 if kind.cross_fitted else _KERNELS
     os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", str(kernels))
     with deterministic(threads):

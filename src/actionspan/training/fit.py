@@ -55,7 +55,7 @@ class Stopwatch:
 
     @contextmanager
     def part(self, name: str, replica: Replica) -> Iterator[None]:
-        """Add the time of a block to `name`, without what the replica waited for others in it."""
+        """Add the time of a block to `name`, without the replica's waiting for others in it."""
         start, waited = time.perf_counter(), replica.seconds["exchange"]
         yield
         self.add(name, start, without=replica.seconds["exchange"] - waited)
@@ -194,7 +194,7 @@ def join_ranks(
     parallel: ParallelSettings,
     comm: Communicator | None,
 ) -> Replica:
-    """Return `parallel.make_replica` of these; what it refuses is the user's mistake.
+    """Return `parallel.make_replica` of these; a refusal is the user's mistake.
 
     Raises:
         InputError: The exchange does not fit the ranks.

@@ -24,7 +24,7 @@ def add_training_flags(
 
 
 def add_run_flags(parser: argparse.ArgumentParser, files: str) -> None:
-    """Add `--threads`, `--resume` and `--out`; `files` are what is written."""
+    """Add `--threads`, `--resume` and `--out`; `files` are those it writes."""
     parser.add_argument(
         "--threads", type=int, default=1, help="CPU threads; the model's bits depend on them"
     )

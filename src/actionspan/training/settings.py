@@ -1,4 +1,4 @@
-"""What the settings of several trainings share."""
+"""Settings that several trainings share."""
 
 from collections.abc import Sequence
 from typing import Literal

@@ -71,7 +71,7 @@ class ClipWriter(ClipSampler):
         self.rows: list[int] = []
 
     def close(self) -> None:
-        """Give the last frame its samples, and write what is left."""
+        """Give the last frame its samples, and write the rest."""
         super().close()
         self._write()
         if self.kept:

@@ -29,7 +29,7 @@ FEATURES = "features"
 
 
 class Made(NamedTuple):
-    """What the files of a shard say of its videos."""
+    """The facts of a shard's videos in its files."""
 
     hashes: dict[str, str]  # of the videos, in the order of the last file
     digests: tuple[str, ...]  # of the files
@@ -39,7 +39,7 @@ class Made(NamedTuple):
 
 
 def read_made(*files: Path) -> Made:
-    """Read what `video frames` and `video flow` say of a shard's videos; the last file counts.
+    """Read the records of `video frames` and `video flow` of a shard; the last file counts.
 
     Raises:
         InputError: A file is missing or incomplete, or another lacks a video of the last.
@@ -61,7 +61,7 @@ def read_made(*files: Path) -> Made:
 
 
 def recipe_digest(recipe: Path | None) -> str:
-    """Return what tells a recipe from others; an empty text if there is none.
+    """Return the digest of a recipe; an empty text if there is none.
 
     Raises:
         InputError: The file is missing or is not JSON.

@@ -177,7 +177,7 @@ def read_pictures(
 ) -> Iterator[tuple[str, JpegPictures]]:
     """Yield the names and pictures of all groups of a file, which have `needed` attributes too.
 
-    In messages, `kind` is what a group is, `clip` or `video`, and `made_by` names the commands that
+    In messages, `kind` is a group's type, `clip` or `video`, and `made_by` names the commands that
     make the file.
 
     Raises:

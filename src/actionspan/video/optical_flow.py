@@ -167,7 +167,7 @@ def flow_of_shard(
 
 
 def prepare_flow(settings: FlowSettings) -> None:
-    """Make the algorithm, once in a process: what this OpenCV lacks is no video's fault."""
+    """Make the algorithm, once in a process: what this OpenCV lacks is not a video's fault."""
     cv2.setNumThreads(1)
     estimator(settings)
 

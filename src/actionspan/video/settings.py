@@ -1,4 +1,4 @@
-"""Settings of the video stage: what is kept of a video, and how its motion is measured."""
+"""Settings of the video stage: the frames kept of a video, and the measure of its motion."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -17,7 +17,7 @@ BOUTS = "bouts"
 
 @dataclass(frozen=True, kw_only=True)
 class FrameSettings(Checked):
-    """What is kept of each snippet: its centre frame and the grey frames flow needs."""
+    """The frames kept of each snippet: its centre frame and the grey frames flow needs."""
 
     snippet_frames: int = option(
         8,

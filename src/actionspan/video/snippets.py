@@ -48,7 +48,7 @@ _BLOCK = 16  # snippets written at once: memory does not grow with the video
 
 
 class Snippet(NamedTuple):
-    """What is kept of one snippet."""
+    """The frames kept of one snippet."""
 
     rgb: UInt8  # (H, W, 3) the centre frame
     gray: UInt8  # (L + 1, H, W) consecutive frames around it
@@ -99,7 +99,7 @@ def _cut_snippets(frames: Iterable[Frame], settings: FrameSettings) -> Iterator[
     length, half = settings.snippet_frames, settings.snippet_frames // 2
     before, stack = settings.stack // 2, settings.stack
     gray: dict[int, UInt8] = {}  # by frame: those that the next snippets need
-    waiting: list[tuple[int, UInt8, float, UInt8 | None]] = []  # centre frames, and what they show
+    waiting: list[tuple[int, UInt8, float, UInt8 | None]] = []  # centre frames with their pictures
     size, count, next_centre = (0, 0), 0, half
     picture = rgb = np.zeros((0, 0, 3), np.uint8)
     seconds = 0.0
@@ -136,7 +136,7 @@ def _cut_snippets(frames: Iterable[Frame], settings: FrameSettings) -> Iterator[
 
 
 def _view(picture: UInt8, settings: FrameSettings) -> UInt8 | None:
-    """Return what a square is cut from: no larger than the smallest square needs."""
+    """Return the picture that a square is cut from: no larger than the smallest square needs."""
     if settings.mover_side == 0:
         return None
     short_side = round(settings.mover_side / SMALLEST_SHARE)
@@ -255,7 +255,7 @@ def write_frames(
             append_rows(group, ZONE_MOTION, moved)
     if count == 0:
         raise InputError(f"{video.path}: no frame can be decoded")
-    # 3. what is known at the end
+    # 3. the facts known at the end
     group[CUTS], group[BOUTS] = cuts.found(), cuts.bouts.found()
     if clips:
         clips.close()
@@ -308,7 +308,7 @@ def frames_of_shard(
 
 
 class _Source(NamedTuple):
-    """What a process needs to decode a video."""
+    """The input of a process that decodes a video."""
 
     video: Video
     settings: FrameSettings

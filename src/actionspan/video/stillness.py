@@ -1,8 +1,8 @@
 """Snippets in which nothing changes: they look as one before them does, but for noise and light.
 
 Pictures are compared by the means of blocks, of which a movement changes a few much and noise each
-a little: a mean over the picture would hide someone who is far away. What a block may change by
-follows the noise of the video. That is what all but a hundredth of the blocks change by from one
+a little: a mean over the picture would hide someone who is far away. The limit of a block's
+change follows the noise of the video: the change of all but a hundredth of the blocks from one
 snippet to the next (in coded pictures most blocks may not change at all, and a few do), where it
 changes little: the quieter quarter of the last snippets counts, and a camera that moves is not
 taken for noise beyond a bound. Slow light and flicker change all blocks alike and are allowed
@@ -37,7 +37,7 @@ STILL = "still"
 
 
 class StillFinder:
-    """Tells which snippets of a video are still, one after the other."""
+    """Classifies the snippets of a video as still or not, one after the other."""
 
     def __init__(self) -> None:
         self._noise: deque[float] = deque(maxlen=_REMEMBERED)
@@ -49,7 +49,7 @@ class StillFinder:
         """Return whether the next snippet is still.
 
         Args:
-            pictures: What is shown of it: the centre frame (H, W, 3) first.
+            pictures: Its pictures, the centre frame (H, W, 3) first.
             gray: (L + 1, H, W) its consecutive frames.
         """
         views = [_means(picture) for picture in pictures]

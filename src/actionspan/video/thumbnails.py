@@ -72,7 +72,7 @@ def pictures_at(
 
 
 def _seconds(path: Path) -> float:
-    """Return how long a file says that it is, 0 where it does not say or cannot be read."""
+    """Return the duration that a file states, 0 where it does not or cannot be read."""
     with suppress(*_UNREADABLE), opened(path) as (container, stream):
         if stream.duration is not None and stream.time_base is not None:
             return float(stream.duration * stream.time_base)
@@ -88,7 +88,7 @@ def _from_the_start(path: Path) -> Iterator[VideoFrame]:
 class _Reader:
     """A video, decoded from the key frames before the times that are asked for.
 
-    The `scout` is the file opened again, to see where seeking leads without leaving what is being
+    The `scout` is the file opened again, to see where seeking leads without leaving the frame being
     decoded from `main`.
     """
 

@@ -1,1 +1,1 @@
-"""What the Snakefile asks: the checked configuration, videos, runs, wanted files, step code."""
+"""Answers for the Snakefile: the checked configuration, videos, runs, wanted files, step code."""

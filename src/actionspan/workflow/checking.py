@@ -75,7 +75,7 @@ def check_config(config: Mapping[str, Any], name: str) -> None:
     `name` is what messages call it, e.g. `"config.yaml"`.
 
     Raises:
-        InputError: A key or value is wrong; the line names it and what is allowed.
+        InputError: A key or value is wrong; the line names it and the allowed values.
     """
     _refuse(_mistakes(config, "", complete=True), name)
 
@@ -87,7 +87,7 @@ def _refuse(problems: Iterator[str], name: str) -> None:
 
 
 def _mistakes(part: Any, where: str, *, complete: bool) -> Iterator[str]:
-    """Yield what is wrong in a part of a configuration, each with its key, keys before values.
+    """Yield the faults in a part of a configuration, each with its key, keys before values.
 
     `complete`: whether a key that is missing is a mistake.
     """
@@ -111,7 +111,7 @@ def _mistakes(part: Any, where: str, *, complete: bool) -> Iterator[str]:
 
 
 def _mistakes_of(knob: Knob, value: Any, inside: str) -> Iterator[str]:
-    """Yield what is wrong with a value."""
+    """Yield the faults of a value."""
     try:
         knob.check(value)
     except ValueError as error:
@@ -181,7 +181,7 @@ def check_settings(config: Mapping[str, Any], name: str) -> None:
 
 
 def _problems(config: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what is wrong with the values of a configuration, each with its key."""
+    """Yield the faults of the values of a configuration, each with its key."""
     for key, section in SECTIONS.items():
         values = reduce(lambda part, word: part.get(word, {}), key.split("."), config)
         if key == "features.encoders" and config["features"]["source"] != "external":
@@ -252,7 +252,7 @@ def _problems_of_tuned(config: Mapping[str, Any]) -> Iterator[str]:
     tuned = Path(encoders["rgb_encoder"]).is_relative_to("results/finetune")
     if "rgb" in finetune["streams"] and tuned:
         yield (
-            f"features.encoders.rgb_encoder: {encoders['rgb_encoder']} is what the tuning writes; "
+            f"features.encoders.rgb_encoder: {encoders['rgb_encoder']} is written by the tuning; "
             "copy it elsewhere first"
         )
     store, size = finetune["store"], finetune["input_size"]

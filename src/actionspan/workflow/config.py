@@ -38,7 +38,7 @@ wrong key or value ends the run with one line that names it.
 [switches](switches.md) says which settings are kept for a paper or a measurement. `actionspan
 config --full` prints this page as one file of YAML.
 """
-# What a person must set, and the ten settings that matter.
+# The settings that a person must make, and the ten that matter.
 _MOST_USED: Mapping[str, Collection[str]] = {
     "dataset": ("videos", "annotations", "on_bad_input", "validation_fraction"),
     "video": ("processes",),

@@ -147,7 +147,7 @@ def start_of(recognition: Mapping[str, Any], stream: str) -> str | None:
 
 
 def found_weights(encoders: Mapping[str, Any], files: Sequence[str]) -> dict[str, Any]:
-    """Return settings of encoders with what is tuned where a job finds it, its inputs `files`.
+    """Return settings of encoders with the tuned weights among `files`, the inputs of a job.
 
     On this disk that is where it was; files in storage are copied elsewhere.
     """
@@ -181,7 +181,7 @@ def keep_features(workflow: Any, shards: Sequence[str]) -> None:
     """Link the feature shards that jobs of this run make again, until all of these are there.
 
     Snakemake deletes the outputs of a job before it starts. A hard link keeps such a file, and
-    takes no room while nothing is deleted. Jobs take over from it what is still valid. On a file
+    takes no room while nothing is deleted. Jobs take over its parts that are still valid. On a file
     system without hard links nothing is kept, and every video is encoded again.
     """
     made = {str(file) for job in workflow.dag.needrun_jobs() for file in job.output}

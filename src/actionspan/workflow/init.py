@@ -22,13 +22,13 @@ _README = """\
 # A project of actionspan
 
     actionspan run                                 everything
-    actionspan run results/evaluation/span.json    one file, and what it needs
+    actionspan run results/evaluation/span.json    one file and its inputs
     actionspan run --dry-run                       what would be done
 
 `config.yaml` names the videos and their annotations. Results are in `results/`: the table of scores
 is `evaluation/summary.md`, and `proposals/span/` has the proposals and a trained model, for
 `actionspan propose VIDEO --model results/proposals/span`. The same command resumes after Ctrl-C or
-a kill, and does again only what a change affects.
+a kill, and repeats only the steps that a change affects.
 """
 
 

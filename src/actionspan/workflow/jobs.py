@@ -1,4 +1,4 @@
-"""Jobs: the Python they start, what they ask a cluster for, whether it grants it, which failed."""
+"""Jobs: the Python they start, their requests to a cluster and its limits, those that failed."""
 
 import logging
 import math
@@ -19,12 +19,12 @@ from actionspan.workflow.messages import Failed
 GROUPS = {"probing": 60, "indexing": 80, "scoring": 600, "timelines": 60}
 SHORTEST = 30  # minutes: less cannot be divided among the rules of a group
 _QUERY_SECONDS = 60
-# what a partition limits: how a message puts the limit, and how to stay within it
+# limits of a partition: the text of the limit in a message, and how to stay within it
 _CURES = {
     "minutes": (
         "its limit is {:.0f} minutes",
-        "set cluster.max_runtime: {:.0f} in your configuration (what is cut off resumes where it "
-        "stopped), or ",
+        "set cluster.max_runtime: {:.0f} in your configuration (a job resumes where it was cut "
+        "off), or ",
     ),
     "mem_mb": ("its largest node has {} MB", "give --set-resources RULE:mem_mb={}, or "),
     "cores": ("its largest node has {} cores", "give --set-threads RULE={}, or "),
@@ -65,7 +65,7 @@ class ClusterPlan:
 
 
 class Asked(NamedTuple):
-    """What a job asks for: its rule or group, partition (None: the default), minutes and so on."""
+    """The request of a job: its rule or group, partition (None: the default), minutes and so on."""
 
     name: str
     partition: str | None
@@ -167,7 +167,7 @@ def _largest(several: list[Partition]) -> Partition:
 
 
 def _listed(found: Mapping[str, int]) -> str:
-    """Return jobs and what they ask for, the most first: `a (480), b (240) and 3 more`."""
+    """Return jobs and their requests, the largest first: `a (480), b (240) and 3 more`."""
     ordered = sorted(found.items(), key=lambda item: (-item[1], item[0]))
     shown = ", ".join(f"{name} ({value})" for name, value in ordered[:3])
     return shown + (f" and {len(ordered) - 3} more" if len(ordered) > 3 else "")
@@ -208,7 +208,7 @@ def _is_own(found: str | None) -> bool:
 
 
 def check_jobs(workflow: Any) -> None:
-    """Check what the jobs of a run ask for, if they go to a SLURM cluster.
+    """Check the requests of a run's jobs, if they go to a SLURM cluster.
 
     Raises:
         InputError: A job asks for more than its partition grants.
@@ -227,7 +227,7 @@ def check_jobs(workflow: Any) -> None:
 
 
 class Messages(logging.Handler):
-    """What Snakemake's executor says of each failed job, by job; `--quiet rules` hides it."""
+    """The message of Snakemake's executor for each failed job, by job; `--quiet rules` hides it."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -241,7 +241,7 @@ class Messages(logging.Handler):
 
 
 def failed_jobs(workflow: Any, said: Mapping[int, str]) -> list[Failed]:
-    """Return the jobs that failed, with what the executor said of them."""
+    """Return the jobs that failed, with the executor's message."""
     found = []
     for each in workflow.scheduler.failed:
         text = _scheduler_log(each)

@@ -1,4 +1,4 @@
-"""What a run prints: a line for each job or stage, and a block for each job that failed.
+"""The output of a run: a line for each job or stage, and a block for each job that failed.
 
 Snakemake's log in `.snakemake/log/` has the rest.
 """
@@ -29,7 +29,7 @@ def print_briefly(logger: logging.Logger, settings: Any, cores: int = 1) -> None
     """Make Snakemake print a line for each job, unless its `output_settings` ask for more.
 
     With `--quiet rules` it is a line for each stage and, unless `progress` is quiet too, every 20
-    seconds one of what is done and the time left on so many `cores`; in a dry run none. The log
+    seconds one of the progress and the time left on so many `cores`; in a dry run none. The log
     keeps all.
     """
     if settings.verbose or settings.printshellcmds or settings.show_failed_logs:
@@ -60,7 +60,7 @@ class _Brief(logging.Handler):
         self._logs: dict[int, Path] = {}  # of the jobs at work
         self._total = 0
         self._interrupted = False
-        self._alone = threading.Lock()  # a thread tells what the other notes
+        self._alone = threading.Lock()  # one thread prints the notes of the other
 
     def emit(self, record: logging.LogRecord) -> None:
         """Print a record of Snakemake, shorter or not at all."""
@@ -69,7 +69,7 @@ class _Brief(logging.Handler):
                 line = self._line(record.getMessage(), vars(record))
         except (KeyError, AttributeError):  # another version of Snakemake
             line = None
-        # --quiet rules hides what is said of a job, but not the line of its stage
+        # --quiet rules hides the lines of a job, but not the line of its stage
         is_stage = self._by_stage and bool(line) and vars(record)["event"] == "job_info"
         if line == "" or not (is_stage or self._printer.filter(record)):
             return
@@ -79,7 +79,7 @@ class _Brief(logging.Handler):
         self._printed = time.monotonic()
 
     def _line(self, text: str, said: dict[str, Any]) -> str | None:
-        """Return what to print: an empty line for nothing, None for all that Snakemake says."""
+        """Return the text to print: an empty line for nothing, None for all of Snakemake's."""
         event = said.get("event")
         if event == "run_info":  # a dry run has its table twice
             again, self._total = self._total > 0, said["stats"]["total"]
@@ -128,7 +128,7 @@ class _Brief(logging.Handler):
         return f"{place} {stage}: {about(seconds)}{whole}"
 
     def _keep_telling(self, pace: Pace) -> None:
-        """Print what is done and the time left, whenever nothing else is printed for long."""
+        """Print the progress and the time left, whenever nothing else is printed for long."""
         while True:
             time.sleep(max(_SILENT_SECONDS - (time.monotonic() - self._printed), 0.01))
             with self._alone:
@@ -149,7 +149,7 @@ SHOWN_JOBS = 4
 SHOWN_LINES = 12
 _LOG_WIDTH = 300
 _TAIL_BYTES = 64 * 1024
-# what SLURM itself says in its log, among what Snakemake prints there
+# SLURM's own lines in its log, among Snakemake's
 _SCHEDULER_WORDS = ("slurmstepd: error", "srun: error", "CANCELLED", "oom")
 
 
@@ -165,7 +165,7 @@ class Failed:
 
     @property
     def name(self) -> str:
-        """The rule and what it worked on, e.g. `temporal_train mtn ring-2`."""
+        """The rule and its wildcards, e.g. `temporal_train mtn ring-2`."""
         return " ".join(filter(None, (self.rule, *self.wildcards)))
 
 
@@ -189,7 +189,7 @@ def _block(job: Failed) -> str:
     head = f"{job.name} failed; its log is {path}"
     head += f", the scheduler's {job.scheduler_log}" if said else ""
     shown = [*lines[-SHOWN_LINES:], *dict.fromkeys(said[-2:]), *filter(None, [job.message])]
-    shown = shown or ["(it says nothing)"]
+    shown = shown or ["(it is empty)"]
     return "\n".join([head, *(f"    {line[:_LOG_WIDTH]}" for line in shown)])
 
 

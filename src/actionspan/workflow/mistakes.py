@@ -1,4 +1,4 @@
-"""What Snakemake answers to a person's mistake, in one line that says what would be right.
+"""Snakemake's answers to a person's mistake, in one line that names the right input.
 
 `python -m actionspan.workflow.mistakes` is Snakemake, also without its usage where a flag is wrong.
 """
@@ -13,7 +13,7 @@ from actionspan.errors import InputError
 
 _DEEPEST = 8  # levels, more than a configuration has: an alias of YAML can hold itself
 _LISTED = "docs/outputs.md lists the files that can be asked for"
-_CURES = {  # by what argparse says
+_CURES = {  # by argparse's words
     ": --cluster": "removed in Snakemake 8; give --workflow-profile FOLDER (docs/cluster.md)",
     "'slurm'": "pip install 'actionspan[slurm]'",
     "'cluster-generic'": "pip install 'actionspan[slurm]'",
@@ -48,7 +48,7 @@ def explain_mistakes(rules: Iterable[Any], config: Mapping[str, Any]) -> None:
 
 
 def mistake(error: BaseException, rules: Iterable[Any], config: Mapping[str, Any]) -> str | None:
-    """Return the line for an exception of Snakemake, None for one that is no person's mistake."""
+    """Return the line for an exception of Snakemake, None if it is not a person's mistake."""
     if isinstance(error.__context__, InputError):  # of a function that a rule asks
         return str(error.__context__)
     if str(error).startswith("Invalid config definition"):

@@ -63,7 +63,7 @@ class FoldsPlan:
         return [f"results/evaluation/{method}{end}.json" for method in self._methods]
 
     def readers(self, wildcards: Any) -> list[str]:
-        """Return the records of what a reader gets, of the same methods."""
+        """Return the records of the reader's measures, of the same methods."""
         paths = map(Path, self.evaluations(wildcards))
         return [str(path.parent / "reader" / path.name) for path in paths]
 

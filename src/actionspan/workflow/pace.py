@@ -53,7 +53,7 @@ class Pace:
         """Return the seconds until the jobs of some rules are done."""
         done = sum(map(sum, self._done.values()))
         demo = sum(_DEMO.get(rule, 1) * len(each) for rule, each in self._done.items())
-        scale = (done + 10) / (demo + 10)  # a few short jobs say little
+        scale = (done + 10) / (demo + 10)  # a few short jobs mean little
         spent = [(rule, self._now() - began) for rule, began in self._running.values()]
         work = 0.0
         for rule, count in self._left.items():

@@ -1,4 +1,4 @@
-"""The plan of a run: what the Snakefile asks about a checked configuration."""
+"""The plan of a run: answers for the Snakefile from a checked configuration."""
 
 from collections.abc import Mapping
 from typing import Any

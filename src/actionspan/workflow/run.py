@@ -29,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "words",
         nargs="*",
         metavar="WORD",
-        help="targets and flags of Snakemake (snakemake --help); --cores all if not said",
+        help="targets and flags of Snakemake (snakemake --help); --cores all if not given",
     )
     parser.set_defaults(parser=parser)
 
@@ -93,7 +93,7 @@ def _configured(words: list[str], own: list[str]) -> list[str]:
 
 
 def _check_configuration(file: str) -> None:
-    """Say in one line what Snakemake answers with a traceback."""
+    """Report in one line a mistake that Snakemake answers with a traceback."""
     if not Path(file).is_file() or file.startswith("results/"):
         raise InputError(
             f"--configfile {printable(file)}: not a configuration; this flag takes all words up to "
@@ -107,4 +107,4 @@ def _check_configuration(file: str) -> None:
         raise InputError(f"{printable(file)}: not a text in UTF-8, or nested too deep") from None
     except yaml.YAMLError as error:
         if "recursive" in str(error):  # of other errors Snakemake has a line
-            raise InputError(f"{printable(file)}: an alias (*) of what it is in") from None
+            raise InputError(f"{printable(file)}: an alias (*) of its own parent") from None

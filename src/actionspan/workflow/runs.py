@@ -37,7 +37,7 @@ Variant = Literal["aavg1", "aavg2", "aavg3", "aavg4"]
 VARIANTS: Mapping[Variant, tuple[Part, ...]] = {
     variant: PARTS[:count] for count, variant in enumerate(get_args(Variant))
 }
-# What the name of a run of recognition begins with: a variant of AAVG, or another exchange.
+# The beginning of the name of a run of recognition: a variant of AAVG, or another exchange.
 METHODS = (*VARIANTS, *(name for name in ON_CPUS if name != "aavg"))
 
 
@@ -113,7 +113,7 @@ class Learning:
 
     @property
     def method(self) -> str:
-        """Return what the name begins with: the variant of AAVG, or the exchange."""
+        """Return the beginning of the name: the variant of AAVG, or the exchange."""
         return str(self.variant if self.exchange == "aavg" else self.exchange)
 
     @property

@@ -33,7 +33,7 @@ def _add_sections(root: dict[str, Any], sections: Mapping[str, Section]) -> None
 
 
 def _schema_of(knob: Knob) -> dict[str, Any]:
-    """Return the schema of one key; it cannot say that lists rise and numbers are finite."""
+    """Return the schema of one key; it cannot state that lists rise and numbers are finite."""
     kind: dict[str, Any] = {"type": _TYPES[knob.kind]}
     if knob.choices:
         kind = {"enum": list(knob.choices)}

@@ -76,10 +76,10 @@ OURS: Mapping[str, Section] = {
     ),
     "features.rescale": Section((features.RescaleSettings,)),
     "features.sequences": Section(
-        (features.SequenceSettings,), "what the models span and stream learn from"
+        (features.SequenceSettings,), "the features of the models span and stream"
     ),
     "features.causal": Section(
-        (features.CausalSettings,), "what is new in it, for the model stream"
+        (features.CausalSettings,), "their change in time, for the model stream"
     ),
     "temporal": Section((own.TemporalKnobs,)),
     "temporal.parallel": Section((ParallelSettings,)),
@@ -129,7 +129,7 @@ def defaults() -> dict[str, Any]:
 
 
 def fill_in(config: MutableMapping[str, Any]) -> None:
-    """Give each missing key its default, in place; what is wrong is left for the check."""
+    """Give each missing key its default, in place; faults are left for the check."""
     for name, section in SECTIONS.items():
         part: Any = config
         for word in name.split("."):

@@ -41,7 +41,7 @@ class DatasetKnobs(Checked):
 
 @dataclass(frozen=True, kw_only=True)
 class VideoKnobs(Checked):
-    """The cores of decoding and flow, and whether what they give lies on the disk."""
+    """The cores of decoding and flow, and whether their output is stored."""
 
     processes: int = option(1, "videos a job works on at once, one core each", least=1, most=4096)
     keep: bool = option(
@@ -69,7 +69,7 @@ class RecognitionKnobs(Checked):
     split: int = option(1, "which of the splits", least=1, most=1_000)
     weights: Path | None = option(
         None,
-        "what the networks start from: a checkpoint, or a name of torchvision's; null: the "
+        "initial weights of the networks: a checkpoint, or a name of torchvision's; null: the "
         "packaged weights, which only efficientnets have",
     )
     exchange: ExchangeName = option(
@@ -82,14 +82,14 @@ class RecognitionKnobs(Checked):
 
 @dataclass(frozen=True, kw_only=True)
 class FlowKnobs(Checked):
-    """What the classifier of flow has of its own."""
+    """Settings of the flow classifier alone."""
 
     network: ImageNetwork | None = option(
         None,
         "its network (paper 001: bn_inception); another than RGB's needs aavg without transfer",
     )
     weights: Path | None = option(
-        None, "what it starts from, as recognition.weights; null: the same if the networks are"
+        None, "its initial weights, as recognition.weights; null: the same if the networks are"
     )
     epochs: int | None = option(None, "passes over the training clips (paper 003: 200)", least=1)
     batch_size: int | None = option(None, "clips in a step at the start (paper 003: 64)", least=1)
@@ -220,7 +220,7 @@ class ClusterKnobs(Checked):
 
     max_runtime: int | None = option(
         None,
-        "the longest time that a job asks for; give the limit of a short partition: what it cuts "
+        "the longest time that a job asks for; give the limit of a short partition: a job it cuts "
         "off resumes where it stopped; null: as long as each rule may need",
         unit="minutes",
         least=SHORTEST,

@@ -44,7 +44,7 @@ SHORT = {
 # As the help lists them.
 GROUPS = {
     "Your videos": ("review", "propose", "learn", "find", "stream"),
-    "What was found": ("clips", "budget", "frames", "agree", "score"),
+    "Found events": ("clips", "budget", "frames", "agree", "score"),
     "A run of your own, by Snakemake": ("init", "run", "config"),
     "The stages of a run, one by one": STAGES,
     "Tools": ("schema", "fit-timing", "convert-model"),

@@ -26,8 +26,8 @@ STREAMS = ["rgb", "flow"]
 LEARNING = Learning.PATTERN
 _LIBRARIES_MB = 1000
 _LEARNER_MB = 1500
-_CLIP_MB = 80  # what the default network keeps of a clip of 224 pixels
-_STAGE = ("exchange", "ranks", "threads", "store", "measure")  # keys that are no FinetuneSettings
+_CLIP_MB = 80  # memory of the default network for a clip of 224 pixels
+_STAGE = ("exchange", "ranks", "threads", "store", "measure")  # keys that are not FinetuneSettings
 
 
 class _Together(ABC):
@@ -102,7 +102,7 @@ class FinetunePlan(_Together):
         super().__init__(config, "finetune")
         finetune, features = self._section, config["features"]
         encoders = {key: features["encoders"][key] for key in ENCODERS}
-        if "flow" not in finetune["streams"]:  # what is not tuned re-runs nothing
+        if "flow" not in finetune["streams"]:  # untuned streams re-run nothing
             encoders = {key: value for key, value in encoders.items() if "flow" not in key}
         self.weights = weights_files(encoders.get("rgb_weights"), encoders.get("flow_weights"))
         self.weights += encoder_files(encoders["rgb_encoder"])
@@ -124,7 +124,7 @@ class RecognitionPlan(_Together):
     """The clips that classifiers learn from, and the processes that learn.
 
     Raises:
-        InputError: The folder of clips or a split file is not what it should be.
+        InputError: The folder of clips or a split file is wrong.
     """
 
     def __init__(self, config: Mapping[str, Any], video_shards: dict[str, list[str]]) -> None:
@@ -196,7 +196,7 @@ class RecognitionPlan(_Together):
         return weights_files(start_of(self._section, wildcards.stream))
 
     def weights_flags(self, wildcards: Any) -> str:
-        """Return the flag that names what a network starts from."""
+        """Return the flag that names a network's initial weights."""
         return flags({"weights": start_of(self._section, wildcards.stream)})
 
     def rgb_classifier(self, wildcards: Any) -> list[str]:

@@ -43,7 +43,7 @@ TIMES = (
 
 @dataclass(frozen=True, kw_only=True)
 class ExperimentSettings(Checked):
-    """What the figures, tables and verdicts of paper 003 compare."""
+    """The comparisons of the figures, tables and verdicts of paper 003."""
 
     seeds: int = option(3, "trainings of each way of joining learners", least=1, most=1_000)
     intervals: tuple[int, ...] = option(

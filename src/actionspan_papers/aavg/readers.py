@@ -38,7 +38,7 @@ RunKey = tuple[str, str]
 
 @dataclass(frozen=True, kw_only=True)
 class RunLogs:
-    """What was logged of all seeds of a run."""
+    """The logs of all seeds of a run."""
 
     learning: Learning
     """The run of the first seed."""

@@ -96,7 +96,7 @@ def scores_words(scores: readers.Scores) -> str:
 
 
 def interval_words(settings: ExperimentSettings) -> str:
-    """Return what the brackets of accuracies are."""
+    """Return the meaning of the brackets of accuracies."""
     return (
         f"Mean over seeds and, in brackets, the {100 * settings.confidence:.4g} % interval over "
         f"clips (bootstrap, {settings.resamples:,} resamples, each clip for itself whatever its "

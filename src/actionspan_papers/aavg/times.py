@@ -19,7 +19,7 @@ _TITLES = titled(
 
 
 class _Gain(NamedTuple):
-    """What is gained on the way to the highest accuracy that both reach; (S,) by shared seed."""
+    """The gain on the way to the highest accuracy that both reach; (S,) by shared seed."""
 
     accuracy: Float64
     """That accuracy, in percent."""

@@ -17,7 +17,7 @@ _FORMS = dict(zip(list(_TITLES)[4:8], (".2f", ".3f", ".2f", ".3f"), strict=True)
 
 
 def _rows(runs: LoggedRuns, settings: ExperimentSettings) -> list[Row]:
-    """Return a row a run, of means over epochs and seeds; what is unknown is empty."""
+    """Return a row a run, of means over epochs and seeds; unknown values are empty."""
     rows: list[Row] = []
     for (name, stream), logs in runs.logs.items():
         columns, exchanged, share = logs.columns, math.nan, Estimate()

@@ -23,7 +23,7 @@ LOGS = {"logs": files("temporal/{model}[-seedN]/*/log.tsv")}
 Losses = Mapping[str, Float64]
 """(S, E) validation losses by model."""
 _Read = tuple[Losses, str]
-"""The losses, and on what they were measured."""
+"""The losses, and the data they were measured on."""
 
 
 def read_losses(paths: Sequence[Path]) -> dict[str, Float64]:

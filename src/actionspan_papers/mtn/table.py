@@ -31,7 +31,7 @@ _WHY_NOT = {
     "no frame rates": "THUMOS14's protocol needs the frame rate of each video",
 }
 FEATURES = {"features": "features.h5, whose attributes describe it"}
-"""The flag of the file that says what was measured."""
+"""The flag of the file with the measured data."""
 SCORES: Mapping[str, Any] = {
     "videos": files(
         "{method}.tsv and {method}-seedN.tsv, the scores by video of each method and seed"
@@ -51,7 +51,7 @@ class Measured(NamedTuple):
 
     scores: Scores
     on: str
-    """On what they were measured."""
+    """The data they were measured on."""
 
 
 def read_measured(arguments: argparse.Namespace) -> Measured:
@@ -61,7 +61,7 @@ def read_measured(arguments: argparse.Namespace) -> Measured:
 
 
 def measured_on(features: Path) -> str:
-    """Return on what the scores were measured, from the attributes of features.h5."""
+    """Return a description of the scored data, from the attributes of features.h5."""
     from actionspan.features.store import read_description
 
     return ", on ".join(read_description(features))
@@ -88,7 +88,7 @@ def table_rows(name: TableName, scores: Scores, settings: EvaluationSettings) ->
                 cell = over_samples_and_seeds(value, [seeds], drawn, videos, settings.confidence)
                 if math.isnan(value):  # some seed has none
                     cell = replace(cell, why_not=why_not(scored, metric))
-            # two seeds can have an interval wider than what a percentage can be
+            # two seeds can have an interval wider than the range of a percentage
             row[heading(metric)] = cell.percentage()
             row[f"{heading(metric)}_published"] = printed.values.get(metric, "")
         rows.append({**row, "published_source": printed.source})
@@ -153,7 +153,7 @@ def _read(arguments: argparse.Namespace, settings: EvaluationSettings) -> _Read:
 
 
 def _table(_: object, read: _Read, settings: EvaluationSettings) -> Table:
-    """Return the table, and what a reader must know before comparing."""
+    """Return the table, and the notes to read before comparing."""
     name, measured, rows = read
     table, metrics = TABLES[name], list(map(heading, TABLES[name].metrics))
     cells = (cell for row in rows for cell in row.values() if isinstance(cell, Estimate))

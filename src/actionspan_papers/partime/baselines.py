@@ -41,7 +41,7 @@ class Work(NamedTuple):
 
 
 class _Measures(NamedTuple):
-    """What a schedule gives and needs once the pipeline is full; tuples are by stage.
+    """The output and cost of a schedule once the pipeline is full; tuples are by stage.
 
     `idle` is the share of time that a stage waits, `speedup` is over one device. `latency` is the
     longest time from arrival to answer, in steps of a forward and a backward pass, of samples that
@@ -111,7 +111,7 @@ def _lock_step(stages: int, samples: int) -> list[Work]:
 
 
 def measures(schedule: _Schedule, stages: int, batch: int) -> _Measures:
-    """Return what a schedule gives and needs; the arguments are those of `timetable`."""
+    """Return the output and cost of a schedule; the arguments are those of `timetable`."""
     batches = 4 + 4 * -(-stages // batch)
     works = timetable(schedule, stages, batch, batch * batches)
     forward = {(each.stage, each.sample): each for each in works if each.work == _FORWARD}

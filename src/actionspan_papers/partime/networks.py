@@ -167,7 +167,7 @@ class Case:
         return torch.rand(1, 3, self.side, self.side, generator=generator)
 
     def target(self, network: nn.Module) -> Tensor:
-        """Return what the output should be: zeros of its shape."""
+        """Return the target of the output: zeros of its shape."""
         mode = network.training
         with torch.no_grad():
             made: Tensor = network.eval()(self.sample())

@@ -28,7 +28,7 @@ from actionspan.streaming.pipeline import Pipeline
 from actionspan_papers.partime.networks import Wait, Whole, sgd, squared
 
 LEARN: dict[str, Any] = {"loss": squared, "optimiser": sgd}
-"""What a pipeline needs to learn where only time or bytes count."""
+"""Losses and optimisers of a pipeline where only time or bytes count."""
 _FEWEST, _MOST = 6, 400  # samples of a measurement
 
 

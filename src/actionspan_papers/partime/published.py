@@ -22,7 +22,7 @@ class Cell(NamedTuple):
 
 
 # Lines are R = 256, then 1024, of F = 1, 10, 100 each. Columns are without CUDA graph: 2, 4, 8
-# stages; with: 2, 4, 8. Table II does not say what was done; its text compares it with the
+# stages; with: 2, 4, 8. Table II does not name the runs; its text compares it with the
 # inference of table I.
 _PRINTED: Mapping[tuple[str, str], str] = {
     ("plain", "inference"): """

@@ -208,7 +208,7 @@ def saved_by_a_clip(way: str, settings: TransformerSettings) -> int:
 
 
 class Trained(NamedTuple):
-    """Networks by the way they were trained, one for each seed, and what they were made with."""
+    """Networks by the way they were trained, one for each seed, and their settings."""
 
     settings: TransformerSettings
     networks: dict[str, list[VideoTransformer]]

@@ -115,7 +115,7 @@ def gradient_rows(
 def _video_gradients(
     encoders: StreamEncoders, objective: Objective, task: Task, video: TunedVideo
 ) -> _VideoGradients:
-    """Return what a video's snippets give the RGB encoder as gradients; dropout is off."""
+    """Return the RGB encoder's gradients from a video's snippets; dropout is off."""
     objective.eval()
     target = objective.target(video)
     features = encode(encoders, task, video, _PIECE).requires_grad_()
@@ -181,10 +181,10 @@ def block_grams(
     blocks, one block's graph for one snippet, and one block's gradients of all.
 
     Args:
-        blocks: Modules that do, one after the other, what the encoder does. Snippets must not meet
+        blocks: Modules that together, in order, are the encoder. Snippets must not meet
             in them: norms in evaluation mode.
-        inputs: (T, …) what the first takes.
-        feature_gradients: (T, C) gradients of the loss by what the last returns.
+        inputs: (T, …) of the first.
+        feature_gradients: (T, C) gradients of the loss by the output of the last.
 
     Raises:
         ValueError: There is no block, or the gradients do not fit what comes out.
@@ -256,7 +256,7 @@ def sampled(gram: Float64, weights: Float64) -> tuple[Float64, Float64]:
 
     Args:
         gram: (T, T) scalar products of the T gradients.
-        weights: (D, T) of D draws, 0 for what a draw leaves out.
+        weights: (D, T) of D draws, 0 for snippets that a draw leaves out.
 
     Returns:
         (D,) cosines with the sum of all gradients, and (D,) squared errors ÷ its squared length;

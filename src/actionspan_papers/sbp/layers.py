@@ -1,4 +1,4 @@
-"""What the layers of trained transformers give for clips: activations, gradients, their rows."""
+"""The layers of trained transformers on clips: activations, gradients, their rows."""
 
 from collections.abc import Iterator
 from itertools import combinations, product

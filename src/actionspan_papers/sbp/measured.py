@@ -108,7 +108,7 @@ class _TemporalLoss(nn.Module):
 
 
 class Parts(NamedTuple):
-    """What a step is made of."""
+    """The parts of a step."""
 
     encoder: nn.Module
     head: _TemporalLoss
@@ -181,7 +181,7 @@ class Counts:
         return found.row_bytes * rows + found.head_bytes
 
     def expected(self, case: Case) -> int:
-        """Return what a plan says that training adds to a process."""
+        """Return the memory that training adds to a process by a plan."""
         bank = self.probe.longest * self.probe.feature_bytes if case.way == "bank" else 0
         rehearsal = Rehearsal(
             *self._parts, self.probe, way=case.way, sampler="uniform_random", kept_bytes=bank
@@ -253,7 +253,7 @@ def _steps(case: Case, settings: MeasureSettings) -> None:
 
 
 def _load_libraries(settings: MeasureSettings) -> None:
-    """Import and run what is loaded at its first use, so that it is no growth."""
+    """Import and run the code that loads at its first use, so that it does not count as growth."""
     build(settings, "meta")
     network = nn.Sequential(nn.Conv2d(3, 4, 3), nn.Flatten(), nn.Linear(16, 1))
     optimiser = torch.optim.Adam(network.parameters())

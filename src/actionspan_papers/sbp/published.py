@@ -115,4 +115,4 @@ ACCURACY: Mapping[str, Recognition] = {
 
 
 COMPARED = (END_TO_END, FRAMES, DROPOUT)
-"""What is compared with end-to-end training; itself is the ceiling."""
+"""The ways compared with end-to-end training; itself is the ceiling."""

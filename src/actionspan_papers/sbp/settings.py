@@ -41,7 +41,7 @@ class TransformerSettings(Checked):
 
 @dataclass(frozen=True, kw_only=True)
 class MeasureSettings(Checked):
-    """What is measured, and how often."""
+    """The measurements and their repetitions."""
 
     network: str = option("efficientnet_lite0", "encoder, untrained, its norms folded")
     input_size: int = option(112, "width and height of the pictures", unit="pixels", least=8)
@@ -104,7 +104,7 @@ class TuningSettings(Checked):
 
 @dataclass(frozen=True, kw_only=True)
 class DetectionSettings(Checked):
-    """What is compared in tables 4 and 5 and figure 6."""
+    """The comparisons of tables 4 and 5 and figure 6."""
 
     online_ratios: tuple[float, ...] = option(
         (0.25, 0.125), "keep ratios of SBP in table 4", above=0, most=1, fewest=1
@@ -137,7 +137,7 @@ QUANTITIES: Mapping[str, str] = {
     "activation_gradients": "gradients of activations",
     "parameter_gradients": "gradients of parameters",
 }
-"""What snippets have in a block of the encoder, and what it is called."""
+"""The values of snippets in a block of the encoder, and its name."""
 GRADIENT_COLUMNS = (
     *("part", "video", "snippets", "sampler", "keep_ratio", "kept", "cosine", "error"),
     *("block", "quantity", "neighbours", "distant"),

@@ -1,6 +1,6 @@
 """Write table 5 of paper 004: proposals of the whole pipeline on features of tuned encoders.
 
-The pipeline is what a run does, by the stages' own functions on files of a scratch folder, with RGB
+The pipeline is that of a run, by the stages' own functions on files of a scratch folder, with RGB
 alone.
 """
 

@@ -34,7 +34,7 @@ SNIPPETS: Mapping[str, Any] = {
     "snippets": files("stores of `finetune store`"),
     "annotations": "annotations.json",
 }
-"""The flags of what is learned from."""
+"""The flags of the training data."""
 SETTINGS = SbpSettings, TuningSettings, DetectionSettings
 
 
@@ -105,7 +105,7 @@ def measure(
 
 
 def interval_words(own: SbpSettings) -> str:
-    """Return what the cells of tables 4 and 5 and figure 6 are."""
+    """Return the meaning of the cells of tables 4 and 5 and figure 6."""
     return (
         f"{own.seeds} seeds, which share first weights, order of videos and crops between "
         f"trainings; in brackets the {100 * own.confidence:g} % interval over videos (bootstrap, "
@@ -124,7 +124,7 @@ class Training:
     """None: as the settings of all trainings have it."""
 
     def cells(self) -> dict[str, Cell]:
-        """Return what a table says of the training."""
+        """Return a table's description of the training."""
         if self.way != "sbp":
             return {"way": self.way, "keep_ratio": math.nan, "sampler": ""}
         return {"way": self.way, "keep_ratio": self.keep_ratio, "sampler": self.sampler}

@@ -100,7 +100,7 @@ class KeepGradient(torch.autograd.Function):
 class TransformerLayer(nn.Module):
     """A pre-norm layer: attention, then two dense layers on each node; each adds to its input.
 
-    It has no dropout: what is kept and what is dropped are drawn outside, by row.
+    It has no dropout: kept and dropped rows are drawn outside.
     """
 
     def __init__(self, width: int, heads: int, *, fused: bool = True) -> None:

@@ -98,7 +98,7 @@ EXPECTED: dict[str, Any] = {
                 *((4, 104 / 25, "rain"), (120 / 25, 122 / 25, "rain")),
             ]
         },
-        {"track 1": "a frame that is no number"},
+        {"track 1": "a frame that is not a number"},
     ),
     "elan.eaf": (
         "elan",

@@ -54,7 +54,7 @@ def read(file: str, text: str, strict: bool = False) -> Reading:
 
 
 def stream(file: str, text: TextIO) -> Iterator[Record]:
-    """Yield what a strict `read` has, one video after another.
+    """Yield the records of a strict `read`, one video after another.
 
     Raises:
         InputError: An entry is not usable, or an id is there twice.
@@ -74,7 +74,7 @@ def stream(file: str, text: TextIO) -> Iterator[Record]:
 
 
 def write(records: Sequence[Record], name: str = "") -> str:
-    """Return the records in the official format, without what is unknown.
+    """Return the records in the official format, without unknown fields.
 
     `name`, of the data set, becomes a key that the official format does not have.
     """
@@ -85,7 +85,7 @@ def write(records: Sequence[Record], name: str = "") -> str:
 
 
 def entries_of(records: Sequence[Record], keys: dict[str, str]) -> dict[str, dict[str, Any]]:
-    """Return an entry for each video, with what is known of `{key: attribute of a record}`."""
+    """Return an entry for each video, with the known ones of `{key: attribute of a record}`."""
     entries = {}
     for record in records:
         facts = {key: value for key, name in keys.items() if (value := getattr(record, name))}
@@ -124,7 +124,7 @@ def _to_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _twice(video_id: str, prefix: str) -> tuple[str, str]:
-    """Return the row of an id that is there again, and what is wrong with it."""
+    """Return the row of a repeated id and its fault."""
     return prefix + printable(video_id), "this id is there twice; its first entry counts"
 
 

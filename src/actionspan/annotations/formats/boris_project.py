@@ -1,7 +1,7 @@
 """BORIS' project, .boris: JSON with observations of media files, their coded events, an ethogram.
 
 An event has a time in seconds, a subject, a behaviour and modifiers; of a state event every second
-one ends what the one before began; a point event ends where it starts. Times count over all files
+one ends the bout of the one before; a point event ends where it starts. Times count over all files
 of the first player, whose lengths the project has. The label is the behaviour.
 
 We write an observation for each video. One subject does one thing once at a time, so instances of
@@ -155,7 +155,7 @@ def _of(content: Mapping[str, Any], name: str) -> dict[str, Any]:
 def _bouts(
     row: str, observation: Mapping[str, Any], points: set[str]
 ) -> Iterator[tuple[str, Bout, str]]:
-    """Yield place and bout of the events of an observation, or what is wrong there."""
+    """Yield the place of each event of an observation, with its bout or its fault."""
     begun: dict[tuple[str, str, str], tuple[float, str]] = {}
     events = []
     none = 0.0, 0.0, "", "", ""
@@ -182,7 +182,7 @@ def _bouts(
 
 
 def _shown(bout: Bout, lengths: Sequence[float]) -> tuple[int, float, str]:
-    """Return the place and begin of the video that the player shows, or what is wrong."""
+    """Return the place and begin of the video that the player shows, or the fault."""
     start, end, label, *_ = bout
     if len(lengths) < 2:
         return 0, 0.0, ""

@@ -1,7 +1,7 @@
-"""What a person decided in the page: corrections.csv. Read only.
+"""The decisions of a person in the page: corrections.csv. Read only.
 
 Its columns are `video`, `start`, `end`, `label` and `status`. Proposals that were `accepted` or
-`moved`, and what was `added`, are instances; `rejected` ones are left out. A row with the status
+`moved` or `added`, are instances; `rejected` ones are left out. A row with the status
 `none` and no more says that somebody looked at the video and nothing happens in it.
 """
 

@@ -65,7 +65,7 @@ def read(file: str, text: str, strict: bool = False) -> Reading:
         row = f"track {track.get('id', number)}"
         task = tasks.get(track.get("task_id", ""), first)
         shapes = [shape for shape in track if shape.tag in _SHAPES]
-        # where it says where it is, and whether that is outside the picture
+        # where it has its place, and whether that is outside the picture
         marks = [(to_number(each.get("frame")), each.get("outside") == "1") for each in shapes]
         _add(row, track.get("label"), marks, task, reading)
     tags: dict[tuple[str, str], list[float | None]] = {}
@@ -106,4 +106,4 @@ def _add(
     if start is not None and last is not None:
         task.record.add(row, Frame(start), Frame(last + task.step), label)
     if len(known) < len(marks):
-        reading.reject(task.record.file, row, "a frame that is no number", task.record.video_id)
+        reading.reject(task.record.file, row, "a frame that is not a number", task.record.video_id)

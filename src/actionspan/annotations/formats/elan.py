@@ -1,7 +1,7 @@
 """ELAN's .eaf: an XML document of one video, whose tiers hold annotations in milliseconds.
 
 Annotations with times become instances, of any tier; the label is the value, or the name of the
-tier where the value is empty. Those that only refer to others are no segments. The video is the
+tier where the value is empty. Those that only refer to others are not segments. The video is the
 first media file with a picture, by its stem, or the .eaf's own stem.
 
 A tier holds no two annotations at a time, so we write as many tiers as overlapping instances need.

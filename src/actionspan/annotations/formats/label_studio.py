@@ -2,11 +2,11 @@
 
 A range counts frames from 1 and includes its last one; regions of audio have start and end in
 seconds. The frame rate is that of the task's data (`fps`, as we write it), or of a region that
-tells how many frames the video has and how long it is; where there is none, the video's own counts.
-A task without an annotation is no video in which nothing happens, and is left out, also if it has
+gives the video's number of frames and duration; where there is none, the video's own counts.
+A task without an annotation is left out, as its video may have events, also if it has
 predictions.
 
-We write tasks to import, what a model proposes as predictions. The rate goes into the labelling
+We write tasks to import; proposals of a model become predictions. The rate goes into the labelling
 configuration: `<Video name="video" value="$video" frameRate="$fps"/>`; where it is not known it is
 24, the one that Label Studio takes. Its ranges are whole frames of that rate.
 """
@@ -123,7 +123,7 @@ def write(records: Sequence[Record], predicted: Sequence[Record] = ()) -> str:
 def _regions(
     record: Record, fps: float, prefix: str, origin: str = "manual"
 ) -> list[dict[str, Any]]:
-    """Return a region for each instance; what a person says has no score."""
+    """Return a region for each instance; labels of a person have no score."""
     regions = []
     for place, (start, end, label) in enumerate(record.parsed()):
         first, last = frames_of((start, end), fps)  # from 0, Label Studio's from 1
@@ -171,7 +171,7 @@ def _values(
 
 
 def _add(row: str, value: Mapping[str, Any], record: Record, reading: Reading) -> None:
-    """Add the segments of a region that has labels; other regions are no segments."""
+    """Add the segments of a region that has labels; other regions are not segments."""
     labels = next((items(value[key]) for key in _LABELS if key in value), [])
     for label in labels if "sequence" not in value else ():
         for start, end in _times(value):
@@ -183,7 +183,7 @@ def _add(row: str, value: Mapping[str, Any], record: Record, reading: Reading) -
 
 
 def _times(value: Mapping[str, Any]) -> Iterator[tuple[Any, Any]]:
-    """Yield the times of a region; a frame that is no number is None."""
+    """Yield the times of a region; a frame that is not a number is None."""
     if "ranges" not in value:
         yield value.get("start"), value.get("end")
     for found in items(value.get("ranges")):

@@ -1,4 +1,4 @@
-"""JSON and XML of annotation tools, parsed with one line for what is wrong.
+"""JSON and XML of annotation tools, parsed with one line for a fault.
 
 XML may come from anywhere: no document type, so no entities, and neither large nor deep.
 """
@@ -47,7 +47,7 @@ def peek_json(text: str) -> Any:
 
 
 def objects(value: Any) -> dict[str, dict[str, Any]]:
-    """Return the members of an object that are objects; none of what is no object."""
+    """Return the members of an object that are objects; of any other value, none."""
     if not isinstance(value, dict):
         return {}
     return {key: member for key, member in value.items() if isinstance(member, dict)}
@@ -59,7 +59,7 @@ def items(value: Any) -> list[Any]:
 
 
 def root_name(text: str) -> str:
-    """Return the name of the first element, empty for what is not XML."""
+    """Return the name of the first element; empty if the text is not XML."""
     place = 0
     while found := _BEFORE.match(text, place):
         place = found.end()
@@ -95,7 +95,7 @@ def parse_xml(file: str, text: str) -> Element:
     def doctype(*_: object) -> None:
         raise InputError("a document type (DOCTYPE), which may define entities; remove it")
 
-    parser = expat.ParserCreate("utf-8")  # whatever the file says: its text is decoded already
+    parser = expat.ParserCreate("utf-8")  # whatever the file declares: its text is decoded already
     parser.buffer_text = True
     parser.StartElementHandler = start
     parser.EndElementHandler = end

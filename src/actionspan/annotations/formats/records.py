@@ -1,4 +1,4 @@
-"""What an annotation file says, before anything is checked against the videos."""
+"""The content of an annotation file, before anything is checked against the videos."""
 
 import re
 import sys
@@ -21,14 +21,14 @@ from actionspan.annotations.names import LONGEST_ID, VIDEO_SUFFIXES
 from actionspan.errors import InputError, printable
 
 _LONGEST_LABEL = 1000  # characters
-UNLABELLED = "action"  # the label of what a tool or a list of ours leaves without one
+UNLABELLED = "action"  # the label of an instance that has none
 Bout = tuple[float, float, str, str, str]  # start, end, label, subject, modifiers
 _LEAST = 1e-9  # seconds, frames, frames a second
 Subset = Literal["training", "validation", "testing"]
 SUBSETS: tuple[Subset, ...] = get_args(Subset)
 _SHORT = {"train": "training", "val": "validation", "valid": "validation", "test": "testing"}
 SUBSET_NAMES: dict[str, str] = {**{name: name for name in SUBSETS}, **_SHORT}
-FACTS = ("subset", "seconds", "frames", "fps")  # what a record says of its video
+FACTS = ("subset", "seconds", "frames", "fps")  # the facts of a video that a record may have
 DETAILS = ("subject", "modifiers")  # of an instance, optional
 SUFFIXES = VIDEO_SUFFIXES | {".aac", ".flac", ".m4a", ".mp3", ".ogg", ".wav"}
 _ADDRESS = re.compile(r"(?:https?|s3|gs)://")
@@ -74,7 +74,7 @@ class RawInstance:
         """Return start, end and label; the arguments are those of `times`.
 
         Raises:
-            ValueError: A value is not what it should be; the text says why.
+            ValueError: A value is not allowed; the text says why.
         """
         start, end = self.times(seconds, fps)
         if start is None or end is None:
@@ -99,7 +99,7 @@ class RawInstance:
         """Return what `parsed` does of a segment that lies in its video; see `times_problem`.
 
         Raises:
-            ValueError: A value is not what it should be, or the segment is empty or outside.
+            ValueError: A value is not allowed, or the segment is empty or outside.
         """
         start, end, label = self.parsed(seconds, fps)
         if problem := times_problem(start, end, seconds, overshoot):
@@ -109,7 +109,7 @@ class RawInstance:
 
 @dataclass(kw_only=True)
 class Record:
-    """What an annotation file says about a video; `row` is where it is first named.
+    """The facts of a video in an annotation file; `row` is where it is first named.
 
     `subset` is empty, and `seconds`, `frames` and `fps` are 0, if the file does not say. `media` is
     the name of the video's file; its `path`, and whether it `has_sound`, where somebody has looked.
@@ -136,7 +136,7 @@ class Record:
         """Return start, end and label of each instance.
 
         Raises:
-            ValueError: A value is not what it should be.
+            ValueError: A value is not allowed.
         """
         return [raw.parsed(self.duration, self.fps) for raw in self.instances]
 
@@ -198,7 +198,7 @@ def record_of_file(file: str, reading: Reading) -> Record | None:
 
 
 def _no_time(value: object) -> str:
-    """Say what is wrong with a value that is no time, and what would be right."""
+    """Describe a value that is not a time, and a right one."""
     if isinstance(value, str) and (point := with_decimal_point(value.strip())) != value.strip():
         what = f"write {quoted(point)}, or put semicolons between the columns of the table"
         return f"{quoted(value)} is not a time: {what}"
@@ -206,7 +206,7 @@ def _no_time(value: object) -> str:
 
 
 def id_problem(video_id: object) -> str:
-    """Return why this is no video id, or an empty text."""
+    """Return why this is not a video id, or an empty text."""
     if not isinstance(video_id, str) or not video_id:
         return "no video id"
     if problem := text_problem(video_id):
@@ -220,7 +220,7 @@ def id_problem(video_id: object) -> str:
 
 
 def text_problem(text: str) -> str:
-    """Return what is wrong with a text from a file, or an empty text."""
+    """Return the fault of a text from a file, or an empty text."""
     if any("\ud800" <= character <= "\udfff" for character in text):
         return f"'{printable(text)}' is not UTF-8 text; save the file as UTF-8"
     if not text.isprintable():
@@ -291,7 +291,7 @@ def drop_unsound(reading: Reading) -> list[Record]:
 
 
 def report_left_out(reading: Reading) -> None:
-    """Report on standard error what was left out: no table has it."""
+    """Report on standard error the content left out: no table has it."""
     for line in lines_of(reading.rejections):
         print(f"left out {line}", file=sys.stderr)
 

@@ -99,7 +99,7 @@ def read_annotation_file(
 
     Raises:
         InputError: The file is missing, empty, not text, not JSON, or of no known format; or, if
-            `strict`, a row is bad; or `points` is no length.
+            `strict`, a row is bad; or `points` is not a length.
     """
     if not 0 <= points < math.inf:
         raise InputError(f"--points {points}: 0 seconds or more")

@@ -1,4 +1,4 @@
-"""Bad input as lines of a table: which file, which row, what is wrong."""
+"""Bad input as lines of a table: file, row, fault."""
 
 import sys
 from collections import Counter
@@ -20,7 +20,7 @@ class Rejection:
     """Something that is left out of the data set.
 
     `row` is a line number of a table, a key path of JSON, or empty for an entire file. `video_ids`
-    are those of which it may have been an instance: what is left of them is not all.
+    may each have had the rejected row as an instance: their other instances are not all.
     """
 
     file: str
@@ -64,10 +64,10 @@ def read_rejections(path: Path) -> list[Rejection]:
 
 
 def report(rejections: Sequence[Rejection], on_bad_input: OnBadInput, table: Path) -> None:
-    """Report what was rejected on standard error: with `skip` the first lines, with `fail` all.
+    """Report the rejected rows on standard error: with `skip` the first lines, with `fail` all.
 
     Args:
-        rejections: What was rejected.
+        rejections: The rejected rows.
         on_bad_input: Whether to continue or to stop.
         table: The file that has all rejections.
 

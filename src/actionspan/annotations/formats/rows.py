@@ -236,7 +236,7 @@ def _add(file: str, line: Line, records: dict[str, Record], reading: Reading) ->
     if any(segment):
         details = {name: line.values.get(name, "") for name in DETAILS}
         score = to_number(line.values.get("score"))
-        # a reader says so, no column
+        # a reader adds it; it is not a column
         point, bare = "point" in line.values, "unlabelled" in line.values
         record.add(line.row, *segment, **details, score=score, point=point, unlabelled=bare)
 

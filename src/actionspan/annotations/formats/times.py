@@ -136,7 +136,7 @@ def with_decimal_point(text: str) -> str:
 
 
 def unknown_time(value: object) -> str:
-    """Say what is missing to know a time; empty for one that is or never will be known."""
+    """Name the fact that a time still lacks; empty for one that is or never will be known."""
     if isinstance(value, Frame):
         what = f"is frame {value.number:g}, and the frame rate is not known here"
     elif isinstance(value, VideoEnd):

@@ -130,7 +130,7 @@ def _read_export(file: str, text: str, reading: Reading) -> Reading:
 def _add(
     row: str, record: Record, found: Mapping[str, Any], attributes: Any, reading: Reading
 ) -> None:
-    """Add a segment to its record; a still picture or a region is no segment."""
+    """Add a segment to its record; a still picture or a region is not a segment."""
     times = items(found.get("z"))
     if items(found.get("xy")) or len(times) < 2:
         return
