@@ -63,7 +63,7 @@ class Brightness(Passing):
 class FakeProposer:
     """Knows brightness two snippets later, and proposes the last second at every fifth snippet."""
 
-    learner = None
+    learner = zones = None
 
     def __init__(self) -> None:
         self.waiting: list[tuple[int, float, float]] = []

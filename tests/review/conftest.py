@@ -36,7 +36,7 @@ def result(one: Encoded, events=(), **more) -> Result:
     return Result(video_id=one.video.video_id, path=str(one.video.path), **given)
 
 
-def encode_all(paths, folder=None, how=None):
+def encode_all(paths, folder=None, how=None, cameras=None):
     """Encode nothing; the digest of a video is its text."""
     for path in paths:
         there = path.exists()

@@ -22,7 +22,7 @@ def made(monkeypatch):
     made = []
 
     def encode_each(jobs, settings, how):
-        for video, out in jobs:
+        for video, out, _ in jobs:
             made.append(video.video_id)
             with create_h5(out, "") as file:
                 group = file.create_group(video.video_id)

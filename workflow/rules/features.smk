@@ -65,6 +65,7 @@ elif plan.features.one_pass:
             videos=plan.dataset.fetched_videos,
             weights=files.given(plan.features.weights),
             recipe=plan.features.recipe,
+            zones=files.given(plan.features.zones),
         output:
             "results/features/shards/{shard}.h5",
         log:
@@ -87,11 +88,13 @@ elif plan.features.one_pass:
                 found_weights(plan.features.encoders, input.weights)
             ),
             recipe=plan.features.recipe_flag,
+            zones=plan.features.zones_flag,
+            zones_seen=files.seen(plan.features.zones),
             processes=config["video"]["processes"],
             threads=config["features"]["threads"],
         shell:
             "python -m actionspan features encode --shard {input.shard} --videos {input.videos:q}"
-            " --source {params.source} {params.video} {params.settings} {params.recipe}"
+            " --source {params.source} {params.video} {params.settings} {params.recipe} {params.zones}"
             " --processes {params.processes} --threads {params.threads}"
             " $ACTIONSPAN_LIMITS $ACTIONSPAN_FAULTS --out {output} > {log} 2>&1"
 
@@ -106,6 +109,7 @@ else:
             shard="results/dataset/shards/{shard}.txt",
             recipe="results/features/recipe.json",
             weights=files.given(plan.features.weights),
+            zones=files.given(plan.features.zones),
         output:
             "results/features/shards/{shard}.h5",
         log:
@@ -121,6 +125,7 @@ else:
             runtime=minutes(480),
         params:
             code=shard_step("features extract"),
+            zones_seen=files.seen(plan.features.zones),
             source=plan.features.kind,
             settings=lambda wildcards, input: flags(
                 found_weights(plan.features.encoders, input.weights)

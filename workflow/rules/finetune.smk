@@ -7,6 +7,7 @@ rule finetune_store:
         flow="results/video/flow/{shard}.h5",
         # what these are made of, as in features_extract
         shard="results/dataset/shards/{shard}.txt",
+        zones=files.given(plan.features.zones),
     output:
         "results/finetune/snippets/{shard}.h5",
     log:
@@ -22,6 +23,7 @@ rule finetune_store:
         code=shard_step("finetune store"),
         settings=flags(config["finetune"]["store"]),
         images=[plan.features.image_settings, *plan.features.image_code],
+        zones_seen=files.seen(plan.features.zones),
     shell:
         "python -m actionspan finetune store --frames {input.frames} --flow {input.flow}"
         " {params.settings} $ACTIONSPAN_FAULTS --out {output} > {log} 2>&1"

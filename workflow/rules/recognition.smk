@@ -65,6 +65,7 @@ else:
             # what these are made of, as in features_extract
             shard="results/dataset/shards/{clip_shard}.txt",
             annotations="results/dataset/annotations.json",
+            zones=files.given(plan.features.zones),
             code=step("recognition segments"),
         output:
             "results/recognition/clips/{clip_shard}.h5",
@@ -89,6 +90,7 @@ else:
                 "validation_fraction",
             ),
             images=[plan.features.image_settings, *plan.features.image_code],
+            zones_seen=files.seen(plan.features.zones),
         shell:
             "python -m actionspan recognition segments --frames {input.frames} --flow {input.flow}"
             " --annotations {input.annotations} {params.settings} $ACTIONSPAN_FAULTS"

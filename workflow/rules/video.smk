@@ -7,6 +7,7 @@ rule video_frames:
         shard="results/dataset/shards/{shard}.txt",
         videos=plan.dataset.fetched_videos,
         recipe=plan.features.recipe,
+        zones=files.given(plan.features.zones),
     output:
         temp("results/video/frames/{new}{shard}.h5"),
     log:
@@ -25,9 +26,11 @@ rule video_frames:
         code=shard_step("video frames"),
         settings=f"{flags(plan.features.frames)} {flags(config['video'], 'decoder')}",
         recipe=plan.features.recipe_flag,
+        zones=plan.features.zones_flag,
+        zones_seen=files.seen(plan.features.zones),
     shell:
         "python -m actionspan video frames --shard {input.shard} --videos {input.videos:q} {params.settings} --processes {threads}"
-        " {params.recipe} $ACTIONSPAN_LIMITS $ACTIONSPAN_FAULTS --out {output} > {log} 2>&1"
+        " {params.recipe} {params.zones} $ACTIONSPAN_LIMITS $ACTIONSPAN_FAULTS --out {output} > {log} 2>&1"
 
 
 rule video_flow:

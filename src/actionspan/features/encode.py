@@ -27,6 +27,8 @@ def run(arguments: argparse.Namespace) -> None:
     limits = from_arguments(LimitSettings, arguments)
     from actionspan.annotations.tables import at_files, read_videos
     from actionspan.features.one_pass import encode_shard
+    from actionspan.video.zones import read_zones
 
     videos = at_files(read_videos(arguments.shard), arguments.videos)
-    encode_shard(videos, arguments.out, settings, how, limits, arguments.recipe)
+    more = arguments.recipe, read_zones(arguments.zones)
+    encode_shard(videos, arguments.out, settings, how, limits, *more)

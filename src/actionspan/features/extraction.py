@@ -36,6 +36,7 @@ from actionspan.video.earlier import FEATURES, Made, read_made
 from actionspan.video.jpegs import JpegPictures, read_pictures
 from actionspan.video.settings import BOUTS, CUTS
 from actionspan.video.stillness import STILL, own_rows
+from actionspan.video.zones import ZONE_MOTION
 
 COPIED = ("time", "frame_difference", "flow_magnitude", STILL)
 # snippets: (B, H, W, 3) centre frames, (B, 2L, h, w) coded flow, (B, side, side, 3) what moves
@@ -320,7 +321,7 @@ def _work(
             streams["clip"] = encode.clip(read_clips(frames))
         check_finite(streams)
         write_streams(group, streams, encode)
-        for key in (*COPIED, CUTS, BOUTS):
+        for key in (*COPIED, CUTS, BOUTS, ZONE_MOTION):
             if key in flow:
                 group[key] = flow[key][:]
         group.attrs.update(facts)

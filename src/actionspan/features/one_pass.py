@@ -41,6 +41,14 @@ from actionspan.video.optical_flow import prepare_flow
 from actionspan.video.settings import BOUTS, CUTS
 from actionspan.video.snippets import snippet_batches
 from actionspan.video.stillness import STILL, own_rows
+from actionspan.video.zones import (
+    ZONE_MOTION,
+    Cameras,
+    Zones,
+    made_within,
+    only_inside,
+    zones_of,
+)
 
 
 class EncodedVideo(NamedTuple):
@@ -75,34 +83,37 @@ class VideoEncoder:
         limits: LimitSettings | None = None,
         on_progress: Callable[[float], None] | None = None,
         frames: Iterable[Frame] | None = None,
+        zones: Zones = (),
     ) -> EncodedVideo:
         """Encode a video file; report to `on_progress`, in a thread, the seconds done.
 
-        `frames` are all that it has, where somebody decodes them already.
+        `frames` are all that it has, where somebody decodes them already. Only what is inside the
+        `zones` counts, if there are any.
 
         Raises:
             InputError: It is not a video, it is beyond the limits, its decoding breaks off, or its
                 flow or features cannot be computed.
         """
         chosen, flow, count = self.settings.frames, self.settings.flow, 0
-        cuts = CutFinder()
+        cuts = CutFinder(zones)
         clips = ClipStream(self.streams.clip) if self.streams.clip else None
         sampler = ClipSampler(chosen, clips.take) if clips else None
 
         def counted() -> Iterator[Frame]:
             nonlocal count
             decoded = read_frames(path, limits=limits) if frames is None else frames
-            for frame in cuts.watch(decoded):
+            for frame in cuts.watch(only_inside(decoded, zones)):
                 count += 1
                 if sampler:
                     sampler.add(frame)
                 yield frame
 
-        facts: dict[str, list[NDArray[Any]]] = {key: [] for key in extraction.COPIED}
+        keys = (*extraction.COPIED, *[ZONE_MOTION] * (len(zones) > 1))
+        facts: dict[str, list[NDArray[Any]]] = {key: [] for key in keys}
 
         def images() -> Iterator[extraction.Images]:
             size = self.settings.encoders.batch_size
-            for batch in snippet_batches(counted(), chosen, flow, size):
+            for batch in snippet_batches(counted(), chosen, flow, size, zones):
                 yield batch.pictures, batch.flow, batch.movers
                 for key, parts in facts.items():
                     parts.append(getattr(batch, key))
@@ -157,11 +168,12 @@ def encode_shard(
     how: ShardWork | None = None,
     limits: LimitSettings | None = None,
     recipe: Path | None = None,
+    cameras: Cameras | None = None,
 ) -> dict[str, str]:
     """Write the features of a shard's probed videos, except those whose row has an error.
 
-    Features that an earlier run made by the same `recipe` are taken over. Returns the reasons of
-    the rejected videos by video id.
+    Features that an earlier run made by the same `recipe` are taken over. The zones of a video are
+    those of its name among `cameras`. Returns the reasons of the rejected videos by video id.
 
     Raises:
         InputError: The flow or the encoders cannot be made here, or `how.faults` says to stop.
@@ -169,14 +181,21 @@ def encode_shard(
     how = how or ShardWork()
     settings = replace(settings, encoders=pinned(settings.encoders))
     good = [video for video in videos if not video.error]
-    made_by, earlier = recipe_digest(recipe), earlier_features(good, recipe)
+    made_by, earlier = recipe_digest(recipe), earlier_features(good, recipe, cameras)
     pictures = digest(settings.frames, settings.flow)
     common = extraction.encoders_digest(settings.encoders, "features encode", pictures, made_by)
-    digests = [digest(common, video.sha256) for video in good]
+    zones = [zones_of(cameras or {}, video.video_id) for video in good]
+    digests = [
+        digest(common, video.sha256, *made_within(within).values())
+        for video, within in zip(good, zones, strict=True)
+    ]
     return map_videos(
         out,
         [video.video_id for video in good],
-        [(video, earlier.get(video.video_id)) for video in good],
+        [
+            (video, earlier.get(video.video_id), within)
+            for video, within in zip(good, zones, strict=True)
+        ],
         digests,
         partial(_work, settings, limits),
         title="encoding",
@@ -188,9 +207,11 @@ def encode_shard(
 
 
 def encode_each(
-    jobs: Iterable[tuple[Video, Path]], settings: VideoSettings, how: ShardWork
+    jobs: Iterable[tuple[Video, Path, Zones]], settings: VideoSettings, how: ShardWork
 ) -> Generator[tuple[int, str], None, None]:
     """Write the features of probed videos, each into its file; yield each index and its error.
+
+    A job has the zones of the video too.
 
     The error is empty where the features were written. `how.processes` encode at once; one is
     replaced only if it dies. A job is taken when a process is free.
@@ -211,11 +232,11 @@ def encode_each(
             yield index, printable(outcome.reason)
 
 
-def _alone(settings: VideoSettings, job: tuple[Video, Path]) -> None:
-    video, out = job
+def _alone(settings: VideoSettings, job: tuple[Video, Path, Zones]) -> None:
+    video, out, zones = job
     with create_h5(out, "") as file:
         file.attrs.update(_attributes(settings))
-        _work(settings, None, (video, None), file.create_group(video.video_id))
+        _work(settings, None, (video, None, zones), file.create_group(video.video_id))
 
 
 def _attributes(settings: VideoSettings) -> dict[str, str]:
@@ -237,16 +258,16 @@ def _prepare(settings: VideoSettings, threads: int) -> None:
 def _work(
     settings: VideoSettings,
     limits: LimitSettings | None,
-    source: tuple[Video, Path | None],  # and a file that has the video's features
+    source: tuple[Video, Path | None, Zones],  # and a file that has the video's features
     group: h5py.Group,
 ) -> None:
-    video, earlier = source
+    video, earlier, zones = source
     if earlier and take_over(earlier, video.video_id, group.parent, video.video_id):
         return
     encode = _encoder(settings)
-    streams, facts, frames = encode(video.path, limits)
+    streams, facts, frames = encode(video.path, limits, zones=zones)
     extraction.write_streams(group, streams, encode.streams)
     for name, values in facts.items():
         group[name] = values
-    group.attrs.update(video.attributes)
+    group.attrs.update(video.attributes | made_within(zones))
     group.attrs.update(frame_count=frames, snippet_frames=settings.frames.snippet_frames)

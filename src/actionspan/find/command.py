@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from actionspan.dataset.settings import add_reading, how_read
 from actionspan.errors import InputError, counted
-from actionspan.jobs.shards import add_jobs
+from actionspan.jobs.shards import add_jobs, add_zones
 from actionspan.settings import at_least_one
 
 if TYPE_CHECKING:
@@ -56,6 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--no-copies", action="store_true", help=copies)
     add("-q", "--quiet", action="store_true", help="print errors only")
     add("--threads", type=int, default=1, help="cores of the encoders (default: 1)")
+    add_zones(parser)
     add_jobs(parser)
 
 
@@ -69,8 +70,10 @@ def run(arguments: argparse.Namespace) -> int:
     from actionspan.propose.command import named_videos
     from actionspan.propose.results import ResultFolder
     from actionspan.review.footage import encode_readable, encoding
+    from actionspan.video.zones import read_zones
 
     # 1. the videos and the query
+    cameras = read_zones(arguments.zones)
     videos, passed = named_videos(map(Path, arguments.videos))
     kept = arguments.features or arguments.out / "features"
     query = (
@@ -81,7 +84,8 @@ def run(arguments: argparse.Namespace) -> int:
     if query.model is not None:
         kept = kept / query.model.digest[:16]  # next to those of other encoders
     settings = query.model.settings if query.model else None
-    encoded = encode_readable(videos.values(), kept, encoding(arguments, len(videos)), settings)
+    how = encoding(arguments, len(videos)), settings, cameras
+    encoded = encode_readable(videos.values(), kept, *how)
     if not encoded:
         raise InputError(f"nothing to search: {counted(len(videos), 'video')} cannot be read")
     # 3. the segments

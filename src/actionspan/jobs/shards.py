@@ -89,6 +89,13 @@ def add_video_flags(parser: argparse.ArgumentParser, recipe: str) -> None:
     parser.add_argument("--shard", type=Path, required=True, help="table of probed videos")
     parser.add_argument("--videos", type=Path, nargs="*", default=[], metavar="FILE", help=_PLACES)
     parser.add_argument("--recipe", type=Path, help=f"features/recipe.json: {recipe}")
+    add_zones(parser)
+
+
+def add_zones(parser: argparse._ActionsContainer) -> None:
+    """Add the option of commands that look at videos."""
+    text = "zones.json of `actionspan review`: only what happens inside its zones counts"
+    parser.add_argument("--zones", type=Path, metavar="FILE", help=text)
 
 
 def shard_work(arguments: argparse.Namespace) -> ShardWork:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from actionspan.errors import InputError
+from actionspan.jobs.shards import add_zones
 from actionspan.live.settings import LearningSettings, StreamSettings, parse_source
 from actionspan.settings import add_settings, from_arguments
 
@@ -41,6 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--learn", type=Path, metavar="ANNOTATIONS", help=labels)
     name = "the stream's id in results and annotations (default: the source's name)"
     add("--video", help=name)
+    add_zones(parser)
     told = (
         "send each proposal as JSON, once, to a web hook (https://…) or an MQTT topic "
         "(mqtts://host/topic); the stream never waits for it"
@@ -69,13 +71,16 @@ def run(arguments: argparse.Namespace) -> int:
     from actionspan.jobs.memory import keep_freed_memory
     from actionspan.live.play import Player, play
     from actionspan.streaming import StageError
+    from actionspan.video.zones import read_zones, zones_of
 
     instances = _instances(arguments.learn, source.name)
     learning = from_arguments(LearningSettings, arguments)
     keep_freed_memory()
     cv2.setNumThreads(1)
     torch.set_num_threads(settings.threads)
-    player = Player.load(Path(arguments.model), settings, instances, learning, arguments.encoder)
+    zones = zones_of(read_zones(arguments.zones), source.name)
+    given = settings, instances, learning, arguments.encoder, zones
+    player = Player.load(Path(arguments.model), *given)
     with _signals(stopping) as caught, notifier or nullcontext():
         try:
             how = {"resume": arguments.resume, "echo": sys.stdout, "stopping": stopping}

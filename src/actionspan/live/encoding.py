@@ -25,6 +25,7 @@ from actionspan.networks.runtime import Eager
 from actionspan.video.optical_flow import compute_flow
 from actionspan.video.settings import FlowSettings
 from actionspan.video.snippets import Snippet, frame_differences
+from actionspan.video.zones import Zones, share_inside
 
 Message = tuple[Tensor, ...]
 _RGB, _FLOW = 2, 3  # places in a message
@@ -68,6 +69,7 @@ def encoding_chain(
     widths: Mapping[str, int] | None = None,
     *,
     one_process: bool = True,
+    zones: Zones = (),
 ) -> nn.Sequential:
     """Return the chain of a model's encoders, in as many modules as it can be cut into.
 
@@ -78,6 +80,7 @@ def encoding_chain(
         weights: Tuned parameters of the encoders, by stream.
         widths: The lengths of the vectors that the model takes, by stream.
         one_process: Whether all stages are in this process; only then may they use a GPU.
+        zones: Outside which the snippets show nothing.
 
     Raises:
         InputError: The encoders cannot be built, or need more than a snippet at a time.
@@ -94,7 +97,8 @@ def encoding_chain(
     if widths is not None:
         streams.check(widths)
     kept = {_RGB: streams.rgb is not None, _FLOW: streams.flow is not None}
-    parts: list[_Timed] = [_Flow(flow, histogram=streams.has_histogram, kept=kept)]
+    motion = _Flow(flow, histogram=streams.has_histogram, kept=kept, zones=zones)
+    parts: list[_Timed] = [motion]
     if streams.flow is not None:
         parts += _encoder_parts(streams.flow, _FLOW)
     if streams.rgb is not None:
@@ -120,15 +124,16 @@ class _Flow(_Timed):
     """Grey frames to coded flow planes, the facts of motion, and the histogram if it is wanted."""
 
     def __init__(
-        self, settings: FlowSettings, *, histogram: bool, kept: Mapping[int, bool]
+        self, settings: FlowSettings, *, histogram: bool, kept: Mapping[int, bool], zones: Zones
     ) -> None:
         super().__init__()
-        self.settings, self.histogram, self.kept = settings, histogram, kept
+        self.settings, self.histogram, self.kept, self.zones = settings, histogram, kept, zones
 
     def work(self, message: Message) -> Message:
         gray = message[_FLOW].numpy()
-        (planes,), (magnitude,) = compute_flow(gray[None], self.settings)
-        facts = [np.array([magnitude, frame_differences(gray)], np.float32)]
+        share = share_inside(self.zones, *gray.shape[1:])
+        (planes,), (magnitude,) = compute_flow(gray[None], self.settings, share)
+        facts = [np.array([magnitude, frame_differences(gray, self.zones)], np.float32)]
         if self.histogram:
             facts.append(flow_histogram(planes, self.settings.bound))
         # what no network sees goes no further

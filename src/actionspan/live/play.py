@@ -35,6 +35,7 @@ from actionspan.streaming import Pipeline, balance_stages
 from actionspan.video.settings import FrameSettings
 from actionspan.video.snippets import Snippet
 from actionspan.video.sound import LiveSound
+from actionspan.video.zones import Zones, ZoneWatch, made_within
 
 _REPETITIONS = 3  # of measuring the chain: each delays the start by a snippet's work
 _LEARNED = "model.safetensors"
@@ -52,6 +53,7 @@ class Player:
     proposer: OnlineProposer
     made_of: str  # digest of the model and of the settings that change results
     file: Path  # of the model
+    zones: Zones = ()  # outside which nothing counts
 
     @classmethod
     def load(
@@ -61,11 +63,12 @@ class Player:
         instances: Float64 | None = None,
         learning: LearningSettings | None = None,
         encoders: Sequence[str] = (),
+        zones: Zones = (),
     ) -> "Player":
         """Load a model's file or folder.
 
         With `instances`, (K, 2) in seconds, it learns while it plays, as `learning` says; for
-        `encoders` see `Proposer`.
+        `encoders` see `Proposer`. Only what happens inside the `zones` counts, if there are any.
 
         Raises:
             InputError: It is not a complete model, or it cannot stream.
@@ -74,6 +77,7 @@ class Player:
         with deterministic(settings.threads):  # its first call takes seconds: not while it streams
             pass
         proposer = OnlineProposer(bundle, delay_seconds=settings.delay)
+        proposer.zones = ZoneWatch(zones) if len(zones) > 1 else None
         learned: list[str] = []
         if instances is not None:
             learning = learning or LearningSettings()
@@ -82,10 +86,19 @@ class Player:
         with naming(model):
             found = located(bundle.encoders, encoders)
             given = (found, bundle.flow, bundle.frames.stack, bundle.weights, bundle.widths)
-            chain = encoding_chain(*given, one_process=settings.executor != "process")
+            in_one = settings.executor != "process"
+            chain = encoding_chain(*given, one_process=in_one, zones=zones)
         file = model / "model.safetensors" if model.is_dir() else model
-        made_of = digest(file_sha256(file), settings.delay, *learned)
-        return cls(frames=bundle.frames, chain=chain, proposer=proposer, made_of=made_of, file=file)
+        within = made_within(zones).values()
+        made_of = digest(file_sha256(file), settings.delay, *learned, *within)
+        return cls(
+            frames=bundle.frames,
+            chain=chain,
+            proposer=proposer,
+            made_of=made_of,
+            file=file,
+            zones=zones,
+        )
 
     def warm_up(self) -> None:
         """Run the networks once, as their first run is slower, before a camera is opened."""
@@ -158,7 +171,7 @@ def play(
         duration=duration,
         settings=settings,
         proposer=player.proposer,
-        reader=Reader(frames, player.frames, settings, hand_over, *begin),
+        reader=Reader(frames, player.frames, settings, hand_over, *begin, player.zones),
         outputs=Outputs(out, source.name, echo, state.written if state else None, told, sound),
         status=Status(out, append=state is not None),
         at=at,

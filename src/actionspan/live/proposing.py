@@ -7,7 +7,7 @@ stream. Actionness equals the network's output on the whole video, up to roundin
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,7 @@ from actionspan.proposals.online import OnlineCells, OnlineSelection
 from actionspan.temporal.networks import network_class
 from actionspan.temporal.prediction import NetworkStream
 from actionspan.temporal.settings import MODELS
+from actionspan.video.zones import ZoneWatch
 
 _SLACK = 0.5  # how much shorter, or longer, than all training instances proposals may be
 _MARGIN = 4  # steps kept beyond those that a proposal may need
@@ -37,6 +38,7 @@ class OnlineProposal:
     score: float
     label: str | None = None
     label_score: float | None = None
+    zone: str | None = None  # of several, the one in which most moves
 
 
 @dataclass(frozen=True)
@@ -80,6 +82,7 @@ class OnlineProposer:
         self._past_settings, self._density = past, density
         self.look_ahead = past.ahead + network.look_ahead
         self.learner: OnlineLearner | None = None  # learns between two snippets, if there is one
+        self.zones: ZoneWatch | None = None  # sees each snippet before `add`, if there is one
         self._first = 0  # number of the first snippet since the last gap
         self._begin()
 
@@ -181,12 +184,17 @@ class OnlineProposer:
         shortest, longest = self._density.lengths
         rows = zip(seconds.tolist(), scores.tolist(), labels, strict=True)
         return [
-            OnlineProposal(start, end, score, *label)
+            self._zoned(OnlineProposal(start, end, score, *label))
             for (start, end), score, label in rows
             # where the rate of snippets changes, steps are not as long as they were taken for
             if start < end and (duration is not None or _SLACK * shortest < end - start)
             if end - start < longest / _SLACK
         ]
+
+    def _zoned(self, found: OnlineProposal) -> OnlineProposal:
+        if self.zones is None:
+            return found
+        return replace(found, zone=self.zones.most(found.start, found.end))
 
     def _labels(self, segments: Float64, interval: float) -> list[tuple[str, float] | tuple[()]]:
         """Return the best class of segments in steps, and its probability."""
@@ -223,6 +231,7 @@ class OnlineProposer:
             "times": self._times.copy(),
             "classified": self._classified.copy(),
             "learner": self.learner.state_dict() if self.learner is not None else None,
+            "zones": self.zones.state_dict() if self.zones is not None else None,
             **{name: getattr(self, f"_{name}").state_dict() for name in _PARTS},
         }
 
@@ -233,6 +242,8 @@ class OnlineProposer:
         self._times, self._classified = state["times"].copy(), state["classified"].copy()
         if self.learner is not None:
             self.learner.load_state_dict(state["learner"])
+        if self.zones is not None:
+            self.zones.load_state_dict(state["zones"])
         for name in _PARTS:
             getattr(self, f"_{name}").load_state_dict(state[name])
 

@@ -205,6 +205,8 @@ class Stream:
         begun = time.monotonic()
         seconds = arrived.snippet.seconds
         self.at.unanswered.append(Place(arrived.number, seconds, arrived.centre_arrived))
+        if self.proposer.zones is not None:
+            self.proposer.zones.add(seconds, arrived.snippet.gray)
         update = self.proposer.add(made.features, seconds, made.motion)
         now = time.monotonic()
         compute = min(made.compute_seconds + now - begun, now - arrived.arrived)

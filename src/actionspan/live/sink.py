@@ -41,13 +41,14 @@ class Found:
 
     def __init__(self) -> None:
         self.count = 0  # of all, those dropped too
-        self.labelled = False
+        self.labelled = self.zoned = False
         self._kept: list[Row] = []
 
     def add(self, row: Row) -> None:
         """Add a proposal."""
         self.count += 1
         self.labelled |= "label" in row
+        self.zoned |= "zone" in row
         self._kept.append(row)
         if len(self._kept) > _MOST + _SPARE:
             self._kept = self.rows()
@@ -198,7 +199,8 @@ class Outputs:
         """Write proposals.json and proposals.csv: the best of all, in order."""
         begun = time.monotonic()
         paths = [self.folder / file for file in PROPOSALS]
-        write_proposals([(self.name, self.found.rows())], *paths, labelled=self.found.labelled)
+        more: Any = {"labelled": self.found.labelled, "zoned": self.found.zoned}
+        write_proposals([(self.name, self.found.rows())], *paths, **more)
         self._unwritten, self._written = False, time.monotonic()
         self._rewriting = self._written - begun
 
@@ -235,6 +237,8 @@ class Outputs:
         row: Row = {"score": event["score"], "segment": [event["start"], event["end"]]}
         if "label" in event:
             row |= {"label": event["label"], "label_score": event["label_score"]}
+        if "zone" in event:
+            row["zone"] = event["zone"]
         self.found.add(row)
         self._chapters.add(row)
 

@@ -19,6 +19,7 @@ from actionspan.video.decode import Frame, read_frames, resized
 from actionspan.video.settings import FrameSettings
 from actionspan.video.snippets import Snippet, cut_snippets
 from actionspan.video.sound import LiveSound, sound_frames
+from actionspan.video.zones import Zones, only_inside
 
 _USUAL_STEP = 1 / 25  # seconds between two frames without time stamps
 _FIRST_WAIT, _LONGEST_WAIT = 0.5, 15.0  # seconds between two attempts to connect again
@@ -261,6 +262,7 @@ class Reader:
     """Reads frames in a thread and hands snippets over; closes `hand_over` when no more come.
 
     A resumed stream skips the first `skip` snippets; `before` is the last one's time in seconds.
+    Only what is inside the `zones` is seen, if there are any.
     """
 
     def __init__(
@@ -271,8 +273,9 @@ class Reader:
         hand_over: HandOver,
         skip: int = 0,
         before: float | None = None,
+        zones: Zones = (),
     ) -> None:
-        self.live = frames.live
+        self.live, self._zones = frames.live, zones
         self.hand_over = hand_over
         self.frames = 0  # read so far
         self.seconds = 0.0  # time stamp of the last
@@ -315,7 +318,8 @@ class Reader:
         number, before, lost = self._skip, self._before, False
         for stretch in self._source.stretches(self._stopped):
             self._arrivals.clear()
-            cut = cut_snippets(self._counted(stretch), self._cutting)
+            seen = only_inside(self._counted(stretch), self._zones)
+            cut = cut_snippets(seen, self._cutting)
             for snippet in islice(cut, 0 if self.live else self._skip, None):
                 gap, now = None, time.monotonic()
                 if lost and before is not None:

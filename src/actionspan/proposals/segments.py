@@ -32,6 +32,7 @@ class Row(TypedDict):
     segment: Sequence[float]  # start and end in seconds
     label: NotRequired[str]
     label_score: NotRequired[float]
+    zone: NotRequired[str]  # of several, the one in which most moves
     rank: NotRequired[int]  # of an event without a chance, whose score is only 1 / rank
 
 
@@ -53,9 +54,10 @@ def write_proposals(
     csv_path: Path | None = None,
     *,
     labelled: bool = False,
+    zoned: bool = False,
 ) -> None:
     """Write video ids and their proposals, best first; see `proposal_files`."""
-    with proposal_files(json_path, csv_path, labelled=labelled) as write:
+    with proposal_files(json_path, csv_path, labelled=labelled, zoned=zoned) as write:
         for video_id, rows in results:
             write(video_id, rows)
 
@@ -66,6 +68,7 @@ def proposal_files(
     csv_path: Path | None = None,
     *,
     labelled: bool = False,
+    zoned: bool = False,
     frames: Callable[[str, Sequence[float]], Sequence[int]] | None = None,
     more: tuple[Sequence[str], Callable[[str, Sequence[float]], Sequence[object]]] | None = None,
 ) -> Iterator[Callable[[str, Iterable[Row]], None]]:
@@ -75,6 +78,7 @@ def proposal_files(
         json_path: ActivityNet result form, one video a line.
         csv_path: A table with each proposal's rank, 1 the best; None: no table.
         labelled: Whether the table has the rows' labels and their scores.
+        zoned: Whether it has their zones.
         frames: Returns the first and the last frame of a segment of a video by its id, nothing
             where they are not known; with it the table has them.
         more: Further columns of the table, and their cells for a segment of a video by its id.
@@ -90,6 +94,7 @@ def proposal_files(
         if csv_path is not None:
             table = csv.writer(open_output(csv_path), lineterminator="\n")
             columns = _CSV_COLUMNS + (("label", "label_score") if labelled else ())
+            columns += ("zone",) if zoned else ()
             columns += () if frames is None else ("first_frame", "last_frame")
             table.writerow((*columns, *(more[0] if more else ())))
         file.write(f'{{"version": {json.dumps(VERSION)}, "results": {{')
@@ -108,6 +113,8 @@ def proposal_files(
                 cells: list[object] = [name, rank, *map(_milliseconds, row["segment"]), score]
                 if labelled:
                     cells += [safe_cell(row["label"]), f"{row['label_score']:.6g}"]
+                if zoned:
+                    cells.append(safe_cell(row.get("zone", "")))
                 if frames is not None:
                     cells += frames(video_id, row["segment"]) or ("", "")
                 cells += more[1](video_id, row["segment"]) if more else ()

@@ -17,7 +17,7 @@ from actionspan.dataset.joining import add_joining, joined
 from actionspan.dataset.settings import add_reading, how_read
 from actionspan.dataset.sharding import find_videos, scan_videos
 from actionspan.errors import InputError, counted
-from actionspan.jobs.shards import add_jobs, videos_at_once
+from actionspan.jobs.shards import add_jobs, add_zones, videos_at_once
 from actionspan.settings import at_least_one
 from actionspan.storage.inputs import keep
 
@@ -54,6 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--annotations", type=Path, help=truth)
     add_reading(parser)
     add_joining(parser)
+    add_zones(parser)
     lines = "print a line of JSON with its events for each video, as soon as it is done"
     add("--json", action="store_true", help=lines)
     add("--sound", action="store_true", help="show loudness and its changes in the page, too")
@@ -99,6 +100,11 @@ def run(arguments: argparse.Namespace) -> int:
     videos, places, damaged = joined(arguments, videos, arguments.out)
     broken += damaged
     jobs = videos_at_once(arguments.jobs, len(videos), arguments.threads)
+    cameras = None
+    if arguments.zones:
+        from actionspan.video.zones import read_zones
+
+        cameras = read_zones(arguments.zones)
     truth = None
     if arguments.annotations:
         from actionspan.dataset.completing import Truth
@@ -108,9 +114,10 @@ def run(arguments: argparse.Namespace) -> int:
     shown = Shown(top=arguments.top, minimum=dict(arguments.min_score))
     labels, named = _labels(arguments)
     made_by = digest(__version__, _sha256(model) if model else UNTRAINED, *named)
-    folder = ResultFolder(arguments.out, made_by, overwrite=arguments.overwrite)
+    again: Any = {"overwrite": arguments.overwrite, "cameras": cameras}
+    folder = ResultFolder(arguments.out, made_by, **again)
     # 3. the results; finished videos are written whatever ends the call
-    how_made = (arguments.device, arguments.encoder, labels, arguments.sound)
+    how_made = (arguments.device, arguments.encoder, labels, arguments.sound, cameras)
     loading = Loading(model, arguments.threads, *how_made)
     copies = not (arguments.no_copies or arguments.no_page)
     how = {"copies": copies, "quiet": arguments.quiet, "jobs": jobs}

@@ -26,6 +26,7 @@ from actionspan.networks.hub_words import Texts, text_vectors, words_digest
 from actionspan.propose.proposed import OpenedVideo, Proposed
 from actionspan.storage.writing import digest
 from actionspan.video.settings import FrameSettings
+from actionspan.video.zones import Cameras, zones_of
 
 _Told = Callable[[float, float], None]
 _WORDINGS = ("{}", "a photo of {}", "a video of {}", "a scene in which {}")
@@ -107,7 +108,14 @@ class Labelling:
         InputError: The model of words cannot be had, or knows no words.
     """
 
-    def __init__(self, proposer: _Proposes, labels: Labels, device: Device | None = None) -> None:
+    def __init__(
+        self,
+        proposer: _Proposes,
+        labels: Labels,
+        device: Device | None = None,
+        cameras: Cameras | None = None,
+    ) -> None:
+        self.cameras = cameras or {}
         self.proposer, self.names = proposer, labels.names
         self.words = WordModel(labels.model, device)
         texts = self.words.texts(worded(labels.names))
@@ -126,9 +134,11 @@ class Labelling:
         told = on_progress or (lambda done, length: None)
         proposed = self.proposer.propose(video, lambda done, length: told(done / 2, length))
         length = proposed.duration_seconds
+        path = video.path if isinstance(video, OpenedVideo) else Path(video)
         streams, facts, _ = self.encode(
-            video.path if isinstance(video, OpenedVideo) else Path(video),
+            path,
             on_progress=lambda done: told((length + done) / 2, length),
+            zones=zones_of(self.cameras, path.stem),
         )
         near = _unit(self.words.of(streams)), facts["time"]
         events = proposed.events

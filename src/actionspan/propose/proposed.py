@@ -21,6 +21,14 @@ from actionspan.video.cuts import CutFinder
 from actionspan.video.decode import Frame, read_frames
 from actionspan.video.settings import FlowSettings, FrameSettings
 from actionspan.video.snippets import snippet_batches
+from actionspan.video.zones import (
+    ZONE_MOTION,
+    Cameras,
+    ZoneMotion,
+    motion_among,
+    only_inside,
+    zones_of,
+)
 
 if TYPE_CHECKING:
     import pandas
@@ -36,7 +44,8 @@ class Proposed:
     without a model there is `motion`, (T,), its magnitude. A model with a classifier gives the K
     `classes`, and `class_scores` of each proposal. The model span gives the distinct `events` for a
     reader too, with the chance of each to be right at tIoU 0.5, or none where it would rest on too
-    little; other models have None.
+    little; other models have None. Where a camera has several zones, `zone_motion` decides which
+    one a row is of.
     """
 
     duration_seconds: float
@@ -50,6 +59,7 @@ class Proposed:
     chances: NDArray[Any] | None = None  # (E,) 0…1
     event_classes: NDArray[Any] | None = None  # (E, K)
     still: float = 0.0  # share of snippets that are copies of the one before
+    zone_motion: ZoneMotion | None = None
 
     def __repr__(self) -> str:
         events = self.event_rows()
@@ -73,7 +83,7 @@ class Proposed:
             return [row for _, row in sorted(chosen, key=lambda ranked: ranked[0])]
         if self.chances is not None:
             return self._labelled(self.events, self.chances, self.event_classes)
-        rows, scores = ranked_rows(self.events), self.event_classes
+        rows, scores = self._zoned(ranked_rows(self.events)), self.event_classes
         return rows if scores is None else label_rows(rows, self.classes, scores)
 
     def to_frame(self) -> "pandas.DataFrame":
@@ -96,8 +106,14 @@ class Proposed:
         return pandas.DataFrame(cells, columns=columns)
 
     def _labelled(self, segments: Any, scores: Any, class_scores: Any) -> list[Row]:
-        rows = result_rows(segments, scores)
+        rows = self._zoned(result_rows(segments, scores))
         return rows if class_scores is None else label_rows(rows, self.classes, class_scores)
+
+    def _zoned(self, rows: list[Row]) -> list[Row]:
+        if self.zone_motion is None:
+            return rows
+        zones = self.zone_motion.most([row["segment"] for row in rows])
+        return [{**row, "zone": zone} for row, zone in zip(rows, zones, strict=True)]
 
 
 def read_duration(path: Path) -> float:
@@ -140,8 +156,12 @@ _BATCH = 16  # snippets
 class MotionProposer:
     """Groups the magnitude of optical flow by watershed (TAG), without training.
 
-    Its events are the video's bouts (`BoutFinder.found`).
+    Its events are the video's bouts (`BoutFinder.found`). The zones of a video are those of its
+    name among `cameras`; without any, whole frames count.
     """
+
+    def __init__(self, cameras: Cameras | None = None) -> None:
+        self.cameras = cameras or {}
 
     def __repr__(self) -> str:
         return "MotionProposer(): motion, untrained"
@@ -161,15 +181,19 @@ class MotionProposer:
             InputError: The file is missing or cannot be decoded.
         """
         settings = RescaleSettings()
-        _, duration, frames = open_video(video)
-        batches, cuts = [], CutFinder()
+        path, duration, frames = open_video(video)
+        zones = zones_of(self.cameras, path.stem)
+        batches, cuts = [], CutFinder(zones)
+        seen = cuts.watch(only_inside(frames, zones))
         for batch in snippet_batches(
-            cuts.watch(frames), FrameSettings(mover_side=0), FlowSettings(), _BATCH
+            seen, FrameSettings(mover_side=0), FlowSettings(), _BATCH, zones
         ):
-            batches.append((batch.flow_magnitude, batch.time, batch.still))
+            batches.append((batch.flow_magnitude, batch.time, batch.still, batch.zone_motion))
             if on_progress:
                 on_progress(float(batch.time[-1]), duration)
-        magnitude, times, still = (np.concatenate(parts) for parts in zip(*batches, strict=True))
+        magnitude, times, still, moved = (
+            np.concatenate(parts) for parts in zip(*batches, strict=True)
+        )
         motion = rescale(magnitude, times, duration, settings.steps, settings.method, motion=True)
         segments, scores = group_proposals(motion, duration)
         return Proposed(
@@ -179,4 +203,5 @@ class MotionProposer:
             motion=motion,
             events=cuts.bouts.found()[:, :2],
             still=float(still.mean()),
+            zone_motion=motion_among({"time": times, ZONE_MOTION: moved}, zones),
         )

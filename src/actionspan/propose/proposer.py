@@ -25,6 +25,7 @@ from actionspan.video.marks import marks_of
 from actionspan.video.settings import BOUTS
 from actionspan.video.sound import SOUND, sound_rows
 from actionspan.video.stillness import STILL
+from actionspan.video.zones import Cameras, Zones, motion_among, zones_of
 
 
 class Proposer:
@@ -38,6 +39,7 @@ class Proposer:
             `"demo"`: the included model; `"none"`: untrained, as `MotionProposer`.
         device: Where the encoders run: auto, cpu or cuda; None: as they were trained.
         encoders: Networks of timm or transformers that the model sees by, where it names a path.
+        cameras: The zones of videos by patterns of their names; without any, whole frames count.
 
     Raises:
         InputError: There is no such file, it is not a complete model, its encoder is not here, or
@@ -45,10 +47,15 @@ class Proposer:
     """
 
     def __init__(
-        self, model: Path | str, *, device: Device | None = None, encoders: Sequence[str] = ()
+        self,
+        model: Path | str,
+        *,
+        device: Device | None = None,
+        encoders: Sequence[str] = (),
+        cameras: Cameras | None = None,
     ) -> None:
-        self.path = Path(model)
-        self._untrained = MotionProposer() if str(model) == UNTRAINED else None
+        self.path, self.cameras = Path(model), cameras or {}
+        self._untrained = MotionProposer(cameras) if str(model) == UNTRAINED else None
         if self._untrained:
             return
         self.bundle = load_bundle(self.path)
@@ -100,16 +107,22 @@ class Proposer:
                 on_progress(done, duration)
 
         try:
-            raw, facts, _ = self._encode(path, on_progress=told, frames=frames)
+            zones = zones_of(self.cameras, path.stem)
+            raw, facts, _ = self._encode(path, on_progress=told, frames=frames, zones=zones)
         except NotFiniteError as error:
             raise InputError(f"{self.path}: {error}") from None
         if self._hears:
             raw[SOUND] = sound_rows(path, duration, facts["time"])
-        return proposed_of(self.bundle, raw, facts, duration, str(self.path))
+        return proposed_of(self.bundle, raw, facts, duration, str(self.path), zones)
 
 
 def proposed_of(
-    bundle: Bundle, raw: Mapping[str, Float32], facts: Mapping[str, Any], duration: float, name: str
+    bundle: Bundle,
+    raw: Mapping[str, Float32],
+    facts: Mapping[str, Any],
+    duration: float,
+    name: str,
+    zones: Zones = (),
 ) -> Proposed:
     """Return a model's proposals for a video with these features and facts of its snippets.
 
@@ -119,12 +132,14 @@ def proposed_of(
         facts: Other data of a feature shard: `time`, curves of motion, `cuts`, `bouts`.
         duration: Length of the video in seconds.
         name: Of the model, for messages.
+        zones: In which features and facts were made.
 
     Raises:
         InputError: The model gives numbers that are not finite.
     """
     try:
-        return _proposed(bundle, raw, facts, duration)
+        proposed = _proposed(bundle, raw, facts, duration)
+        return dataclasses.replace(proposed, zone_motion=motion_among(facts, zones))
     except ValueError as error:  # of numbers that a model from anywhere makes
         raise InputError(f"{name}: {error}; a damaged or forged model") from None
 

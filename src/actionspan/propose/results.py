@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from actionspan.annotations.tables import Instance
     from actionspan.dataset.recordings import Places
     from actionspan.propose.proposed import Proposed
+    from actionspan.video.zones import Cameras
 
 _FOLDER = "videos"
 _BESIDE = (".vtt", ".svg", ".jpg")  # chapters, picture and contact sheet
@@ -80,7 +81,7 @@ class Result:
     # start, actionness and end, or motion; and of sound, in dB
     curves: Mapping[str, Sequence[float | None]]
     model: str  # digest of the model
-    source: Mapping[str, int]  # size and time of the video file
+    source: Mapping[str, Any]  # size and time of the video file; the digest of its zones, if any
     thumbnails: Sequence[tuple[float, str]] = ()  # seconds and JPEG in base64, in order of time
     frames_per_second: float | None = None
     frame_seconds: Sequence[float] = ()  # when each frame is shown, where that is not at the rate
@@ -98,7 +99,7 @@ def result_of(
     proposed: "Proposed",
     path: Path,
     model: str,
-    source: Mapping[str, int],
+    source: Mapping[str, Any],
     before: Result | None = None,
     *,
     sound: bool = False,
@@ -202,15 +203,23 @@ class ResultFolder:
         model: Digest of the model.
         overwrite: Remove the results of another model, and redo everything.
         replaces: Remove the results of models whose digest begins with this word.
+        cameras: The zones of videos; a result within other zones does not count as finished.
 
     Raises:
         InputError: Nothing can be written there, or it holds results of another model.
     """
 
     def __init__(
-        self, folder: Path, model: str, *, overwrite: bool = False, replaces: str | None = None
+        self,
+        folder: Path,
+        model: str,
+        *,
+        overwrite: bool = False,
+        replaces: str | None = None,
+        cameras: "Cameras | None" = None,
     ) -> None:
         self.folder, self.model, self.overwrite = folder, model, overwrite
+        self._cameras = cameras or {}
         self.page = folder / "index.html"  # of all videos
         self._made = not folder.exists()
         for name in _TABLES:  # before anything is computed
@@ -243,11 +252,20 @@ class ResultFolder:
         """Return the path of a video's result."""
         return self.folder / _FOLDER / f"{video_id}.json"
 
+    def source_of(self, path: Path) -> dict[str, Any]:
+        """Return what a result of a video now is made from."""
+        found: dict[str, Any] = source_of(path)
+        if not self._cameras:
+            return found
+        from actionspan.video.zones import made_within, zones_of
+
+        return found | made_within(zones_of(self._cameras, path.stem))
+
     def finished(self, path: Path, *, made: bool = False) -> Result | None:
         """Return the result of a finished video, else None; `made` just now it is not redone."""
         result = None if self.overwrite and not made else self._read(self.result_path(path.stem))
         with suppress(InputError):
-            if result is not None and result.source == source_of(path):
+            if result is not None and result.source == self.source_of(path):
                 return result
         return None
 
@@ -324,11 +342,14 @@ def write_tables(
 
     count = 0
     labelled = any(result.labelled for result in results())
+    firsts = ([*one.proposals[:1], *one.events[:1]] for one in results())
+    zoned = any("zone" in row for rows in firsts for row in rows)
     paths = [folder / name for name in _TABLES]
     more = (places.columns, places.cells) if places else None
+    how: Any = {"labelled": labelled, "zoned": zoned, "frames": frames, "more": more}
     with (
-        proposal_files(*paths[:2], labelled=labelled, frames=frames, more=more) as write_proposals,
-        proposal_files(*paths[2:], labelled=labelled, frames=frames, more=more) as write_events,
+        proposal_files(*paths[:2], **how) as write_proposals,
+        proposal_files(*paths[2:], **how) as write_events,
     ):
         for result in results():
             count += 1

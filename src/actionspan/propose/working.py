@@ -19,7 +19,6 @@ from actionspan.propose.results import (
     lacks_copy,
     make_copy,
     result_of,
-    source_of,
 )
 from actionspan.storage.process import sweep
 
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
     from actionspan.dataset.completing import Truth
     from actionspan.features.settings import Device
     from actionspan.propose.labels import Labels
+    from actionspan.video.zones import Cameras
 
 
 class Made(NamedTuple):
@@ -47,6 +47,7 @@ class Loading(NamedTuple):
     encoders: Sequence[str] = ()  # that the model does not hold
     labels: "Labels | None" = None
     sound: bool = False  # give results the curves of sound
+    cameras: "Cameras | None" = None
 
 
 class _Propose(NamedTuple):
@@ -241,7 +242,7 @@ class _Worker:
     def _propose(self, path: Path, *, model_first: bool) -> None:
         from actionspan.propose.proposed import open_video
 
-        source = source_of(path)
+        source = self.folder.source_of(path)
         try:
             video = path if model_first else open_video(path)
         finally:  # whatever the video is: a model that cannot be loaded ends the job
@@ -259,7 +260,7 @@ def load_proposer(loading: Loading) -> Any:
     if loading.model is None:
         from actionspan.propose.proposed import MotionProposer
 
-        proposer = MotionProposer()
+        proposer = MotionProposer(loading.cameras)
     else:
         import torch
 
@@ -268,7 +269,8 @@ def load_proposer(loading: Loading) -> Any:
 
         keep_freed_memory()
         torch.set_num_threads(loading.threads)
-        proposer = Proposer(loading.model, device=loading.device, encoders=loading.encoders)
+        how: Any = {"device": loading.device, "encoders": loading.encoders}
+        proposer = Proposer(loading.model, **how, cameras=loading.cameras)
     if loading.labels is None:
         return proposer
     import torch
@@ -276,4 +278,4 @@ def load_proposer(loading: Loading) -> Any:
     from actionspan.propose.labels import Labelling
 
     torch.set_num_threads(loading.threads)
-    return Labelling(proposer, loading.labels, loading.device)
+    return Labelling(proposer, loading.labels, loading.device, loading.cameras)

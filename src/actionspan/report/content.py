@@ -203,7 +203,10 @@ def details_of(video: PageVideo) -> dict[str, Any]:
 
 def _segments(rows: Iterable[Row]) -> list[list[Any]]:
     ranked = sorted(rows, key=lambda row: -row["score"])
-    return [_segment(row["segment"], _label(row), row["score"]) for row in ranked]
+    return [
+        [*_segment(row["segment"], _label(row), row["score"]), *[row.get("zone")][: "zone" in row]]
+        for row in ranked
+    ]
 
 
 def _segment(times: Sequence[float], label: str, score: float | None = None) -> list[Any]:

@@ -22,7 +22,7 @@ from actionspan.storage.writing import atomic_path
 
 _HERE = Path(__file__).parent
 _LIBRARY = "vendor/uPlot"
-_STYLES = "base layout list player inspector timeline segments holding summary narrow".split()
+_STYLES = "base layout list player inspector timeline segments holding summary zones narrow".split()
 
 
 def write_page(path: Path, page: Page) -> None:

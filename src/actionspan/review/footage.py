@@ -28,8 +28,9 @@ from actionspan.storage.text import file_name
 from actionspan.storage.writing import create_h5, digest, open_h5, read_json, write_json
 from actionspan.video.marks import WIDTHS, marks_of
 from actionspan.video.settings import BOUTS, CUTS
+from actionspan.video.zones import ZONE_MOTION, Cameras, Zones, made_within, zones_of
 
-FACTS = (*MOTION, "time", CUTS, BOUTS)
+FACTS = (*MOTION, "time", CUTS, BOUTS, ZONE_MOTION)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +39,9 @@ class Encoded:
 
     video: Video
     shard: Path
-    source: Mapping[str, int] = field(default_factory=dict)  # size and time of the video's file
+    # size and time of the video's file, and the digest of its zones, if any
+    source: Mapping[str, Any] = field(default_factory=dict)
+    zones: Zones = ()
 
     @property
     def fingerprint(self) -> str:
@@ -73,8 +76,11 @@ def encode_all(
     folder: Path,
     how: ShardWork | None = None,
     settings: VideoSettings | None = None,
+    cameras: Cameras | None = None,
 ) -> Generator[Encoded, None, None]:
     """Encode videos, those that this version has not done; `video.error` says why one cannot be.
+
+    The zones of a video are those of its name among `cameras`; within others it is encoded again.
 
     `how.processes` are encoded at once, and as many paths are read ahead. Videos are yielded in the
     order of their paths.
@@ -97,10 +103,11 @@ def encode_all(
 
     with closing(outcomes):
         for path in paths:
-            one = _looked_up(path, folder, settings)
+            one = _looked_up(path, folder, settings, zones_of(cameras or {}, path.stem))
             line.append(one)
             if not one.done:
-                working[jobs.add((one.encoded.video, one.encoded.shard))] = one
+                job = one.encoded.video, one.encoded.shard, one.encoded.zones
+                working[jobs.add(job)] = one
             elif not working:
                 yield line.popleft().encoded
             if len(working) >= how.processes:
@@ -110,11 +117,16 @@ def encode_all(
 
 
 def encode_readable(
-    paths: Collection[Path], folder: Path, how: ShardWork, settings: VideoSettings | None = None
+    paths: Collection[Path],
+    folder: Path,
+    how: ShardWork,
+    settings: VideoSettings | None = None,
+    cameras: Cameras | None = None,
 ) -> list[Encoded]:
     """Return the videos that can be encoded, and print a line for each of the others."""
     encoded = []
-    for one in progress(encode_all(paths, folder, how, settings), "features", len(paths)):
+    encoding_all = encode_all(paths, folder, how, settings, cameras)
+    for one in progress(encoding_all, "features", len(paths)):
         if one.video.error:
             print(f"{one.video.path}: {one.video.error}", file=sys.stderr)
         else:
@@ -128,14 +140,17 @@ def encoding(flags: argparse.Namespace, videos: int) -> ShardWork:
     return ShardWork(processes=processes, threads=flags.threads)
 
 
+_Job = tuple[Video, Path, Zones]
+
+
 class _Jobs:
     """A queue of jobs as an iterator: it can be empty now and have more later."""
 
     def __init__(self) -> None:
-        self._waiting: list[tuple[Video, Path]] = []
+        self._waiting: list[_Job] = []
         self._count = 0
 
-    def add(self, job: tuple[Video, Path]) -> int:
+    def add(self, job: _Job) -> int:
         """Return the index of the job."""
         self._waiting.append(job)
         self._count += 1
@@ -144,7 +159,7 @@ class _Jobs:
     def __iter__(self) -> "_Jobs":
         return self
 
-    def __next__(self) -> tuple[Video, Path]:
+    def __next__(self) -> _Job:
         if not self._waiting:
             raise StopIteration
         return self._waiting.pop(0)
@@ -167,10 +182,10 @@ class _Awaited:
             write_json(note, {"made_of": self.made_of, "video": known})
 
 
-def _looked_up(path: Path, folder: Path, settings: VideoSettings) -> _Awaited:
+def _looked_up(path: Path, folder: Path, settings: VideoSettings, zones: Zones) -> _Awaited:
     """Return a video with its finished features; probe it if it has none."""
     shard = folder / f"{file_name(path.stem)}.h5"
-    source = source_if_there(path)
+    source = source_if_there(path, zones)
     made_of = {"by": digest(__version__, settings), **source}
     video, done = None, True
     with suppress(InputError, KeyError, TypeError):
@@ -180,13 +195,14 @@ def _looked_up(path: Path, folder: Path, settings: VideoSettings) -> _Awaited:
     if video is None:
         video = probe_video(path)
         done = bool(video.error)
-    return _Awaited(Encoded(video=video, shard=shard, source=source), made_of, done)
+    encoded = Encoded(video=video, shard=shard, source=source, zones=zones)
+    return _Awaited(encoded, made_of, done)
 
 
-def source_if_there(path: Path) -> dict[str, int]:
-    """Return the size and time of a file, nothing if it cannot be read."""
+def source_if_there(path: Path, zones: Zones = ()) -> dict[str, Any]:
+    """Return the size and time of a file and its zones' digest, nothing if it cannot be read."""
     with suppress(InputError):
-        return source_of(path)
+        return source_of(path) | made_within(zones)
     return {}
 
 

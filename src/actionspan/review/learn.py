@@ -5,7 +5,7 @@ from pathlib import Path
 
 from actionspan.dataset.settings import add_reading, how_read
 from actionspan.errors import InputError, counted
-from actionspan.jobs.shards import add_jobs
+from actionspan.jobs.shards import add_jobs, add_zones
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -16,6 +16,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     corrected += "videos they name; other videos are not opened"
     add("--annotations", type=Path, required=True, metavar="FILE", help=corrected)
     add_reading(parser)
+    add_zones(parser)
     folder = "folder for model.safetensors and learned.json (default: mine)"
     add("-o", "--out", type=Path, default=Path("mine"), help=folder)
     kept = "folder where the features of videos are kept (default: features, in --out)"
@@ -30,14 +31,17 @@ def run(arguments: argparse.Namespace) -> int:
     from actionspan.propose.command import named_videos
     from actionspan.review.footage import encode_readable, encoding
     from actionspan.review.learning import learn
+    from actionspan.video.zones import read_zones
 
     # 1. the corrected videos
     videos, _ = named_videos(arguments.videos)
+    cameras = read_zones(arguments.zones)
     known = Truth(arguments.annotations, videos, **how_read(arguments))
     corrected = [path for name, path in videos.items() if name in known.instances]
     # 2. their features, and what happens in them
     folder = arguments.features or arguments.out / "features"
-    encoded = encode_readable(corrected, folder, encoding(arguments, len(corrected)))
+    how = encoding(arguments, len(corrected))
+    encoded = encode_readable(corrected, folder, how, cameras=cameras)
     facts = [(one.video.video_id, one.video.duration_seconds) for one in encoded]
     truth = {name: known.within(name, seconds) for name, seconds in facts}
     if not corrected:

@@ -18,6 +18,7 @@ class _Listed(NamedTuple):
     events: Sequence[Row] = ()
     gone: Sequence[Row] = ()  # listed earlier; no current event is like them
     before: int | None = None  # number of events in the list before; None: it is the first
+    zones: str = ""  # digest of the zones in which they were found
 
 
 class Lists:
@@ -39,20 +40,28 @@ class Lists:
         except (AttributeError, KeyError, TypeError, ValueError):
             raise InputError(f"{path}: not what `review` keeps of lists; move it away") from None
 
-    def follow(self, video_id: str, events: Sequence[Row]) -> _Listed:
-        """Note the current events; return them with those that are no longer listed."""
+    def follow(self, video_id: str, events: Sequence[Row], zones: str = "") -> _Listed:
+        """Note the current events; return them with those that are no longer listed.
+
+        A list within other `zones` is another list, and is forgotten.
+        """
         last = self._kept.get(video_id, _Listed(events))
+        if last.zones != zones:
+            last = _Listed(events)
         known = [*last.events, *last.gone]
         best = temporal_iou(_times(known), _times(events)).max(axis=1, initial=0)
         gone = [row for row, tiou in zip(known, best, strict=True) if tiou < _SAME]
         changed = _times(last.events) != _times(events)
         before = len(last.events) if changed else last.before
-        self._kept[video_id] = _Listed(events, gone, before)
+        self._kept[video_id] = _Listed(events, gone, before, zones)
         return self._kept[video_id]
 
     def write(self) -> None:
         """Write the file."""
         content = {name: one._asdict() for name, one in self._kept.items()}
+        for one in content.values():
+            if not one["zones"]:
+                del one["zones"]
         write_json(self._path, content, indent=None)
 
 

@@ -57,6 +57,12 @@ class Work(Protocol):
     def video(self, video_id: str) -> Path | None:
         """Return the file that a browser plays of a video."""
 
+    def zones(self, video_id: str) -> Mapping[str, Any]:
+        """Return the zones of a video."""
+
+    def save_zones(self, video_id: str, pattern: str, zones: Any) -> None:
+        """Keep the zones of all videos whose names match a pattern."""
+
     def learn(self) -> None:
         """Ask for a model of the corrections so far."""
 
@@ -86,15 +92,14 @@ def make_app(work: Work, token: str, port: int, once: str) -> Starlette:
         return _fresh(work.corrections.all())
 
     async def save(request: Request) -> Response:
-        if int(request.headers.get("content-length") or _LARGEST + 1) > _LARGEST:
-            return _said("too large", 413)
+        video_id = request.path_params["video"]
+        return await _changed(request, lambda change: kept(video_id, change))
+
+    def kept(video_id: str, change: Any) -> Response:
         try:
-            version = _changed(work, request.path_params["video"], await request.json())
+            return _fresh({"version": _version(work, video_id, change)})
         except Conflict as conflict:
             return _fresh(dict(conflict.kept), 409)
-        except (KeyError, InputError, ValueError, RecursionError, ClientDisconnect) as error:
-            return _refused(error)
-        return _fresh({"version": version})
 
     async def status(_: Request) -> Response:
         return _fresh(work.status())
@@ -113,7 +118,8 @@ def make_app(work: Work, token: str, port: int, once: str) -> Starlette:
             Route("/videos/{video:path}", video),
             Route("/corrections", corrections),
             Route("/corrections/{video:path}", save, methods=["PUT"]),
-            *_of_keys(work),
+            *_key_routes(work),
+            *_zone_routes(work),
             Route("/status", status),
             Route("/learn", learn, methods=["POST"]),
         ],
@@ -122,26 +128,22 @@ def make_app(work: Work, token: str, port: int, once: str) -> Starlette:
     )
 
 
-def _of_keys(work: Work) -> list[Route]:
-    """Return the routes of the keys of labels."""
-
+def _key_routes(work: Work) -> list[Route]:
     async def keys(_: Request) -> Response:
         return _fresh({"keys": work.keys.all()})
 
     async def save(request: Request) -> Response:
-        if int(request.headers.get("content-length") or _LARGEST + 1) > _LARGEST:
-            return _said("too large", 413)
-        try:
-            work.corrections.check_place()
-            work.keys.save(await request.json())
-        except (InputError, ValueError, RecursionError, ClientDisconnect) as error:
-            return _refused(error)
+        return await _changed(request, kept)
+
+    def kept(change: Any) -> Response:
+        work.corrections.check_place()
+        work.keys.save(change)
         return _fresh({"keys": work.keys.all()})
 
     return [Route("/keys", keys), Route("/keys", save, methods=["PUT"])]
 
 
-def _changed(work: Work, video_id: str, change: Any) -> int:
+def _version(work: Work, video_id: str, change: Any) -> int:
     """Keep a change, and return the video's next version; see `Corrections.save`."""
     if not isinstance(change, dict) or not change.keys() >= {"version", "rows"}:
         raise ValueError("a change has version, rows, and state or done")
@@ -150,6 +152,37 @@ def _changed(work: Work, video_id: str, change: Any) -> int:
         seconds = (work.events(video_id) or {}).get("duration_seconds")
         state, rows = without_page(video_id, rows, change.get("done", False), seconds or 0.0)
     return work.corrections.save(video_id, change["version"], state, rows)
+
+
+def _zone_routes(work: Work) -> list[Route]:
+    async def zones(request: Request) -> Response:
+        try:
+            return _fresh(work.zones(request.path_params["video"]))
+        except KeyError as error:
+            return _refused(error)
+
+    async def draw(request: Request) -> Response:
+        video_id = request.path_params["video"]
+        return await _changed(request, lambda change: kept(video_id, change))
+
+    def kept(video_id: str, change: Any) -> Response:
+        if not isinstance(change, dict) or not change.keys() >= {"pattern", "zones"}:
+            raise ValueError("a change has pattern and zones")
+        work.save_zones(video_id, change["pattern"], change["zones"])
+        return _fresh(work.zones(video_id))
+
+    path = "/zones/{video:path}"
+    return [Route(path, zones), Route(path, draw, methods=["PUT"])]
+
+
+async def _changed(request: Request, keep: Callable[[Any], Response]) -> Response:
+    """Answer a change, which `keep` takes."""
+    if int(request.headers.get("content-length") or _LARGEST + 1) > _LARGEST:
+        return _said("too large", 413)
+    try:
+        return keep(await request.json())
+    except (KeyError, InputError, ValueError, RecursionError, ClientDisconnect) as error:
+        return _refused(error)
 
 
 _Next = Callable[[Request], Awaitable[Response]]

@@ -10,6 +10,8 @@ import traceback
 from collections.abc import Iterator, Mapping
 from contextlib import closing, suppress
 from dataclasses import replace
+from fnmatch import fnmatchcase
+from glob import escape
 from pathlib import Path
 from typing import Any, Self
 
@@ -39,6 +41,7 @@ from actionspan.review.keys import LabelKeys
 from actionspan.review.lists import Lists
 from actionspan.storage.process import hold_file
 from actionspan.storage.writing import read_json, write_json
+from actionspan.video.zones import as_json, check_zones, pattern_of, read_zones, zones_of
 
 _PATIENCE = 5.0  # seconds for the work to end
 _SAME_NS = 2 * 10**9  # between times of a video and its copy, which file systems may round
@@ -91,7 +94,8 @@ class ReviewWork:
             folder / "model/learned_from.json",
         )
         self._noted = learned(self._model)
-        self._seen: dict[str, Mapping[str, int]] = {}  # size and time of the videos looked at
+        # size and time of the videos looked at, and their zones
+        self._seen: dict[str, Mapping[str, Any]] = {}
         self._encoded, self._results = dict[str, Encoded](), dict[str, Result]()
         self._lists, self._broken = Lists(folder / "listed.json"), dict[str, str]()
         self._learned_from = read_json(self._note) if self._note.exists() else {}
@@ -99,6 +103,8 @@ class ReviewWork:
         self._doing, self._failure, self._version = "starting", "", 0
         self._page_due = 0.0
         self._wake, self._asked, self._closed = threading.Condition(), False, False
+        self._zones_file, self._redrawn = folder / "zones.json", False
+        self._cameras = read_zones(self._zones_file if self._zones_file.exists() else None)
         self._child: subprocess.Popen[str] | None = None
         try:
             self._write_page()
@@ -186,6 +192,45 @@ class ReviewWork:
             self._asked = True
             self._wake.notify()
 
+    def zones(self, video_id: str) -> dict[str, Any]:
+        """Return the pattern of a video's zones, these zones, and the pattern of it alone.
+
+        Raises:
+            KeyError: There is no such video.
+        """
+        if video_id not in self.videos:
+            raise KeyError(video_id)
+        pattern = pattern_of(self._cameras, video_id)
+        drawn = as_json(self._cameras).get(pattern, [])
+        return {"pattern": pattern or "*", "zones": drawn, "own": escape(video_id)}
+
+    def save_zones(self, video_id: str, pattern: str, zones: Any) -> None:
+        """Keep the zones drawn on a video for all whose names match a pattern; then look again.
+
+        Raises:
+            KeyError: There is no such video.
+            InputError: They are no zones, or not those of the video.
+        """
+        with self._wake:
+            # 1. what the file will hold
+            if video_id not in self.videos:
+                raise KeyError(video_id)
+            if not isinstance(pattern, str) or not fnmatchcase(video_id, pattern):
+                raise InputError(f"{pattern}: not a pattern that the name {video_id} matches")
+            content: dict[str, Any] = {**as_json(self._cameras), pattern: zones}
+            cameras = dict(check_zones(content, self._zones_file.name))
+            if not zones:
+                del cameras[pattern], content[pattern]
+            elif (longer := pattern_of(cameras, video_id)) != pattern:
+                line = f"{video_id} has zones of its own, of {longer}: clear these, or change them"
+                raise InputError(f"{pattern}: {line}")
+            # 2. the file, then the work on what changed
+            self.corrections.check_place()
+            write_json(self._zones_file, content)
+            self._cameras, self._redrawn = cameras, True
+            self._asked = self._asked or bool(self.corrections.done())
+            self._wake.notify()
+
     def _not_learned(self) -> list[str]:
         """Return the corrected videos of which the model has not learned the last version."""
         kept, known = self.corrections.all(), self._learned_from
@@ -214,31 +259,40 @@ class ReviewWork:
 
     def _round(self, pause: float) -> None:
         with self._wake:
-            self._wake.wait_for(lambda: self._asked or self._closed, timeout=pause)
+            called = lambda: self._asked or self._redrawn or self._closed  # noqa: E731
+            self._wake.wait_for(called, timeout=pause)
             wanted, self._asked = self._asked or self._enough(), False
+            redrawn, self._redrawn = self._redrawn, False
             if wanted:  # nobody who asked finds that nothing is being done
                 self._doing = "reading the corrections"
-        if wanted or not self._seen:
+        if wanted or redrawn or not self._seen:
             self._look()
-        if wanted and not self._closed:
+        if wanted and self._redrawn:
+            self._asked = True  # of features within the new zones
+        elif wanted and not self._closed:
             self._learn()
 
     def _look(self) -> None:
         """Encode new and changed videos, propose for them, and make copies that browsers play."""
-        now = {name: source_if_there(path) for name, path in self.videos.items()}
+        cameras = self._cameras
+        now = {
+            name: source_if_there(path, zones_of(cameras, name))
+            for name, path in self.videos.items()
+        }
         names = [name for name, source in now.items() if self._seen.get(name) != source]
         if not names:
             return
 
         def paths() -> Iterator[Path]:
             for number, name in enumerate(names, start=1):
-                if self._closed:
+                if self._closed or self._redrawn:
                     return
                 self._doing = f"looking at {name} ({number} of {len(names)})"
                 yield self.videos[name]
 
         bundle = self._bundle()
-        with closing(encode_all(paths(), self.folder / "features", self._encoding)) as encoded:
+        how = self.folder / "features", self._encoding
+        with closing(encode_all(paths(), *how, cameras=cameras)) as encoded:
             for one in progress(encoded, "features", len(names)):
                 self._take(bundle, one)
                 if time.monotonic() >= self._page_due:
@@ -292,6 +346,7 @@ class ReviewWork:
         command = [sys.executable, "-m", "actionspan", "learn", *map(str, videos)]
         command += ["--annotations", str(self.corrections.table), "--out", str(self._model.parent)]
         command += ["--features", str(self.folder / "features")]
+        command += ["--zones", str(self._zones_file)] * bool(self._cameras)
         with subprocess.Popen(
             command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
         ) as self._child:
@@ -307,7 +362,7 @@ class ReviewWork:
             self._learned_from, self._noted = versions, learned(self._model)
         bundle = self._bundle()
         for number, (name, one) in enumerate(list(self._encoded.items()), start=1):
-            if self._closed:
+            if self._closed or self._redrawn:
                 return
             self._doing = f"proposing for {name} ({number} of {len(self._encoded)})"
             self._take(bundle, one)
@@ -320,7 +375,8 @@ class ReviewWork:
         raw, facts = one.read()
         if before is not None and before.source != one.source:
             before = None
-        proposed = proposed_of(bundle, raw, facts, one.video.duration_seconds, str(self._model))
+        known = one.video.duration_seconds, str(self._model), one.zones
+        proposed = proposed_of(bundle, raw, facts, *known)
         given = (proposed, one.video.path, __version__, one.source, before)
         return result_of(*given, sound=self._sound)
 
@@ -350,7 +406,8 @@ class ReviewWork:
         if self._lacks_copy(result):
             note = f"Your browser may not play this file ({result.unplayable})"
             note += "; a copy that it can is on the way." if self._copies else "."
-        listed = self._lists.follow(result.video_id, shown.events(result.events))
+        zones = str(result.source.get("zones", ""))
+        listed = self._lists.follow(result.video_id, shown.events(result.events), zones)
         done = result.video_id in self.corrections.done()  # a person knows all that happens in it
         video = page_video(result, f"videos/{result.video_id}", note, shown)
         gone = () if done else listed.gone

@@ -14,10 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from actionspan.arrays import Float32, Float64, Mask, UInt8
+from actionspan.video.zones import Zones, blocks_inside
 
 _BLOCKS = 20, 15  # of a picture
 _RATE = 15.0  # pictures a second that are compared, at most
 _PIECE = 4096  # pictures
+_WITHIN = 0.25  # share of a block that is in a zone, from which on it counts
 _LEVELS = 0.25  # grey levels, in which changes are kept: 300 bytes a picture
 _TIMES, _LEAST, _MOST = 3.0, 1.5, 6.0  # bar of a change: its noise so many times; grey levels
 _LIGHT = 1.0  # seconds, over which a common change counts as light
@@ -33,34 +35,70 @@ _RHYTHM, _PEAK = 0.08, 0.85  # least correlation of a repetition; share of the h
 
 
 class BoutFinder:
-    """Compares the pictures of a video with the one before, as they pass."""
+    """Compares the pictures of a video with the one before, as they pass.
 
-    def __init__(self) -> None:
+    With `zones` only the blocks in them count. Light is still that of whole pictures: what moves
+    may fill a small zone.
+    """
+
+    def __init__(self, zones: Zones = ()) -> None:
         self._times = array("d")
-        self._levels = bytearray()  # changes of all blocks as int8, picture by picture
-        self._before: Float32 | None = None
+        self._levels = bytearray()  # changes of the blocks as int8, picture by picture
+        self._before: list[Float32] | None = None
+        self._inside: Mask | None = None  # (H, W) the blocks that count; None: all
+        self._common = array("d")  # with zones: the change that all blocks have in common
+        if zones:
+            shares = blocks_inside(zones, _BLOCKS)
+            self._inside = shares >= min(_WITHIN, shares.max())
+            self._shares = shares[self._inside].astype(np.float32)
 
-    def watch(self, seconds: float, grey: UInt8) -> None:
-        """Take the next picture, small and grey; one that comes too soon is passed over."""
+    def watch(self, seconds: float, grey: UInt8, whole: UInt8 | None = None) -> None:
+        """Take the next picture, small and grey; one that comes too soon is passed over.
+
+        With zones `whole` is the picture itself, of which `grey` shows what is inside.
+        """
         if self._times and seconds - self._times[-1] < 1 / _RATE - 1e-3:
             return
-        resized = cv2.resize(grey.astype(np.float32), _BLOCKS, interpolation=cv2.INTER_AREA)
-        before, self._before = self._before, np.asarray(resized, np.float32)
+        pictures = [_means(each) for each in (grey, whole) if each is not None]
+        before, self._before = self._before, pictures
         self._times.append(seconds)
-        if before is not None:
-            levels = np.rint((self._before - before) / _LEVELS).clip(-127, 127)
-            self._levels += levels.astype(np.int8).tobytes()
+        if before is None:
+            return
+        changes = pictures[0] - before[0]
+        if self._inside is not None:
+            self._common.append(float(np.median(_levels(pictures[-1] - before[-1]))))
+            changes = changes[self._inside] / self._shares
+        self._levels += _levels(changes).tobytes()
 
     def found(self) -> Float64:
         """Return (N, 3) starts and ends in seconds of the bouts and how much moves, most first."""
-        levels = np.frombuffer(self._levels, np.int8).reshape(-1, _BLOCKS[0] * _BLOCKS[1])
-        return find_bouts(np.array(self._times), levels)
+        count = _BLOCKS[0] * _BLOCKS[1] if self._inside is None else len(self._shares)
+        levels = np.frombuffer(self._levels, np.int8).reshape(-1, count)
+        common = None if self._inside is None else np.array(self._common)
+        return find_bouts(np.array(self._times), levels, common, self._inside)
 
 
-def find_bouts(times: Float64, levels: NDArray[np.int8]) -> Float64:
+def _means(grey: UInt8) -> Float32:
+    resized = cv2.resize(grey.astype(np.float32), _BLOCKS, interpolation=cv2.INTER_AREA)
+    return np.asarray(resized, np.float32)
+
+
+def _levels(changes: Float32) -> NDArray[np.int8]:
+    levels: NDArray[np.int8] = np.rint(changes / _LEVELS).clip(-127, 127).astype(np.int8)
+    return levels
+
+
+def find_bouts(
+    times: Float64,
+    levels: NDArray[np.int8],
+    common: Float64 | None = None,
+    inside: Mask | None = None,
+) -> Float64:
     """Return the bouts of T pictures at `times`, with (T - 1, B) changes of blocks between them.
 
-    The changes are in quarters of a grey level.
+    The changes are in quarters of a grey level. `common` (T - 1,) are those that count as light, by
+    default the medians of all blocks. `inside` (H, W) are the blocks that are there, by default
+    all.
 
     Returns:
         (N, 3) start and end in seconds and the sum of motion, the highest first.
@@ -68,13 +106,17 @@ def find_bouts(times: Float64, levels: NDArray[np.int8]) -> Float64:
     if len(levels) < 2:
         return np.zeros((0, 3))
     step = float(np.median(np.diff(times)))
-    motion = _motion(levels, step)
+    if common is None:
+        pieces = range(0, len(levels), _PIECE)  # of a long video not all at once
+        common = np.concatenate([np.median(levels[at : at + _PIECE], axis=1) for at in pieces])
+    motion = _motion(levels, common, step, inside)
     busy = (motion == 0).mean() < _BUSY
     rows = []
     for first, end in _runs(motion, times, step):
         start, stop, moved = times[first], times[end], motion[first:end].sum()
         looked_at = min(end, first + int(_LOOKED_AT / step) + 1)
-        period = _period(_changes(levels[first:looked_at]), step) if busy else None
+        seen = slice(first, looked_at)
+        period = _period(_changes(levels[seen], common[seen]), step) if busy else None
         parts = 1 if period is None else max(1, round((stop - start) / period))
         edges = np.append(start + np.arange(parts) * (period or 0.0), stop)
         rows += [(*pair, moved) for pair in zip(edges[:-1], edges[1:], strict=True)]
@@ -82,34 +124,37 @@ def find_bouts(times: Float64, levels: NDArray[np.int8]) -> Float64:
     return found[np.argsort(-found[:, 2], kind="stable")]
 
 
-def _changes(levels: NDArray[np.int8]) -> Float32:
+def _changes(levels: NDArray[np.int8], common: Float64) -> Float32:
     """Return changes in grey levels, less those that all blocks have in common."""
     changes = levels.astype(np.float32) * _LEVELS
-    changes -= np.median(changes, axis=1, keepdims=True)
+    changes -= (common * _LEVELS).astype(np.float32)[:, None]
     return changes
 
 
-def _motion(levels: NDArray[np.int8], step: float) -> Float64:
+def _motion(levels: NDArray[np.int8], common: Float64, step: float, inside: Mask | None) -> Float64:
     """Return by how much the blocks change beyond the noise of the video, on average, (T - 1,).
 
     A change without neighbours just before or after is one of coding, not of something that moves;
     pictures that are `step` seconds apart may be too few for that.
     """
-    from scipy.ndimage import maximum_filter, uniform_filter1d
+    from scipy.ndimage import uniform_filter1d
 
-    pieces = range(0, len(levels), _PIECE)  # of a long video not all at once
-    spread = [np.quantile(np.abs(_changes(levels[at : at + _PIECE])), 0.9, axis=1) for at in pieces]
+    pieces = range(0, len(levels), _PIECE)
+    spread = [
+        np.quantile(np.abs(_changes(levels[part], common[part])), 0.9, axis=1)
+        for part in (slice(at, at + _PIECE) for at in pieces)
+    ]
     bar = np.clip(_TIMES * np.quantile(np.concatenate(spread), 0.25), _LEAST, _MOST)
     # slow light reaches the blocks of a coded picture at different times
-    common = np.concatenate([np.median(levels[at : at + _PIECE], axis=1) for at in pieces])
     light = uniform_filter1d(np.abs(common) * _LEVELS, max(1, round(_LIGHT / step)))
     bars = (bar + _TIMES * light).astype(np.float32)[:, None]
     means = []
     for at in pieces:
         first = max(at - 1, 0)
-        over = np.abs(_changes(levels[first : at + _PIECE + 1])) - bars[first : at + _PIECE + 1]
+        part = slice(first, at + _PIECE + 1)
+        over = np.abs(_changes(levels[part], common[part])) - bars[part]
         if step <= _SHORTEST:
-            near = maximum_filter(over.reshape(-1, *_BLOCKS[::-1]), (1, 3, 3)).reshape(over.shape)
+            near = _highest_near(over, inside)
             beside = np.full(over.shape, -1.0, np.float32)
             beside[1:] = near[:-1]
             beside[:-1] = np.maximum(beside[:-1], near[1:])
@@ -119,6 +164,17 @@ def _motion(levels: NDArray[np.int8], step: float) -> Float64:
     usual = np.quantile(motion[motion > 0], 0.9) if motion.any() else 0.0
     faint = motion < max(_FAINT, _FAINTEST * usual)
     return np.where(faint, 0.0, motion) if faint.mean() >= _STILL else motion
+
+
+def _highest_near(over: Float32, inside: Mask | None) -> Float32:
+    """Return the highest value among each block (T, B) and those around it that are there."""
+    from scipy.ndimage import maximum_filter
+
+    inside = np.ones(_BLOCKS[::-1], bool) if inside is None else inside
+    grid = np.full((len(over), *inside.shape), -np.inf, np.float32)
+    grid[:, inside] = over
+    near: Float32 = maximum_filter(grid, (1, 3, 3))[:, inside]
+    return near
 
 
 def _runs(motion: Float64, times: Float64, step: float) -> list[tuple[int, int]]:

@@ -11,6 +11,7 @@ import numpy as np
 from actionspan.arrays import Float32, Float64, UInt8
 from actionspan.video.bouts import BoutFinder
 from actionspan.video.decode import Frame
+from actionspan.video.zones import Zones
 
 _SIZE = 80, 60  # pixels that frames are reduced to
 _ENOUGH = 320, 240  # pixels that they are reduced from
@@ -23,22 +24,26 @@ _LEAST = 0.02  # the least difference of a cut, 0 … 1
 class CutFinder:
     """Compares each frame, reduced, with the one before it, as frames pass.
 
+    Frames of `zones` are compared whole; what moves is looked for in the zones.
+
     Attributes:
         bouts: When something moves, found in the same small pictures.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, zones: Zones = ()) -> None:
         self._rows = array("d")  # seconds, difference and change of colours, frame by frame
         self._last: deque[float] = deque(maxlen=_AROUND)  # differences
         self._before: tuple[Frame, UInt8] | None = None
-        self.bouts = BoutFinder()
+        self.bouts = BoutFinder(zones)
 
     def watch(self, frames: Iterable[Frame]) -> Iterator[Frame]:
         """Yield frames unchanged; most are compared by luma alone."""
         for frame in frames:
-            grey = _small_grey(frame)
-            self._rows.extend((frame.seconds, *self._changes(frame, grey)))
-            self.bouts.watch(frame.seconds, grey)
+            whole = frame.whole or frame
+            grey = _small_grey(whole)
+            self._rows.extend((frame.seconds, *self._changes(whole, grey)))
+            seen = (grey,) if whole is frame else (_small_grey(frame), grey)
+            self.bouts.watch(frame.seconds, *seen)
             yield frame
 
     def _changes(self, frame: Frame, grey: UInt8) -> tuple[float, float]:

@@ -27,7 +27,8 @@ _FRAMES_ALLOWED_TO_LACK = 16
 _LUMA_FIRST = {f"{form}{kind}p" for form in ("yuv", "yuvj") for kind in (420, 422, 444)} | {"nv12"}
 _LEVELS = np.arange(256, dtype=np.uint8)
 _LIMITED = ((_LEVELS.clip(16, 235) - 16.0) * 255 / 219).round().astype(np.uint8)
-_Luma = tuple[UInt8, UInt8]  # an (H, W) plane, and the grey (256,), 0 … 255, of each of its levels
+Luma = tuple[UInt8, UInt8]
+"""An (H, W) plane, and the grey (256,), 0 … 255, of each of its levels."""
 
 
 class Frame(NamedTuple):
@@ -35,7 +36,8 @@ class Frame(NamedTuple):
 
     picture: Callable[[], UInt8]  # makes the (H, W, 3) RGB picture; frames not needed cost nothing
     seconds: float  # its time stamp, counted from the video's first frame
-    luma: Callable[[], _Luma | None] = lambda: None  # None: it has no plane of 8 bits
+    luma: Callable[[], Luma | None] = lambda: None  # None: it has no plane of 8 bits
+    whole: "Frame | None" = None  # the frame itself, where this one shows only its zones
 
 
 def read_frames(
@@ -96,7 +98,7 @@ def pyav_picture(frame: VideoFrame) -> UInt8:
     return np.ascontiguousarray(np.rot90(rgb, round(frame.rotation / 90)), dtype=np.uint8)
 
 
-def _luma(frame: VideoFrame) -> _Luma | None:
+def _luma(frame: VideoFrame) -> Luma | None:
     """Return the luma of a frame as PyAV decoded it, upright; None if it has no plane of 8 bits."""
     name, plane = frame.format.name, cast(Any, frame.planes[0])
     if name not in _LUMA_FIRST or plane.line_size <= 0:  # rows may lie from the last to the first

@@ -20,6 +20,7 @@ from actionspan.dataset.sharding import possible_shards
 from actionspan.errors import InputError
 from actionspan.jobs.parts import DAMAGED, rejected_videos, take_over
 from actionspan.storage.writing import digest, open_h5, read_json
+from actionspan.video.zones import Cameras, made_within, zones_of
 
 RECIPE = "recipe"
 """The attribute of a file that holds the digest of the recipe its features are made by."""
@@ -73,8 +74,12 @@ def recipe_attribute(made_by: str) -> dict[str, str]:
     return {RECIPE: made_by} if made_by else {}
 
 
-def earlier_features(videos: Sequence[Video], recipe: Path | None) -> dict[str, Path]:
+def earlier_features(
+    videos: Sequence[Video], recipe: Path | None, cameras: Cameras | None = None
+) -> dict[str, Path]:
     """Return the files that have features of these videos by the same recipe, by video id.
+
+    They are valid only within the zones of each video's name among `cameras`.
 
     Files of another recipe that are kept for this purpose are removed, to make room. The `recipe`
     is what `features recipe` writes; without it, no features are valid.
@@ -86,12 +91,16 @@ def earlier_features(videos: Sequence[Video], recipe: Path | None) -> dict[str, 
     known: dict[Path, dict[str, dict[str, Any]]] = {}  # attributes of the videos of each file
     valid = {}
     for video in videos:
+        wanted = (
+            video.attributes | {"zones": ""} | made_within(zones_of(cameras or {}, video.video_id))
+        )
         shards = [f"{shard}.h5" for shard in possible_shards(video.video_id)]
         # those in shards/ last: another job may be about to make them again
         for path in (place / shard for place in (*kept, folder / "shards") for shard in shards):
             if path not in known:
                 known[path] = _held(path, made_by, path.parent in kept)
-            if video.attributes.items() <= known[path].get(video.video_id, {}).items():
+            held = {"zones": ""} | known[path].get(video.video_id, {})
+            if wanted.items() <= held.items():
                 valid[video.video_id] = path
                 break
     return valid

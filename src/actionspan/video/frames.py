@@ -24,7 +24,8 @@ def run(arguments: argparse.Namespace) -> None:
     limits, how = from_arguments(LimitSettings, arguments), shard_work(arguments)
     from actionspan.annotations.tables import at_files, read_videos
     from actionspan.video.snippets import frames_of_shard
+    from actionspan.video.zones import read_zones
 
     videos = at_files(read_videos(arguments.shard), arguments.videos)
-    decoder = arguments.decoder
-    frames_of_shard(videos, arguments.out, settings, how, limits, arguments.recipe, decoder)
+    more = arguments.recipe, arguments.decoder, read_zones(arguments.zones)
+    frames_of_shard(videos, arguments.out, settings, how, limits, *more)

@@ -26,6 +26,7 @@ from actionspan.storage.writing import digest, open_h5
 from actionspan.video.earlier import FEATURES, read_made
 from actionspan.video.settings import BOUTS, CUTS, FlowSettings
 from actionspan.video.stillness import STILL, own_rows
+from actionspan.video.zones import SHARE, ZONE_MOTION
 
 Estimator = Callable[[UInt8], Float32]  # (L + 1, h, w) grey frames → (L, h, w, 2) flow in pixels
 
@@ -43,11 +44,12 @@ def quantise(flow: Float32, bound: float) -> UInt8:
     return codes.astype(np.uint8)
 
 
-def compute_flow(gray: UInt8, settings: FlowSettings) -> tuple[UInt8, Float32]:
+def compute_flow(gray: UInt8, settings: FlowSettings, share: float = 1.0) -> tuple[UInt8, Float32]:
     """Estimate the flow between consecutive grey frames of snippets, (n, L + 1, h, w).
 
     Returns:
-        (n, 2L, h, w) bytes, x and y in turn, and (n,) the mean magnitude in pixels before coding.
+        (n, 2L, h, w) bytes, x and y in turn, and (n,) the mean magnitude in pixels before coding,
+        over the `share` of the pixels that are inside zones: nothing moves elsewhere.
 
     Raises:
         InputError: The algorithm is not in this OpenCV, or the frames are too small.
@@ -62,7 +64,7 @@ def compute_flow(gray: UInt8, settings: FlowSettings) -> tuple[UInt8, Float32]:
         flow = estimate(gray[snippet])  # (L, h, w, 2)
         # the last bit of cv2.magnitude depends on where its arrays lie in memory
         lengths = [np.sqrt(x * x + y * y).mean() for x, y in np.moveaxis(flow, 3, 1)]
-        magnitude[snippet] = np.mean(lengths)
+        magnitude[snippet] = np.mean(lengths) / share
         planes = quantise(flow, settings.bound).transpose(0, 3, 1, 2)  # (L, 2, h, w)
         coded[snippet] = planes.reshape(coded.shape[1:])
         still_working()
@@ -121,13 +123,13 @@ def write_flow(source: h5py.Group, group: h5py.Group, settings: FlowSettings) ->
     last = np.zeros((1, *row), np.uint8), np.zeros(1, np.float32)  # of the snippet before
     for start in range(0, count, _BLOCK):
         block = slice(start, start + _BLOCK)
-        made = compute_flow(gray[block][~still[block]], settings)
+        made = compute_flow(gray[block][~still[block]], settings, source.attrs.get(SHARE, 1.0))
         rows = own_rows(still[block]) + 1
         codes, lengths = (
             np.concatenate([before[-1:], own])[rows] for before, own in zip(last, made, strict=True)
         )
         planes[block], magnitude[block] = last = codes, lengths
-    for name in ("time", "frame_difference", STILL, CUTS, BOUTS):
+    for name in ("time", "frame_difference", STILL, CUTS, BOUTS, ZONE_MOTION):
         if name in source:
             group[name] = source[name][:]
     group.attrs.update(source.attrs)

@@ -32,6 +32,17 @@ from actionspan.video.movers import SMALLEST_SHARE, squares
 from actionspan.video.optical_flow import compute_flow
 from actionspan.video.settings import BOUTS, CUTS, Decoder, FlowSettings, FrameSettings
 from actionspan.video.stillness import STILL, StillFinder, own_rows
+from actionspan.video.zones import (
+    SHARE,
+    ZONE_MOTION,
+    Cameras,
+    Zones,
+    made_within,
+    only_inside,
+    share_inside,
+    zone_motion,
+    zones_of,
+)
 
 _BLOCK = 16  # snippets written at once: memory does not grow with the video
 
@@ -132,10 +143,13 @@ def _view(picture: UInt8, settings: FrameSettings) -> UInt8 | None:
     return reduced(picture, (side, side))
 
 
-def frame_differences(gray: UInt8) -> float:
-    """Return the mean absolute difference of consecutive frames (L + 1, h, w), 0 … 1."""
+def frame_differences(gray: UInt8, zones: Zones = ()) -> float:
+    """Return the mean absolute difference of consecutive frames (L + 1, h, w), 0 … 1.
+
+    It is that of the pixels inside the zones.
+    """
     sums = [cv2.norm(first, second, cv2.NORM_L1) for first, second in pairwise(gray)]
-    return float(np.mean(sums) / (255 * gray[0].size))
+    return float(np.mean(sums) / (255 * gray[0].size * share_inside(zones, *gray.shape[1:])))
 
 
 class Batch(NamedTuple):
@@ -148,12 +162,19 @@ class Batch(NamedTuple):
     frame_difference: Float32  # (B,) 0 … 1
     flow_magnitude: Float32  # (B,) pixels
     still: Mask  # (B,)
+    zone_motion: Float32  # (B, Z), see `zone_motion`
 
 
 def snippet_batches(
-    frames: Iterable[Frame], settings: FrameSettings, flow: FlowSettings, size: int
+    frames: Iterable[Frame],
+    settings: FrameSettings,
+    flow: FlowSettings,
+    size: int,
+    zones: Zones = (),
 ) -> Iterator[Batch]:
     """Yield the snippets of a sequence of frames, `size` at a time and fewer at its end.
+
+    With `zones` the frames show nothing outside them, see `only_inside`.
 
     Raises:
         InputError: The flow cannot be computed, or the frames are too small for it.
@@ -163,7 +184,7 @@ def snippet_batches(
         still = np.array([snippet.still for snippet in snippets])
         own = [snippet for snippet in snippets if not snippet.still]
         gray = np.stack([snippet.gray for snippet in own or snippets])[: len(own)]
-        planes, magnitude = compute_flow(gray, flow)
+        planes, magnitude = compute_flow(gray, flow, share_inside(zones, *gray.shape[2:]))
         magnitude = np.append(last, magnitude)[own_rows(still) + 1]
         last = magnitude[-1]
         yield Batch(
@@ -171,10 +192,15 @@ def snippet_batches(
             flow=planes,
             movers=_movers(own),
             time=np.array([snippet.seconds for snippet in snippets]),
-            frame_difference=np.array([frame_differences(s.gray) for s in snippets], np.float32),
+            frame_difference=_differences(snippets, zones),
             flow_magnitude=magnitude,
             still=still,
+            zone_motion=np.stack([zone_motion(snippet.gray, zones) for snippet in snippets]),
         )
+
+
+def _differences(block: list[Snippet], zones: Zones) -> Float32:
+    return np.array([frame_differences(snippet.gray, zones) for snippet in block], np.float32)
 
 
 def _movers(block: list[Snippet]) -> UInt8 | None:
@@ -188,23 +214,25 @@ def write_frames(
     settings: FrameSettings,
     limits: LimitSettings | None = None,
     decoder: Decoder = "pyav",
+    zones: Zones = (),
 ) -> None:
     """Decode a probed video and write its snippets, a block at a time.
 
     The group gets `rgb` (T, H, W, 3), `gray` (T, L + 1, H, W), `time` (T,) in seconds, `still` (T,)
     and `frame_difference` (T,) 0 … 1, and `cuts` (K, 2); with `mover_side` also `mover` (T, side,
-    side, 3), and with `clips` what `ClipWriter` writes.
+    side, 3), with `clips` what `ClipWriter` writes, and with several zones `zone_motion` (T, Z).
 
     Raises:
         InputError: The file is not a video, it is beyond the limits, or its decoding breaks off.
     """
     # 1. all frames pass once: they are counted, cuts and clips are taken of them
-    count, cuts = 0, CutFinder()
+    count, cuts = 0, CutFinder(zones)
     clips = ClipWriter(group, settings) if settings.clips else None
 
     def counted() -> Iterator[Frame]:
         nonlocal count
-        for frame in cuts.watch(read_frames(video.path, limits=limits, decoder=decoder)):
+        decoded = read_frames(video.path, limits=limits, decoder=decoder)
+        for frame in cuts.watch(only_inside(decoded, zones)):
             count += 1
             if clips:
                 clips.add(frame)
@@ -220,15 +248,19 @@ def write_frames(
             append_rows(group, "mover", movers)
         append_rows(group, "time", np.array([snippet.seconds for snippet in block]))
         append_rows(group, STILL, np.array([snippet.still for snippet in block]))
-        differences = [frame_differences(snippet.gray) for snippet in block]
-        append_rows(group, "frame_difference", np.array(differences, np.float32))
+        append_rows(group, "frame_difference", _differences(block, zones))
+        if len(zones) > 1:
+            moved = np.stack([zone_motion(snippet.gray, zones) for snippet in block])
+            append_rows(group, ZONE_MOTION, moved)
     if count == 0:
         raise InputError(f"{video.path}: no frame can be decoded")
     # 3. the facts known at the end
     group[CUTS], group[BOUTS] = cuts.found(), cuts.bouts.found()
     if clips:
         clips.close()
-    group.attrs.update(video.attributes)
+    group.attrs.update(video.attributes | made_within(zones))
+    if zones:
+        group.attrs[SHARE] = share_inside(zones, *group["gray"].shape[2:])
     group.attrs.update(frame_count=count, snippet_frames=settings.snippet_frames)
 
 
@@ -240,21 +272,30 @@ def frames_of_shard(
     limits: LimitSettings | None = None,
     recipe: Path | None = None,
     decoder: Decoder = "pyav",
+    cameras: Cameras | None = None,
 ) -> dict[str, str]:
     """Write the snippets of a shard's probed videos, except those whose row has an error.
 
-    Of a video with features that an earlier run made by the same `recipe`, these are written.
+    Of a video with features that an earlier run made by the same `recipe`, these are written. The
+    zones of a video are those of its name among `cameras`.
 
     Returns:
         The reasons of the rejected videos by video id.
     """
     good = [video for video in videos if not video.error]
-    made_by, known = earlier.recipe_digest(recipe), earlier.earlier_features(good, recipe)
-    digests = [digest("video frames", settings, decoder, made_by, video.sha256) for video in good]
+    zones = [zones_of(cameras or {}, video.video_id) for video in good]
+    made_by, known = earlier.recipe_digest(recipe), earlier.earlier_features(good, recipe, cameras)
+    digests = [
+        digest("video frames", settings, decoder, made_by, video.sha256, *within.values())
+        for video, within in zip(good, map(made_within, zones), strict=True)
+    ]
     return map_videos(
         out,
         [video.video_id for video in good],
-        [_Source(each, settings, limits, decoder, known.get(each.video_id)) for each in good],
+        [
+            _Source(each, settings, limits, decoder, known.get(each.video_id), within)
+            for each, within in zip(good, zones, strict=True)
+        ],
         digests,
         _work,
         title="decoding",
@@ -273,9 +314,11 @@ class _Source(NamedTuple):
     limits: LimitSettings | None
     decoder: Decoder
     earlier: Path | None  # a file that has its features
+    zones: Zones
 
 
 def _work(source: _Source, group: h5py.Group) -> None:
     cv2.setNumThreads(1)
     if not earlier.take_features(source.earlier, source.video, group):
-        write_frames(source.video, group, source.settings, source.limits, source.decoder)
+        how = source.settings, source.limits, source.decoder, source.zones
+        write_frames(source.video, group, *how)

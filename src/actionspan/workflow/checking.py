@@ -191,6 +191,7 @@ def _problems(config: Mapping[str, Any]) -> Iterator[str]:
                 from_mapping(settings, values)
         except ValueError as error:
             yield f"{key}: {error}"
+    yield from _problems_of_zones(config["video"]["zones"])
     for stage, key in (("temporal", "ranks"), ("recognition", "learners"), ("finetune", "ranks")):
         try:
             processes(config[stage]["exchange"], config[stage][key])
@@ -226,6 +227,18 @@ def _problems(config: Mapping[str, Any]) -> Iterator[str]:
             "features.encoders.flow_gain: must be 1 with features.source: scores, as the "
             "classifiers are trained with it"
         )
+
+
+def _problems_of_zones(zones: Any) -> Iterator[str]:
+    """Yield what is wrong with the file of video.zones; in storage only a job sees it."""
+    if zones is None or "://" in str(zones):
+        return
+    from actionspan.video.zones import read_zones  # it takes a decoder's time to import
+
+    try:
+        read_zones(Path(str(zones)))
+    except InputError as error:
+        yield f"video.zones: {error}"
 
 
 def _problems_of_tuned(config: Mapping[str, Any]) -> Iterator[str]:

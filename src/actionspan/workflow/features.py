@@ -57,6 +57,9 @@ class FeaturesPlan:
         tuned = [*tuned_files(config), *tuned_folders(config)] if self.tuned else []
         self.weights = list(dict.fromkeys([*weights_files(*weights), *tuned, *brought]))
         self.flow = dict(video["flow"])
+        # a changed one re-runs what depends on it
+        self.zones = [str(video["zones"])] if video["zones"] and not self.external else []
+        self.zones_flag = flags({"zones": video["zones"]}) if self.zones else ""
         # the flags of frames and flow, as their own commands take them
         self.image_settings = " ".join(map(flags, (self.frames, video["flow"])))
 

@@ -49,6 +49,11 @@ class VideoKnobs(Checked):
         "frames and flow of a shard are files, deleted once features are made of them; false: one "
         "job goes from videos to the same features with nothing written between",
     )
+    zones: Path | None = option(
+        None,
+        "zones.json of `actionspan review`: only what happens inside its zones counts "
+        "(docs/loop.md); null: whole frames",
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

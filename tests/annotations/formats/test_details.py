@@ -63,7 +63,7 @@ def test_subjects_and_modifiers_come_back_over_two_forms(first, second, record):
     assert sorted(found[0].bouts()) == sorted(record.bouts())
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(record=st.lists(bouts, max_size=8).map(lambda each: record_of(*each)))
 def test_labels_and_subjects_come_back_from_tiers_of_elan(record):
     text = WRITABLE["elan"].write([record])

@@ -23,9 +23,10 @@ export function readVideo(entry) {
 
 function prepare(video) {
   for (const [name, kind] of Object.entries(KINDS)) {
-    video[name] = video[name].map(([start, end, label, score, subject], place) => {
+    video[name] = video[name].map(([start, end, label, score, more], place) => {
+      const [subject, zone] = kind === "truth" ? [more] : [undefined, more];
       const key = `${kind} ${start} ${end} ${label}${subject ? ` ${subject}` : ""}`;
-      return { kind, key, rank: place + 1, start, end, label, score, subject };
+      return { kind, key, rank: place + 1, start, end, label, score, subject, zone };
     });
   }
   for (const list of [video.events, video.proposals]) {

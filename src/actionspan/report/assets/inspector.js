@@ -222,7 +222,7 @@ function drawNothing() {
           seek(segment.start);
         },
       },
-      el("span", {}, segment.label || titleOf(segment).split(/,| of /)[0]),
+      el("span", {}, segment.label || titleOf(segment).split(/,| of /)[0], segment.zone ? `, ${segment.zone}` : ""),
       el("span", {}, `${clock(segment.start, decimals)} – ${clock(segment.end, decimals)}`),
       el("span", { class: "quiet" }, segment.gone ? "" : segment.shownScore),
     );

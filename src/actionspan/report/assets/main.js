@@ -26,6 +26,7 @@ import { startSummary } from "./summary.js";
 import { startTheme } from "./theme.js";
 import { startThreshold } from "./threshold.js";
 import { startView } from "./view.js";
+import { startZones } from "./zones.js";
 
 const FORGETS =
   "This browser keeps no data for this page: save your corrections before you close it.";
@@ -86,4 +87,5 @@ startKeys();
 startSummary();
 startList();
 startSession();
+startZones();
 document.body.classList.toggle("without-videos", state.entry === null);

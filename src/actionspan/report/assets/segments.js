@@ -33,6 +33,7 @@ export function factsOf(segment) {
   if (began) facts.push(["begins in", began], ["ends in", placeOf(state.entry, segment.end)]);
   if (segment.label) facts.push(["label", segment.label]);
   if (segment.subject) facts.push(["subject", segment.subject]);
+  if (segment.zone) facts.push(["zone", segment.zone]);
   if (segment.score !== null) facts.push([SCALES[segment.scale], segment.shownScore]);
   if (state.video.truth.length && segment.kind !== "truth" && segment.kind !== "own") {
     const { best } = segment;
