@@ -59,7 +59,7 @@ _MOMENTS = 100_000  # segments of each length that the whitening is learned from
 _APART = 0.05  # distance of them, as a share of their length
 _OCTAVE = 24  # codes of a factor of two of a norm
 _OUTSIDE = 255  # the code of a segment that is not in its video
-_PLACES = 1000  # around which segments are scored
+_PLACES = 3000  # around which segments are scored
 _NEAR = 0.4  # least tIoU with a place
 _ENDLESS = 10**9  # steps
 
@@ -251,13 +251,12 @@ class Index:
         for level in np.flatnonzero(inside.any(axis=1)):
             firsts, lengths = self._firsts[level], np.array(_UNITS)[inside[level]]
             for begin, scores in self._scored(level, lengths, likeness):
-                highest = np.pad(scores.max(axis=0), 1)
+                highest = scores.max(axis=0)
                 at = np.flatnonzero(highest > bar)
-                at = at[highest[at] >= np.maximum(highest[at - 1], highest[at + 1])] - 1
                 row = np.searchsorted(firsts, begin + at, side="right") - 1
                 unit = self._unit[row] * 2**level
                 length = lengths[scores[:, at].argmax(axis=0)] * unit
-                found = [scores[:, at].max(axis=0), row, (begin + at - firsts[row]) * unit, length]
+                found = [highest[at], row, (begin + at - firsts[row]) * unit, length]
                 best = np.concatenate([best, np.stack(found, axis=1)])
                 if len(best) > most:
                     best = best[np.argpartition(-best[:, 0], most - 1)[:most]]
