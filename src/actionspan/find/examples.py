@@ -216,10 +216,12 @@ def find_like(footage: Footage, examples: Mapping[str, Sequence[Instance]]) -> d
     }
 
 
-def room_of(examples: Mapping[str, Sequence[Instance]]) -> tuple[float, float]:
+def room_of(
+    examples: Mapping[str, Sequence[Instance]], share: tuple[float, float] = _ROOM
+) -> tuple[float, float]:
     """Return the shortest and the longest length, in seconds, that is looked at."""
     lengths = [one.end - one.start for own in examples.values() for one in own]
-    return min(lengths) * _ROOM[0], max(lengths) * _ROOM[1]
+    return min(lengths) * share[0], max(lengths) * share[1]
 
 
 def unmarked(segments: Float64, marks: Sequence[Instance]) -> NDArray[np.bool_]:

@@ -1,9 +1,9 @@
 """An index of an archive: a file next to the features, by which a search by example takes a second.
 
 It holds the steps of all videos, and the means that lead to the few segments worth a look: over
-units of a sixth of a second, of twice this, and so on, in 8 bits. A segment has 6, 8 or 10 units,
-so that a long one costs no more than a short one. The product with the examples needs five numbers
-of a unit. Its divisor, the whitened length of a description, is kept for each shrinkage. The
+units of a third of a second, of twice this, and so on, in 8 bits. A segment has 3 or 4.25 units, so
+that a long one costs less than a short one. The product with the examples needs five numbers of a
+unit. Its divisor, the whitened length of a description, is kept for each shrinkage. The
 lattice's segments around the best places are then scored as without an index; the whitening is that
 of at most 100,000 segments of each length, drawn at random.
 
@@ -11,6 +11,7 @@ Steps have checksums that are compared as they are read. A damaged unit can only
 """
 
 import itertools
+import math
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -29,6 +30,7 @@ from actionspan.features.transform import Moments
 from actionspan.find.examples import (
     LATTICE,
     PARTS,
+    SAMPLE,
     SHRINKAGE,
     Footage,
     Likeness,
@@ -41,21 +43,23 @@ from actionspan.jobs.progress import progress
 from actionspan.proposals.lattice import lattice_lengths
 from actionspan.propose.results import source_of
 from actionspan.review.footage import Encoded
-from actionspan.storage.checksums import map_checked
+from actionspan.storage.checksums import CheckedFile
 from actionspan.storage.writing import create_h5, digest, open_h5
 
 _LEVELS = 12
-_UNITS = np.arange(6, 12, 2)  # in a segment; norms are of those with the middle number
-_LENGTHS = np.outer(2.0 ** np.arange(_LEVELS) / 6, _UNITS)  # (levels, 3) seconds, ascending
-_BLOCK = 16384  # units that are read at once
-_HALO = 16  # units that a segment and its surroundings reach
-_TOGETHER = 4  # units in which the best segment counts
+_UNIT = 1 / 3  # second, of level 0
+_UNITS = (3.0, 4.25)  # in a segment
+_NORM = 3.5  # units of the segments that norms are of
+_LENGTHS = np.outer(_UNIT * 2.0 ** np.arange(_LEVELS), _UNITS)  # seconds, ascending
+_LIKE = (0.75, 1.35)  # of the shortest and longest example: lengths of places
+_BLOCK = 8192  # units that are read at once
+_HALO = 8  # units that a segment and its surroundings reach
 _CELLS = 4096  # described at once
 _MOMENTS = 100_000  # segments of each length that the whitening is learned from
-_SAMPLE = 2000  # segments that an example is ranked among
+_APART = 0.05  # distance of them, as a share of their length
 _OCTAVE = 24  # codes of a factor of two of a norm
 _OUTSIDE = 255  # the code of a segment that is not in its video
-_PLACES = 1500  # around which segments are scored
+_PLACES = 3000  # around which segments are scored
 _NEAR = 0.4  # least tIoU with a place
 _ENDLESS = 10**9  # steps
 
@@ -82,7 +86,7 @@ def build(footage: Footage, path: Path, made_of: str) -> None:
     names = list(footage.videos)
     duration = np.array([footage.videos[name].video.duration_seconds for name in names])
     first = _firsts([footage.steps(name) for name in names])
-    finest = np.ceil(duration / _LENGTHS[0, 0] * _UNITS[0])
+    finest = np.ceil(duration / _UNIT)
     firsts = [_firsts(np.ceil(finest / 2**level)) for level in range(_LEVELS)]
     moments: list[Moments] = []
     with create_h5(path, made_of) as file:
@@ -115,7 +119,7 @@ def build(footage: Footage, path: Path, made_of: str) -> None:
             rng = np.random.default_rng(row)
             for length, of_length in zip(_LENGTHS.ravel() / seconds, moments, strict=True):
                 length = min(max(length, 1.0), len(steps))
-                most = len(steps) / (LATTICE.stride * length)
+                most = len(steps) / (_APART * length)
                 count = max(1, round(min(most, _MOMENTS * duration[row] / duration.sum())))
                 places = (np.arange(count) + rng.random(count)) / count  # evenly, but on no grid
                 starts = places * (len(steps) - length)
@@ -125,13 +129,13 @@ def build(footage: Footage, path: Path, made_of: str) -> None:
         file["covariance"] = np.stack([each.covariance for each in moments])
         # 2. the norms of segments
         for level, each in enumerate(firsts):
-            middle = moments[level * len(_UNITS) + 1]
-            likeness = Likeness(middle.mean, middle.covariance)
+            longer = moments[level * len(_UNITS) + 1]
+            likeness = Likeness(longer.mean, longer.covariance)
             for row in progress(range(len(names)), f"index: level {level}", len(names)):
                 steps = file["steps"][first[row] : first[row + 1]]
                 unit = len(steps) / finest[row] * 2**level  # steps
                 starts = np.arange(each[row + 1] - each[row]) * unit
-                cells = np.stack([starts, starts + _UNITS[1] * unit], axis=1)
+                cells = np.stack([starts, starts + _NORM * unit], axis=1)
                 codes = np.concatenate([_codes(likeness, one) for one in _described(steps, cells)])
                 codes[cells[:, 1] > len(steps) + unit] = _OUTSIDE
                 file[f"norms/{level}"][:, each[row] : each[row + 1]] = codes.T
@@ -175,10 +179,12 @@ class Index:
             self.names = file["video"].asstr()[:].tolist()
             self.duration, self.first = file["duration"][:], file["first"][:]
             self._firsts: Int64 = file["firsts"][:]
-            keys = [f"{kind}/{n}" for n in range(_LEVELS) for kind in ("units", "largest", "norms")]
+            keys = ["steps"] + [
+                f"{kind}/{n}" for n in range(_LEVELS) for kind in ("units", "largest", "norms")
+            ]
             self._at = {key: file[key].id.get_offset() for key in keys}
-            steps = file["steps"]
-            self.steps = map_checked(path, np.float32, steps.id.get_offset(), steps.shape)
+            self._width = file["steps"].shape[1]
+            self._file = CheckedFile(path)
         self._seconds = self.duration / np.diff(self.first)  # of a step
         self._unit = self.duration / np.diff(self._firsts[0])  # seconds of the finest
 
@@ -188,7 +194,8 @@ class Index:
         """Return how like the examples the segments around the best places are, by video."""
         room = room_of(examples)
         likeness = self._likeness(examples, room)
-        rows, cells = self._cells(self._best(likeness, room, places), room)
+        best = self._best(likeness, room_of(examples, _LIKE), places)
+        rows, cells = self._cells(best, room)
         scores = np.zeros(len(rows))
         for first in range(0, len(rows), _CELLS):
             block = slice(first, first + _CELLS)
@@ -227,8 +234,8 @@ class Index:
         rows = np.array([row for row, *_ in marks])
         cells = np.array([each for _, *each in marks]) / self._seconds[rows, None]
         rng = np.random.default_rng(0)
-        others = rng.choice(len(self.names), _SAMPLE, p=self.duration / self.duration.sum())
-        wide = rng.choice(lengths, _SAMPLE, p=(1 / lengths) / (1 / lengths).sum())
+        others = rng.choice(len(self.names), SAMPLE, p=self.duration / self.duration.sum())
+        wide = rng.choice(lengths, SAMPLE, p=(1 / lengths) / (1 / lengths).sum())
         steps = np.diff(self.first)[others]
         wide = np.minimum(wide / self._seconds[others], steps)
         starts = rng.uniform(0, steps - wide)
@@ -238,18 +245,14 @@ class Index:
 
     def _best(self, likeness: Likeness, room: tuple[float, float], most: int) -> Float64:
         """Return the best places (N, 4): score, row of the video, start and length in seconds."""
-        inside = (_LENGTHS - room[0]) * (_LENGTHS - room[1]) <= 0
+        inside = (room[0] <= _LENGTHS) & (room[1] >= _LENGTHS)
         inside.flat[np.abs(np.log(_LENGTHS / np.sqrt(room[0] * room[1]))).argmin()] = True
         best, bar = np.zeros((0, 4)), 0.0
         for level in np.flatnonzero(inside.any(axis=1)):
-            firsts, lengths = self._firsts[level], _UNITS[inside[level]]
+            firsts, lengths = self._firsts[level], np.array(_UNITS)[inside[level]]
             for begin, scores in self._scored(level, lengths, likeness):
-                # 1. of each few units the best segment
                 highest = scores.max(axis=0)
-                grouped = np.pad(highest, (0, -len(highest) % _TOGETHER)).reshape(-1, _TOGETHER)
-                at = np.arange(len(grouped)) * _TOGETHER + grouped.argmax(axis=1)
-                at = at[grouped.max(axis=1) > bar]
-                # 2. where it is
+                at = np.flatnonzero(highest > bar)
                 row = np.searchsorted(firsts, begin + at, side="right") - 1
                 unit = self._unit[row] * 2**level
                 length = lengths[scores[:, at].argmax(axis=0)] * unit
@@ -261,14 +264,14 @@ class Index:
         return best
 
     def _scored(
-        self, level: int, lengths: Int64, likeness: Likeness
+        self, level: int, lengths: Float64, likeness: Likeness
     ) -> Iterator[tuple[int, Float32]]:
         """Yield the first unit of each block, and scores (L, n) of segments of L lengths there."""
         target = likeness.target / max(float(np.linalg.norm(likeness.target)), 1e-12)
         weights = (likeness.vectors / likeness.scale(likeness.shrinkage)) @ target
         offset = np.float32(weights @ likeness.mean)
-        parts = weights.reshape(PARTS + 2, -1).T.astype(np.float32)
-        count, width = int(self._firsts[level, -1]), len(parts)
+        weights = weights.reshape(PARTS + 2, -1).astype(np.float32)
+        count, width = int(self._firsts[level, -1]), weights.shape[1]
         shrinkage = SHRINKAGE.index(likeness.shrinkage)
         for begin in range(0, count, _BLOCK):
             # 1. the block and its surroundings
@@ -277,27 +280,25 @@ class Index:
             units = self._read(f"units/{level}", np.int8, low * width, (size, width))
             largest = self._read(f"largest/{level}", np.float32, low, (size,))
             codes = self._read(f"norms/{level}", np.uint8, shrinkage * count + low, (size,))
-            # 2. running sums of its products, and inverse norms; beyond the archive both are 0
-            around = (low - begin + _HALO, begin + _BLOCK + _HALO - high)
-            curves = np.pad(
-                (units.astype(np.float32) @ parts).T * (largest / 127), ((0, 0), around)
+            # 2. its products and inverse norms; beyond the archive both are 0
+            inside = slice(low - begin + _HALO, high - begin + _HALO)
+            products = np.zeros((len(weights), _BLOCK + 2 * _HALO), np.float32)
+            np.multiply(
+                (units.astype(np.float32) @ weights.T).T, largest / 127, products[:, inside]
             )
-            sums = np.pad(np.cumsum(curves, axis=1), ((0, 0), (1, 0)))
-            inverse = np.pad(_INVERSE[codes], around)
+            inverse = np.zeros(_BLOCK + 2 * _HALO, np.float32)
+            inverse[inside] = _INVERSE[codes]
             # 3. segments
-            here = min(_BLOCK, count - begin)
-            scores = np.empty((len(lengths), here), np.float32)
-            for row, length in enumerate(lengths.tolist()):
-                first = _HALO + (length - int(_UNITS[1])) // 2  # of the norm with the same middle
-                scores[row] = _product(sums, length, here) - offset
-                scores[row] *= inverse[first : first + here]
+            here = slice(_HALO, _HALO + min(_BLOCK, count - begin))
+            scores = np.stack([_sums(products, length) - offset for length in lengths])
+            scores = (scores * inverse)[:, here]
             yield begin, scores
 
     def _read(self, key: str, kind: Any, first: int, shape: tuple[int, ...]) -> NDArray[Any]:
         """Return a part of a dataset, unchecked; unlike a map it stays in memory no longer."""
         found = np.empty(shape, kind)
         at = self._at[key] + first * found.itemsize
-        if os.preadv(self.steps.file.descriptor, [found], at) < found.nbytes:
+        if os.preadv(self._file.descriptor, [found], at) < found.nbytes:
             raise JobError(f"{self.path}: shorter than it was; delete it and run again")
         return found
 
@@ -340,7 +341,13 @@ class Index:
         needed = np.unique(_ranges(begin, end - begin)[1])
         here = np.searchsorted(needed, begin)
         moved = cells + (here - begin + self.first[rows])[:, None]
-        return describe(self.steps[needed], moved, (here * 1.0, here + (end - begin) * 1.0))
+        # each run of steps is read at once, and compared with its checksums
+        steps = np.empty((len(needed), self._width), np.float32)
+        runs = np.flatnonzero(np.diff(needed, prepend=-2, append=_ENDLESS**2) > 1)
+        for first, last in itertools.pairwise(runs):
+            place = self._at["steps"] + needed[first] * steps[0].nbytes
+            self._file.read_into(memoryview(steps[first:last]).cast("B"), int(place))
+        return describe(steps, moved, (here * 1.0, here + (end - begin) * 1.0))
 
 
 def _ranges(first: NDArray[Any], many: NDArray[Any]) -> tuple[Int64, Int64]:
@@ -350,16 +357,12 @@ def _ranges(first: NDArray[Any], many: NDArray[Any]) -> tuple[Int64, Int64]:
     return each, np.arange(len(each)) + (first.astype(np.int64) - np.cumsum(counts) + counts)[each]
 
 
-def _product(sums: Float32, length: int, count: int) -> Float32:
-    """Return the products (n,) of the parts of segments with so many units, by running sums."""
-
-    def below(part: int, units: float) -> Any:
-        first, share = _HALO + int(np.floor(units)), np.float32(units % 1)
-        low, high = sums[part, first : first + count], sums[part, first + 1 : first + 1 + count]
-        return low + share * (high - low) if share else low
-
+def _sums(products: Float32, length: float) -> Float32:
+    """Return (n,) what segments of so many units add up to, by the products (parts, n) of units."""
     edges = [-length / 2, *(length * each / PARTS for each in range(PARTS + 1)), 1.5 * length]
-    total = np.zeros(count, np.float32)
-    for part, (start, end) in enumerate(itertools.pairwise(edges)):
-        total += (below(part, end) - below(part, start)) / np.float32(end - start)
+    total = np.zeros(products.shape[1], np.float32)
+    for of_part, (start, end) in zip(products, itertools.pairwise(edges), strict=True):
+        for unit in range(math.floor(start), math.ceil(end)):
+            share = (min(unit + 1, end) - max(unit, start)) / (end - start)
+            total[_HALO:-_HALO] += np.float32(share) * of_part[_HALO + unit : unit - _HALO or None]
     return total
