@@ -9,8 +9,9 @@ that follow each other, each mixed with another of its class, at its own speed, 
 scene of its video, with noise. Three streams of 40 features, 3.125 steps a second. Then it makes
 the index. `measure` marks segments and searches for more of their class, each time in a process of
 its own. `repeat` writes the index of a longer archive, the same videos many times over, for which
-time and memory are measured, but nothing can be missed. `--exact` repeats so many searches without the index, which takes minutes for each, and
-counts how many of its best 100 segments the index finds too.
+time and memory are measured, but nothing can be missed. `--exact` repeats so many searches without
+the index, which takes minutes for each, and counts how many of its best 100 segments the index
+finds too.
 """
 
 import argparse
@@ -115,28 +116,26 @@ def make(data: Path, work: Path, hours: int, seconds: float) -> None:
 def repeat(source: Path, work: Path, times: int) -> None:
     """Write the index of an archive in which each video of another one is there so many times."""
     write_json(work / "truth.json", read_json(source / "truth.json"), indent=None)
-    with open_h5(source / "features/index.h5") as given:
-        with create_h5(work / "features/index.h5", "repeated") as file:
-            names = given["video"].asstr()[:].tolist()
-            file["video"] = names + [f"{n}_{turn}" for turn in range(1, times) for n in names]
-            file["duration"] = np.tile(given["duration"][:], times)
-            for key in ("first", "firsts"):
-                counts = np.tile(np.diff(given[key][:]), times)
-                file[key] = np.pad(
-                    np.cumsum(counts, axis=-1), [(0, 0)] * (counts.ndim - 1) + [(1, 0)]
-                )
-            for key in ("mean", "covariance"):
-                file[key] = given[key][:]
-            for key in ["steps", *(f"{one}/{level}" for one in given for level in given[one]
-                                   if one in ("units", "largest", "norms"))]:  # fmt: skip
-                rows = given[key][:]
-                axis = 1 if key.startswith("norms") else 0
-                shape = list(rows.shape)
-                shape[axis] *= times
-                made = file.create_dataset(key, tuple(shape), rows.dtype)
-                for turn in progress(range(times), key, times):
-                    own = slice(turn * rows.shape[axis], (turn + 1) * rows.shape[axis])
-                    made[(slice(None),) * axis + (own,)] = rows
+    made = work / "features/index.h5"
+    with open_h5(source / "features/index.h5") as given, create_h5(made, "repeated") as file:
+        names = given["video"].asstr()[:].tolist()
+        file["video"] = names + [f"{n}_{turn}" for turn in range(1, times) for n in names]
+        file["duration"] = np.tile(given["duration"][:], times)
+        for key in ("first", "firsts"):
+            counts = np.tile(np.diff(given[key][:]), times)
+            file[key] = np.pad(np.cumsum(counts, axis=-1), [(0, 0)] * (counts.ndim - 1) + [(1, 0)])
+        for key in ("mean", "covariance"):
+            file[key] = given[key][:]
+        for key in ["steps", *(f"{one}/{level}" for one in given for level in given[one]
+                               if one in ("units", "largest", "norms"))]:  # fmt: skip
+            rows = given[key][:]
+            axis = 1 if key.startswith("norms") else 0
+            shape = list(rows.shape)
+            shape[axis] *= times
+            made = file.create_dataset(key, tuple(shape), rows.dtype)
+            for turn in progress(range(times), key, times):
+                own = slice(turn * rows.shape[axis], (turn + 1) * rows.shape[axis])
+                made[(slice(None),) * axis + (own,)] = rows
 
 
 def peak() -> int:

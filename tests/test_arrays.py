@@ -11,7 +11,7 @@ FINITE = st.floats(-(2**60), 2**60, width=32)
 
 
 @given(arrays(np.float32, array_shapes(max_dims=3, max_side=8), elements=FINITE))
-def test_a_median_is_that_of_numpy_to_the_bit(values) -> None:
+def test_a_median_is_that_of_numpy_to_the_bit(values: np.ndarray) -> None:
     found = median(values)
     assert found.dtype == np.float32
     assert found.tobytes() == np.median(values).tobytes()

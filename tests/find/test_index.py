@@ -12,6 +12,7 @@ from actionspan.find import index as module
 from actionspan.find.examples import Footage, Similar, find_like, room_of
 from actionspan.find.index import Index, index_of
 from actionspan.find.listing import NOTHING, hopeful, listed
+from actionspan.storage.writing import open_h5
 from find.test_examples import STEP, STEPS, instance, planted
 
 PLACES = {
@@ -134,7 +135,8 @@ def test_an_index_of_other_features_is_made_again(tmp_path, capsys):
         index = index_of(changed, path)
         assert capsys.readouterr().err.count("of other features; it is made, once") == 1
         assert index.names == [one.video.video_id for one in changed]
-    step = index.steps[index.first[1] :]
+    with open_h5(path) as file:
+        step = file["steps"][index.first[1] :]
     np.testing.assert_array_equal(step, Footage(changed).sequence("b")[0])
 
 

@@ -227,8 +227,8 @@ def room_of(
 def unmarked(segments: Float64, marks: Sequence[Instance]) -> NDArray[np.bool_]:
     """Return which segments (N, 2) are not much the same as a marked one."""
     marked = np.array([(one.start, one.end) for one in marks]).reshape(-1, 2)
-    found: NDArray[np.bool_] = ~shares_much(segments, marked, EventSettings().overlap).any(axis=1)
-    return found
+    shared: NDArray[np.bool_] = shares_much(segments, marked, EventSettings().overlap)
+    return np.logical_not(shared.any(axis=1))
 
 
 def marked(

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from actionspan import __version__
 from actionspan.annotations.tables import Instance
-from actionspan.arrays import Float32, Float64, Int64
+from actionspan.arrays import Float32, Float64, Int64, UInt8
 from actionspan.errors import InputError, JobError
 from actionspan.features.steps import rescale
 from actionspan.features.transform import Moments
@@ -107,7 +107,7 @@ def build(footage: Footage, path: Path, made_of: str) -> None:
                     file.create_dataset(f"largest/{level}", (count,), np.float32)
                     file.create_dataset(f"norms/{level}", (len(SHRINKAGE), count), np.uint8)
             file["steps"][first[row] : first[row + 1]] = steps
-            middles = (np.arange(len(steps)) + 0.5) * seconds
+            middles: Float64 = (np.arange(len(steps), dtype=np.float64) + 0.5) * seconds
             mean = rescale(steps, middles, duration[row], int(finest[row]), "mean")
             for level, each in enumerate(firsts):
                 own, largest = slice(each[row], each[row + 1]), np.abs(mean).max(axis=1)
@@ -159,7 +159,8 @@ def _codes(likeness: Likeness, described: Float64) -> NDArray[np.uint8]:
     turned = (described - likeness.mean).astype(np.float32) @ likeness.vectors.astype(np.float32)
     weights = np.stack([likeness.scale(each) ** -2 for each in SHRINKAGE], axis=1)
     octaves = np.log2(np.maximum(np.square(turned) @ weights.astype(np.float32), 1e-6)) / 2
-    return np.clip(np.rint((octaves + 1) * _OCTAVE), 0, _OUTSIDE - 1).astype(np.uint8)
+    coded: UInt8 = np.clip(np.rint((octaves + 1) * _OCTAVE), 0, _OUTSIDE - 1).astype(np.uint8)
+    return coded
 
 
 _INVERSE = np.append(2.0 ** (1 - np.arange(_OUTSIDE) / _OCTAVE), 0).astype(np.float32)
@@ -248,7 +249,7 @@ class Index:
         inside = (room[0] <= _LENGTHS) & (room[1] >= _LENGTHS)
         inside.flat[np.abs(np.log(_LENGTHS / np.sqrt(room[0] * room[1]))).argmin()] = True
         best, bar = np.zeros((0, 4)), 0.0
-        for level in np.flatnonzero(inside.any(axis=1)):
+        for level in np.flatnonzero(inside.any(axis=1)).tolist():
             firsts, lengths = self._firsts[level], np.array(_UNITS)[inside[level]]
             for begin, scores in self._scored(level, lengths, likeness):
                 highest = scores.max(axis=0)
@@ -298,7 +299,8 @@ class Index:
         """Return a part of a dataset, unchecked; unlike a map it stays in memory no longer."""
         found = np.empty(shape, kind)
         at = self._at[key] + first * found.itemsize
-        if os.preadv(self._file.descriptor, [found], at) < found.nbytes:
+        view = memoryview(found)  # type: ignore[arg-type]
+        if os.preadv(self._file.descriptor, [view], at) < found.nbytes:
             raise JobError(f"{self.path}: shorter than it was; delete it and run again")
         return found
 
@@ -307,10 +309,10 @@ class Index:
         # 1. each length of the lattice at each place
         given = []
         for _, row, start, length in places.tolist():
-            steps = int(self.first[int(row) + 1] - self.first[int(row)])
+            count_of = int(self.first[int(row) + 1] - self.first[int(row)])
             second = 1 / self._seconds[int(row)]
-            of_lattice = lattice_lengths(steps, room[0] * second, room[1] * second, LATTICE)
-            place = (row, steps, start * second, length * second)
+            of_lattice = lattice_lengths(count_of, room[0] * second, room[1] * second, LATTICE)
+            place = (row, count_of, start * second, length * second)
             given += [(*place, *one, number) for number, one in enumerate(of_lattice)]
         table = np.array(given).reshape(-1, 7)
         _, steps, start, wide, length, count, _ = table.T
@@ -346,7 +348,8 @@ class Index:
         runs = np.flatnonzero(np.diff(needed, prepend=-2, append=_ENDLESS**2) > 1)
         for first, last in itertools.pairwise(runs):
             place = self._at["steps"] + needed[first] * steps[0].nbytes
-            self._file.read_into(memoryview(steps[first:last]).cast("B"), int(place))
+            part = memoryview(steps[first:last])  # type: ignore[arg-type]
+            self._file.read_into(part.cast("B"), int(place))
         return describe(steps, moved, (here * 1.0, here + (end - begin) * 1.0))
 
 
