@@ -96,7 +96,7 @@ def run(arguments: argparse.Namespace) -> int:
     from actionspan.storage.writing import digest
 
     jobs = videos_at_once(arguments.jobs, len(videos), arguments.threads)
-    cameras = None
+    cameras: Mapping[str, Any] = {}
     if arguments.zones:
         from actionspan.video.zones import read_zones
 

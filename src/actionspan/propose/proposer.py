@@ -23,7 +23,7 @@ from actionspan.temporal.probabilities import Prediction
 from actionspan.video.marks import marks_of
 from actionspan.video.settings import BOUTS
 from actionspan.video.stillness import STILL
-from actionspan.video.zones import Cameras, Zones, motion_among, zones_of
+from actionspan.video.zones import WHOLE, Cameras, Zones, motion_among, zones_of
 
 
 class Proposer:
@@ -49,9 +49,9 @@ class Proposer:
         *,
         device: Device | None = None,
         encoders: Sequence[str] = (),
-        cameras: Cameras | None = None,
+        cameras: Cameras = WHOLE,
     ) -> None:
-        self.cameras = cameras or {}
+        self.cameras = cameras
         self.path, self.bundle = Path(model), load_bundle(Path(model))
         with naming(self.path):
             found = located(self.bundle.encoders, encoders)

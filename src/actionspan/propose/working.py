@@ -46,7 +46,7 @@ class Loading(NamedTuple):
     device: "Device | None" = None
     encoders: Sequence[str] = ()  # that the model does not hold
     labels: "Labels | None" = None
-    cameras: "Cameras | None" = None
+    cameras: "Cameras" = {}
 
 
 class _Propose(NamedTuple):
@@ -276,4 +276,4 @@ def load_proposer(loading: Loading) -> Any:
     from actionspan.propose.labels import Labelling
 
     torch.set_num_threads(loading.threads)
-    return Labelling(proposer, loading.labels, loading.device, loading.cameras)
+    return Labelling(proposer, loading.labels, loading.device)
