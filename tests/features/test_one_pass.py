@@ -183,9 +183,9 @@ def test_a_process_encodes_one_video_after_another_into_files_of_their_own(shard
     """The features are those of `encode_video`; a video that cannot be read ends nothing."""
     one, two = (video for video in read_videos(shard) if video.video_id in ("v1", "v2"))
     videos = [one, replace(one, video_id="gone", path=tmp_path / "gone.mp4"), two]
-    jobs = [(video, tmp_path / f"{video.video_id}.h5", ()) for video in videos]
+    jobs = [(video, tmp_path / f"{video.video_id}.h5") for video in videos]
     reasons, said, processes = encode_each(iter(jobs), HISTOGRAM, ShardWork()), {}, set()
-    for video, out, _ in jobs:
+    for video, out in jobs:
         _, said[video.video_id] = next(reasons)
         processes |= {child.pid for child in multiprocessing.active_children()}
         assert out.exists() == (not said[video.video_id])

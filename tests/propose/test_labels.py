@@ -57,6 +57,8 @@ def vectors_of(model, folder, labels) -> torch.Tensor:
 class Given:
     """A proposer that gives these segments."""
 
+    cameras: dict = {}  # noqa: RUF012, whole frames
+
     def propose(self, video, on_progress=None):
         scores = np.linspace(1, 0.1, len(SEGMENTS))
         curve = np.zeros(100, np.float32)

@@ -21,8 +21,8 @@ def made(monkeypatch):
     """The ids of the videos that are encoded, in their order."""
     made = []
 
-    def encode_each(jobs, settings, how):
-        for video, out, _ in jobs:
+    def encode_each(jobs, settings, how, cameras):
+        for video, out in jobs:
             made.append(video.video_id)
             with create_h5(out, "") as file:
                 group = file.create_group(video.video_id)
@@ -81,7 +81,7 @@ def test_several_at_once_come_in_order_and_are_taken_when_one_is_free(film, tmp_
     paths[3].write_bytes(b"")
     asked, taken = [], []
 
-    def encode_each(jobs, settings, how):
+    def encode_each(jobs, settings, how, cameras):
         """Two processes; the first video keeps one of them until all others are done."""
         asked.append(how.processes)
         waiting, held = enumerate(jobs), None

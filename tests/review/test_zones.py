@@ -85,9 +85,9 @@ def test_only_videos_whose_zones_changed_are_looked_at_and_their_lists_begin_aga
 def test_features_within_other_zones_are_not_taken_for_these(tmp_path, monkeypatch):
     made = []
 
-    def encode_each(jobs, settings, how):
-        for number, (video, out, zones) in enumerate(jobs):
-            made.append([zone.name for zone in zones])
+    def encode_each(jobs, settings, how, cameras):
+        for number, (video, out) in enumerate(jobs):
+            made.append([zone.name for zone in zones_of(cameras, video.video_id)])
             with create_h5(out, "") as file:
                 file.create_group(video.video_id)
             yield number, ""
@@ -97,7 +97,7 @@ def test_features_within_other_zones_are_not_taken_for_these(tmp_path, monkeypat
     frames = [picture for _, picture in zip(range(10), scene(), strict=False)]
     path = write_film(tmp_path / "a.mp4", frames)
     one, other = (check_zones({"*": [zone]}, "zones") for zone in (DOOR, YARD))
-    for cameras in (None, None, one, one, other, None, {"b*": one["*"]}):
+    for cameras in ({}, {}, one, one, other, {}, {"b*": one["*"]}):
         next(encode_all([path], tmp_path / "features", cameras=cameras))
     assert made == [[], ["door"], ["yard"], []]
 

@@ -42,9 +42,11 @@ from actionspan.video.settings import BOUTS, CUTS
 from actionspan.video.snippets import snippet_batches
 from actionspan.video.stillness import STILL, own_rows
 from actionspan.video.zones import (
+    WHOLE,
     ZONE_MOTION,
     Cameras,
     Zones,
+    digests_of,
     made_within,
     only_inside,
     zones_of,
@@ -168,7 +170,7 @@ def encode_shard(
     how: ShardWork | None = None,
     limits: LimitSettings | None = None,
     recipe: Path | None = None,
-    cameras: Cameras | None = None,
+    cameras: Cameras = WHOLE,
 ) -> dict[str, str]:
     """Write the features of a shard's probed videos, except those whose row has an error.
 
@@ -184,20 +186,13 @@ def encode_shard(
     made_by, earlier = recipe_digest(recipe), earlier_features(good, recipe, cameras)
     pictures = digest(settings.frames, settings.flow)
     common = extraction.encoders_digest(settings.encoders, "features encode", pictures, made_by)
-    zones = [zones_of(cameras or {}, video.video_id) for video in good]
-    digests = [
-        digest(common, video.sha256, *made_within(within).values())
-        for video, within in zip(good, zones, strict=True)
-    ]
+    digests = [digest(common, video.sha256, *digests_of(cameras, video.video_id)) for video in good]
     return map_videos(
         out,
         [video.video_id for video in good],
-        [
-            (video, earlier.get(video.video_id), within)
-            for video, within in zip(good, zones, strict=True)
-        ],
+        [(video, earlier.get(video.video_id)) for video in good],
         digests,
-        partial(_work, settings, limits),
+        partial(_work, settings, limits, cameras),
         title="encoding",
         how=how,
         prepare=partial(_prepare, settings, how.threads),
@@ -207,11 +202,12 @@ def encode_shard(
 
 
 def encode_each(
-    jobs: Iterable[tuple[Video, Path, Zones]], settings: VideoSettings, how: ShardWork
+    jobs: Iterable[tuple[Video, Path]],
+    settings: VideoSettings,
+    how: ShardWork,
+    cameras: Cameras = WHOLE,
 ) -> Generator[tuple[int, str], None, None]:
     """Write the features of probed videos, each into its file; yield each index and its error.
-
-    A job has the zones of the video too.
 
     The error is empty where the features were written. `how.processes` encode at once; one is
     replaced only if it dies. A job is taken when a process is free.
@@ -221,7 +217,7 @@ def encode_each(
     """
     settings = replace(settings, encoders=pinned(settings.encoders))
     outcomes = work_apart(
-        partial(_alone, settings),
+        partial(_alone, settings, cameras),
         jobs,
         prepare=partial(_prepare, settings, how.threads),
         processes=how.processes,
@@ -232,11 +228,11 @@ def encode_each(
             yield index, printable(outcome.reason)
 
 
-def _alone(settings: VideoSettings, job: tuple[Video, Path, Zones]) -> None:
-    video, out, zones = job
+def _alone(settings: VideoSettings, cameras: Cameras, job: tuple[Video, Path]) -> None:
+    video, out = job
     with create_h5(out, "") as file:
         file.attrs.update(_attributes(settings))
-        _work(settings, None, (video, None, zones), file.create_group(video.video_id))
+        _work(settings, None, cameras, (video, None), file.create_group(video.video_id))
 
 
 def _attributes(settings: VideoSettings) -> dict[str, str]:
@@ -258,13 +254,14 @@ def _prepare(settings: VideoSettings, threads: int) -> None:
 def _work(
     settings: VideoSettings,
     limits: LimitSettings | None,
-    source: tuple[Video, Path | None, Zones],  # and a file that has the video's features
+    cameras: Cameras,
+    source: tuple[Video, Path | None],  # and a file that has the video's features
     group: h5py.Group,
 ) -> None:
-    video, earlier, zones = source
+    video, earlier = source
     if earlier and take_over(earlier, video.video_id, group.parent, video.video_id):
         return
-    encode = _encoder(settings)
+    encode, zones = _encoder(settings), zones_of(cameras, video.video_id)
     streams, facts, frames = encode(video.path, limits, zones=zones)
     extraction.write_streams(group, streams, encode.streams)
     for name, values in facts.items():

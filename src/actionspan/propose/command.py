@@ -100,7 +100,7 @@ def run(arguments: argparse.Namespace) -> int:
     videos, places, damaged = joined(arguments, videos, arguments.out)
     broken += damaged
     jobs = videos_at_once(arguments.jobs, len(videos), arguments.threads)
-    cameras = None
+    cameras: Mapping[str, Any] = {}
     if arguments.zones:
         from actionspan.video.zones import read_zones
 

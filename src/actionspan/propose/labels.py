@@ -96,6 +96,8 @@ def labels_of(listed: str | None, model: str | None) -> Labels:
 
 
 class _Proposes(Protocol):
+    cameras: Cameras
+
     def propose(
         self, video: Path | str | OpenedVideo, on_progress: _Told | None = None
     ) -> Proposed: ...
@@ -108,14 +110,7 @@ class Labelling:
         InputError: The model of words cannot be had, or knows no words.
     """
 
-    def __init__(
-        self,
-        proposer: _Proposes,
-        labels: Labels,
-        device: Device | None = None,
-        cameras: Cameras | None = None,
-    ) -> None:
-        self.cameras = cameras or {}
+    def __init__(self, proposer: _Proposes, labels: Labels, device: Device | None = None) -> None:
         self.proposer, self.names = proposer, labels.names
         self.words = WordModel(labels.model, device)
         texts = self.words.texts(worded(labels.names))
@@ -138,7 +133,7 @@ class Labelling:
         streams, facts, _ = self.encode(
             path,
             on_progress=lambda done: told((length + done) / 2, length),
-            zones=zones_of(self.cameras, path.stem),
+            zones=zones_of(self.proposer.cameras, path.stem),
         )
         near = _unit(self.words.of(streams)), facts["time"]
         events = proposed.events

@@ -22,6 +22,7 @@ from actionspan.video.decode import Frame, read_frames
 from actionspan.video.settings import FlowSettings, FrameSettings
 from actionspan.video.snippets import snippet_batches
 from actionspan.video.zones import (
+    WHOLE,
     ZONE_MOTION,
     Cameras,
     ZoneMotion,
@@ -160,8 +161,8 @@ class MotionProposer:
     name among `cameras`; without any, whole frames count.
     """
 
-    def __init__(self, cameras: Cameras | None = None) -> None:
-        self.cameras = cameras or {}
+    def __init__(self, cameras: Cameras = WHOLE) -> None:
+        self.cameras = cameras
 
     def __repr__(self) -> str:
         return "MotionProposer(): motion, untrained"

@@ -25,7 +25,7 @@ from actionspan.video.marks import marks_of
 from actionspan.video.settings import BOUTS
 from actionspan.video.sound import SOUND, sound_rows
 from actionspan.video.stillness import STILL
-from actionspan.video.zones import Cameras, Zones, motion_among, zones_of
+from actionspan.video.zones import WHOLE, Cameras, Zones, motion_among, zones_of
 
 
 class Proposer:
@@ -52,9 +52,9 @@ class Proposer:
         *,
         device: Device | None = None,
         encoders: Sequence[str] = (),
-        cameras: Cameras | None = None,
+        cameras: Cameras = WHOLE,
     ) -> None:
-        self.path, self.cameras = Path(model), cameras or {}
+        self.path, self.cameras = Path(model), cameras
         self._untrained = MotionProposer(cameras) if str(model) == UNTRAINED else None
         if self._untrained:
             return

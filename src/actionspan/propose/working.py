@@ -47,7 +47,7 @@ class Loading(NamedTuple):
     encoders: Sequence[str] = ()  # that the model does not hold
     labels: "Labels | None" = None
     sound: bool = False  # give results the curves of sound
-    cameras: "Cameras | None" = None
+    cameras: "Cameras" = {}
 
 
 class _Propose(NamedTuple):
@@ -278,4 +278,4 @@ def load_proposer(loading: Loading) -> Any:
     from actionspan.propose.labels import Labelling
 
     torch.set_num_threads(loading.threads)
-    return Labelling(proposer, loading.labels, loading.device, loading.cameras)
+    return Labelling(proposer, loading.labels, loading.device)

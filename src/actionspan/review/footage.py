@@ -28,7 +28,7 @@ from actionspan.storage.text import file_name
 from actionspan.storage.writing import create_h5, digest, open_h5, read_json, write_json
 from actionspan.video.marks import WIDTHS, marks_of
 from actionspan.video.settings import BOUTS, CUTS
-from actionspan.video.zones import ZONE_MOTION, Cameras, Zones, made_within, zones_of
+from actionspan.video.zones import WHOLE, ZONE_MOTION, Cameras, Zones, made_within, zones_of
 
 FACTS = (*MOTION, "time", CUTS, BOUTS, ZONE_MOTION)
 
@@ -76,7 +76,7 @@ def encode_all(
     folder: Path,
     how: ShardWork | None = None,
     settings: VideoSettings | None = None,
-    cameras: Cameras | None = None,
+    cameras: Cameras = WHOLE,
 ) -> Generator[Encoded, None, None]:
     """Encode videos, those that this version has not done; `video.error` says why one cannot be.
 
@@ -92,7 +92,7 @@ def encode_all(
     line: deque[_Awaited] = deque()  # in the order of the paths; the first is not finished
     working: dict[int, _Awaited] = {}
     jobs = _Jobs()
-    outcomes = encode_each(jobs, settings, how)
+    outcomes = encode_each(jobs, settings, how, cameras)
 
     def settled() -> Iterator[Encoded]:
         """Wait until a video is finished; yield the finished ones at the head of the line."""
@@ -103,11 +103,10 @@ def encode_all(
 
     with closing(outcomes):
         for path in paths:
-            one = _looked_up(path, folder, settings, zones_of(cameras or {}, path.stem))
+            one = _looked_up(path, folder, settings, zones_of(cameras, path.stem))
             line.append(one)
             if not one.done:
-                job = one.encoded.video, one.encoded.shard, one.encoded.zones
-                working[jobs.add(job)] = one
+                working[jobs.add((one.encoded.video, one.encoded.shard))] = one
             elif not working:
                 yield line.popleft().encoded
             if len(working) >= how.processes:
@@ -121,7 +120,7 @@ def encode_readable(
     folder: Path,
     how: ShardWork,
     settings: VideoSettings | None = None,
-    cameras: Cameras | None = None,
+    cameras: Cameras = WHOLE,
 ) -> list[Encoded]:
     """Return the videos that can be encoded, and print a line for each of the others."""
     encoded = []
@@ -140,17 +139,14 @@ def encoding(flags: argparse.Namespace, videos: int) -> ShardWork:
     return ShardWork(processes=processes, threads=flags.threads)
 
 
-_Job = tuple[Video, Path, Zones]
-
-
 class _Jobs:
     """A queue of jobs as an iterator: it can be empty now and have more later."""
 
     def __init__(self) -> None:
-        self._waiting: list[_Job] = []
+        self._waiting: list[tuple[Video, Path]] = []
         self._count = 0
 
-    def add(self, job: _Job) -> int:
+    def add(self, job: tuple[Video, Path]) -> int:
         """Return the index of the job."""
         self._waiting.append(job)
         self._count += 1
@@ -159,7 +155,7 @@ class _Jobs:
     def __iter__(self) -> "_Jobs":
         return self
 
-    def __next__(self) -> _Job:
+    def __next__(self) -> tuple[Video, Path]:
         if not self._waiting:
             raise StopIteration
         return self._waiting.pop(0)

@@ -18,7 +18,6 @@ class _Listed(NamedTuple):
     events: Sequence[Row] = ()
     gone: Sequence[Row] = ()  # listed earlier; no current event is like them
     before: int | None = None  # number of events in the list before; None: it is the first
-    zones: str = ""  # digest of the zones in which they were found
 
 
 class Lists:
@@ -34,6 +33,8 @@ class Lists:
         self._path, self._kept = path, dict[str, _Listed]()
         try:
             content: Mapping[str, Any] = read_json(path) if path.exists() else {}
+            # digests of the zones in which events were found, by video
+            self._zones = {name: one.pop("zones", "") for name, one in content.items()}
             self._kept = {name: _Listed(**one) for name, one in content.items()}
             for one in self._kept.values():
                 temporal_iou(_times(one.events), _times(one.gone))
@@ -46,22 +47,22 @@ class Lists:
         A list within other `zones` is another list, and is forgotten.
         """
         last = self._kept.get(video_id, _Listed(events))
-        if last.zones != zones:
+        if self._zones.get(video_id, "") != zones:
             last = _Listed(events)
+        self._zones[video_id] = zones
         known = [*last.events, *last.gone]
         best = temporal_iou(_times(known), _times(events)).max(axis=1, initial=0)
         gone = [row for row, tiou in zip(known, best, strict=True) if tiou < _SAME]
         changed = _times(last.events) != _times(events)
         before = len(last.events) if changed else last.before
-        self._kept[video_id] = _Listed(events, gone, before, zones)
+        self._kept[video_id] = _Listed(events, gone, before)
         return self._kept[video_id]
 
     def write(self) -> None:
         """Write the file."""
         content = {name: one._asdict() for name, one in self._kept.items()}
-        for one in content.values():
-            if not one["zones"]:
-                del one["zones"]
+        for name, zones in self._zones.items():
+            content[name] |= {"zones": zones} if zones else {}
         write_json(self._path, content, indent=None)
 
 

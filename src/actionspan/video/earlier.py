@@ -20,7 +20,7 @@ from actionspan.dataset.sharding import possible_shards
 from actionspan.errors import InputError
 from actionspan.jobs.parts import DAMAGED, rejected_videos, take_over
 from actionspan.storage.writing import digest, open_h5, read_json
-from actionspan.video.zones import Cameras, made_within, zones_of
+from actionspan.video.zones import WHOLE, Cameras, made_within, zones_of
 
 RECIPE = "recipe"
 """The attribute of a file that holds the digest of the recipe its features are made by."""
@@ -75,7 +75,7 @@ def recipe_attribute(made_by: str) -> dict[str, str]:
 
 
 def earlier_features(
-    videos: Sequence[Video], recipe: Path | None, cameras: Cameras | None = None
+    videos: Sequence[Video], recipe: Path | None, cameras: Cameras = WHOLE
 ) -> dict[str, Path]:
     """Return the files that have features of these videos by the same recipe, by video id.
 
@@ -91,9 +91,8 @@ def earlier_features(
     known: dict[Path, dict[str, dict[str, Any]]] = {}  # attributes of the videos of each file
     valid = {}
     for video in videos:
-        wanted = (
-            video.attributes | {"zones": ""} | made_within(zones_of(cameras or {}, video.video_id))
-        )
+        within = made_within(zones_of(cameras, video.video_id))
+        wanted = video.attributes | {"zones": ""} | within
         shards = [f"{shard}.h5" for shard in possible_shards(video.video_id)]
         # those in shards/ last: another job may be about to make them again
         for path in (place / shard for place in (*kept, folder / "shards") for shard in shards):

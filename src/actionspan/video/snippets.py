@@ -34,9 +34,11 @@ from actionspan.video.settings import BOUTS, CUTS, Decoder, FlowSettings, FrameS
 from actionspan.video.stillness import STILL, StillFinder, own_rows
 from actionspan.video.zones import (
     SHARE,
+    WHOLE,
     ZONE_MOTION,
     Cameras,
     Zones,
+    digests_of,
     made_within,
     only_inside,
     share_inside,
@@ -272,7 +274,7 @@ def frames_of_shard(
     limits: LimitSettings | None = None,
     recipe: Path | None = None,
     decoder: Decoder = "pyav",
-    cameras: Cameras | None = None,
+    cameras: Cameras = WHOLE,
 ) -> dict[str, str]:
     """Write the snippets of a shard's probed videos, except those whose row has an error.
 
@@ -283,18 +285,18 @@ def frames_of_shard(
         The reasons of the rejected videos by video id.
     """
     good = [video for video in videos if not video.error]
-    zones = [zones_of(cameras or {}, video.video_id) for video in good]
+    by_name = {video.video_id: video for video in good}
     made_by, known = earlier.recipe_digest(recipe), earlier.earlier_features(good, recipe, cameras)
     digests = [
-        digest("video frames", settings, decoder, made_by, video.sha256, *within.values())
-        for video, within in zip(good, map(made_within, zones), strict=True)
+        digest("video frames", settings, decoder, made_by, each.sha256, *digests_of(cameras, name))
+        for name, each in by_name.items()
     ]
     return map_videos(
         out,
-        [video.video_id for video in good],
+        list(by_name),
         [
-            _Source(each, settings, limits, decoder, known.get(each.video_id), within)
-            for each, within in zip(good, zones, strict=True)
+            _Source(each, settings, limits, decoder, known.get(name), zones_of(cameras, name))
+            for name, each in by_name.items()
         ],
         digests,
         _work,

@@ -51,6 +51,8 @@ Zones = tuple[Zone, ...]
 """The zones of a camera; none: whole frames count."""
 Cameras = Mapping[str, Zones]
 """The zones of cameras by patterns of their videos' names."""
+WHOLE: Cameras = {}
+"""No zones: whole frames count."""
 
 
 def read_zones(path: Path | None) -> Cameras:
@@ -59,7 +61,7 @@ def read_zones(path: Path | None) -> Cameras:
     Raises:
         InputError: The file is missing or not such a file; the line names the key.
     """
-    return {} if path is None else check_zones(read_json(path), str(path))
+    return WHOLE if path is None else check_zones(read_json(path), str(path))
 
 
 def check_zones(content: Any, name: str) -> Cameras:
@@ -135,6 +137,11 @@ def pattern_of(cameras: Cameras, video_id: str) -> str:
 def made_within(zones: Zones) -> dict[str, str]:
     """Return what sets results of these zones apart from others; nothing for whole frames."""
     return {"zones": digest(zones)} if zones else {}
+
+
+def digests_of(cameras: Cameras, video_id: str) -> list[str]:
+    """Return what the digest of results of a video has of its zones; nothing for whole frames."""
+    return list(made_within(zones_of(cameras, video_id)).values())
 
 
 @lru_cache(maxsize=8)
