@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from actionspan.annotations.tables import Instance
+from actionspan.errors import JobError
 from actionspan.find import index as module
 from actionspan.find.examples import Footage, Similar, find_like, room_of
 from actionspan.find.index import Index, index_of
@@ -156,12 +157,11 @@ def test_a_damaged_index_is_made_again(tmp_path, archive, index, capsys, damage)
 
 
 def test_damaged_steps_are_reported_and_never_scored(tmp_path, archive, index):
-    from actionspan.errors import JobError
-
     path = tmp_path / "index.h5"
     content = bytearray(archive.path.read_bytes())
-    at = index.steps.offset
-    for place in range(at, at + index.steps.nbytes, 4096):
+    with open_h5(archive.path) as file:
+        at, size = file["steps"].id.get_offset(), file["steps"].nbytes
+    for place in range(at, at + size, 4096):
         content[place] ^= 1
     path.write_bytes(content)
     with pytest.raises(JobError, match="damaged: its checksums differ; delete it and run again"):
@@ -178,11 +178,11 @@ def test_memory_is_bounded_by_the_block_and_blocks_change_nothing(index, monkeyp
         return found
 
     monkeypatch.setattr(Index, "_read", noted)
-    monkeypatch.setattr(module, "_BLOCK", 64)
+    monkeypatch.setattr(module, "_BLOCK", 16)
     monkeypatch.setattr(module, "_CELLS", 50)
     found = index.find_like(EXAMPLES, 60)
     assert len(sizes) > 30
-    assert max(sizes) <= 64 + 2 * module._HALO
+    assert max(sizes) <= 16 + 2 * module._HALO
     assert list(found) == list(whole)
     for name, similar in found.items():
         np.testing.assert_array_equal(similar.segments, whole[name].segments)

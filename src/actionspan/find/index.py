@@ -59,7 +59,7 @@ _MOMENTS = 100_000  # segments of each length that the whitening is learned from
 _APART = 0.05  # distance of them, as a share of their length
 _OCTAVE = 24  # codes of a factor of two of a norm
 _OUTSIDE = 255  # the code of a segment that is not in its video
-_PLACES = 3000  # around which segments are scored
+_PLACES = 1500  # around which segments are scored
 _NEAR = 0.4  # least tIoU with a place
 _ENDLESS = 10**9  # steps
 
