@@ -220,7 +220,7 @@ AS_TEXT = "YAML reads it as text: write it without quotes"
     [
         (f"{TRAINING}.learnin_rate", 0.1, ": unknown key; did you mean learning_rate?"),
         ("datasets", {}, ": unknown key; did you mean dataset?"),
-        ("video.xyz", 1, ": unknown key; known keys are processes, keep, decoder, "),
+        ("video.xyz", 1, ": unknown key; known keys are processes, keep, zones, "),
         (f"{TRAINING}.epochs", "many", " 'many': a whole number at least 1"),
         (f"{TRAINING}.epochs", 2.5, " 2.5: a whole number at least 1"),
         (f"{TRAINING}.epochs", 20.0, " 20.0: a whole number at least 1"),

@@ -134,7 +134,7 @@ def resized(picture: UInt8, size: tuple[int, int]) -> UInt8:
 def reduced(picture: UInt8, size: tuple[int, int]) -> UInt8:
     """Return a picture in whole blocks of its pixels, no smaller than a height and width.
 
-    Means of parts of pixels, which another size needs, take eight times as long.
+    Means of parts of pixels, which another size needs, take several times as long.
     """
     block = min(picture.shape[0] // size[0], picture.shape[1] // size[1])
     if block < 2:

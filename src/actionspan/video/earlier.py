@@ -11,7 +11,7 @@ keeps those that it makes again.
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import h5py
 
@@ -20,7 +20,9 @@ from actionspan.dataset.sharding import possible_shards
 from actionspan.errors import InputError
 from actionspan.jobs.parts import DAMAGED, rejected_videos, take_over
 from actionspan.storage.writing import digest, open_h5, read_json
-from actionspan.video.zones import WHOLE, Cameras, made_within, zones_of
+
+if TYPE_CHECKING:
+    from actionspan.video.zones import Cameras
 
 RECIPE = "recipe"
 """The attribute of a file that holds the digest of the recipe its features are made by."""
@@ -75,7 +77,7 @@ def recipe_attribute(made_by: str) -> dict[str, str]:
 
 
 def earlier_features(
-    videos: Sequence[Video], recipe: Path | None, cameras: Cameras = WHOLE
+    videos: Sequence[Video], recipe: Path | None, cameras: "Cameras | None" = None
 ) -> dict[str, Path]:
     """Return the files that have features of these videos by the same recipe, by video id.
 
@@ -86,12 +88,14 @@ def earlier_features(
     """
     if recipe is None:
         return {}
+    from actionspan.video.zones import WHOLE, made_within, zones_of  # which imports OpenCV
+
     made_by, folder = recipe_digest(recipe), recipe.parent
     kept = sorted((folder / "earlier").glob("*"))
     known: dict[Path, dict[str, dict[str, Any]]] = {}  # attributes of the videos of each file
     valid = {}
     for video in videos:
-        within = made_within(zones_of(cameras, video.video_id))
+        within = made_within(zones_of(cameras or WHOLE, video.video_id))
         wanted = video.attributes | {"zones": ""} | within
         shards = [f"{shard}.h5" for shard in possible_shards(video.video_id)]
         # those in shards/ last: another job may be about to make them again

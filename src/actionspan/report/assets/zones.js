@@ -1,7 +1,7 @@
 /* Zones of a fixed camera, drawn on a frame: only what happens inside them counts. */
 
 import { announce, byId, el, svg } from "./dom.js";
-import { ask, served } from "./server.js";
+import { ask, served, whyNot } from "./server.js";
 import { state } from "./state.js";
 
 const STEP = 0.005; // of the picture that an arrow key moves a point; ten times as much with shift
@@ -213,7 +213,7 @@ async function save() {
   const headers = { "Content-Type": "application/json" };
   const answer = await ask(pathOf(), { method: "PUT", body, headers });
   if (!answer?.ok)
-    return say(`Not saved: ${answer ? (await answer.text()).trim() : "actionspan does not answer"}`);
+    return say(`Not saved: ${await whyNot(answer)}`);
   byId("zones").close();
   announce("Saved. Videos with other zones than before are looked at again.");
 }
