@@ -71,31 +71,23 @@ def test_a_search_gives_a_page_and_tables_of_the_best_of_all_videos(folder, tmp_
     assert (out / f"{name}.vtt").read_text() == "mine"
 
 
-def test_a_search_by_an_index_shows_the_same_events_and_their_videos_alone(
-    folder, tmp_path, capsys
-):
-    exact, out = tmp_path / "exact", tmp_path / "found"
-    label = next(csv.DictReader((folder / "marks.csv").open()))["label"]
-    given = ["--top", "2", "--no-page", "--label", label]
-    assert find(folder, exact, *given) == 0
-    capsys.readouterr()
-    given.append("--index")
+def test_a_search_by_an_index_shows_the_videos_of_the_best_alone(folder, tmp_path, capsys):
+    out = tmp_path / "found"  # that the best are the right ones: test_index.py, where some are
+    given = ["--index", "--top", "1", "--no-page"]
     assert find(folder, out, *given) == 0
     said = capsys.readouterr()
-    assert "2 segments like" in said.out
+    assert "1 segment like" in said.out
     assert "in 3 videos" in said.out
     assert said.err.count("index.h5: no such file; it is made, once") == 1
     found = events(out)
-    assert sum(map(len, found.values())) == 2
-    assert all(found.values())
-    for name, rows in found.items():
-        for row, wanted in zip(rows, events(exact)[name], strict=True):
-            assert row["segment"] == pytest.approx(wanted["segment"], abs=0.3)
-            assert row["score"] == pytest.approx(wanted["score"], abs=0.1)
+    assert [len(rows) for rows in found.values()] == [1]
     made = (folder / "features/index.h5").stat().st_mtime_ns
     assert find(folder, out, *given) == 0
     assert (folder / "features/index.h5").stat().st_mtime_ns == made
     assert events(out) == found
+    # a search without it shows all videos
+    assert find(folder, out, *given[1:]) == 0
+    assert len(events(out)) == 3
 
 
 def test_results_of_propose_are_not_replaced(folder, tmp_path, capsys):
