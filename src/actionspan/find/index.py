@@ -61,6 +61,7 @@ _OCTAVE = 24  # codes of a factor of two of a norm
 _OUTSIDE = 255  # the code of a segment that is not in its video
 _PLACES = 1500  # around which segments are scored
 _NEAR = 0.4  # least tIoU with a place
+_SIDE = 10  # random segments that are read at once
 _ENDLESS = 10**9  # steps
 
 
@@ -235,11 +236,17 @@ class Index:
         rows = np.array([row for row, *_ in marks])
         cells = np.array([each for _, *each in marks]) / self._seconds[rows, None]
         rng = np.random.default_rng(0)
-        others = rng.choice(len(self.names), SAMPLE, p=self.duration / self.duration.sum())
-        wide = rng.choice(lengths, SAMPLE, p=(1 / lengths) / (1 / lengths).sum())
+        count = SAMPLE if len(marks) > 1 else 1  # of a single example nothing is chosen by them
+        some = rng.choice(
+            len(self.names), -(-count // _SIDE), p=self.duration / self.duration.sum()
+        )
+        others = np.repeat(some, _SIDE)[:count]
+        wide = rng.choice(lengths, count, p=(1 / lengths) / (1 / lengths).sum())
         steps = np.diff(self.first)[others]
         wide = np.minimum(wide / self._seconds[others], steps)
-        starts = rng.uniform(0, steps - wide)
+        share = np.repeat(rng.random(len(some)), _SIDE)[:count]  # close by: reading takes the time
+        near = share * steps + rng.uniform(0, _SIDE, count) * wide
+        starts = np.where(near <= steps - wide, near, rng.uniform(0, steps - wide))
         sample = np.stack([starts, starts + wide], axis=1)
         likeness.fit(self._describe(rows, cells), self._describe(others, sample))
         return likeness
