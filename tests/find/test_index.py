@@ -75,15 +75,17 @@ def test_with_all_places_kept_it_finds_all_that_is_like_the_examples(archive, in
 def test_the_best_are_those_of_a_search_without_it(archive, index):
     names = [one.video.video_id for one in archive.videos]
     lengths = dict.fromkeys(names, STEPS * STEP)
-    exact, own = find_like(Footage(archive.videos), EXAMPLES), index.find_like(EXAMPLES, 40)
-    shown = [
-        listed({name: [each.get(name, NOTHING)] for name in names}, [""], lengths, 3)
-        for each in (exact, own)
-    ]
-    for name in names:
-        np.testing.assert_allclose(shown[1][name].events, shown[0][name].events, atol=0.5)
-        np.testing.assert_allclose(shown[1][name].chances, shown[0][name].chances, atol=0.1)
-    assert {name for name in names if len(shown[1][name].events)} == {"b", "c"}
+    # of several marks, a shrinkage that is about as good may be chosen: scores differ more
+    for marks, apart in (({"a": EXAMPLES["a"]}, 0.05), (EXAMPLES, 0.2)):
+        exact, own = find_like(Footage(archive.videos), marks), index.find_like(marks, 60)
+        shown = [
+            listed({name: [each.get(name, NOTHING)] for name in names}, [""], lengths, 3)
+            for each in (exact, own)
+        ]
+        assert sum(len(each.events) for each in shown[0].values()) == 3
+        for name in names:
+            np.testing.assert_allclose(shown[1][name].events, shown[0][name].events, atol=0.5)
+            np.testing.assert_allclose(shown[1][name].chances, shown[0][name].chances, atol=apart)
 
 
 def test_videos_without_one_of_the_best_events_are_left_out():
