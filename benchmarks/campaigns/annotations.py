@@ -26,7 +26,7 @@ from campaigns.cases import Result, fault, wrong
 from campaigns.children import Ended, call, command
 from campaigns.damage import damaged
 
-_SAMPLES = Path(__file__).parents[2] / "tests/dataset/samples"
+_SAMPLES = Path(__file__).parents[2] / "tests/annotations/samples"
 _LONGEST_ID = 251  # bytes: {id}.vtt is a file
 _LONGEST_LABEL = 1000
 _MARKS = "{}[]\",:;\t\n\r\0\\/'=|.-_ "
