@@ -24,6 +24,7 @@ from actionspan.workflow.jobs import (
     check_jobs,
     failed_jobs,
     start_this_python,
+    stop_from_a_thread,
 )
 from actionspan.workflow.messages import failures_text, print_briefly
 from actionspan.workflow.mistakes import explain_mistakes
@@ -58,6 +59,7 @@ if workflow.is_main_process and is_main:
         logger, workflow.output_settings, workflow.resource_settings.cores or 1
     )
     explain_mistakes(workflow.rules, config)
+    stop_from_a_thread()
 fill_in(config)  # a workflow that takes this one as a module gives what it changes
 
 try:

@@ -8,6 +8,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import threading
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -224,6 +225,21 @@ def check_jobs(workflow: Any) -> None:
             each = workflow.dag.get_job_group(job) or job
             needed[id(each)] = each
     check_limits(map(_asked, needed.values()), partitions())
+
+
+def stop_from_a_thread() -> None:
+    """Let a thread stop the scheduler at SIGTERM.
+
+    Snakemake's handler waits for a lock. The main thread, in which it runs, may hold that lock.
+    """
+    from snakemake.scheduling.job_scheduler import JobScheduler
+
+    stop = JobScheduler.exit_gracefully
+
+    def start(scheduler: JobScheduler, *_: Any) -> None:
+        threading.Thread(target=stop, args=(scheduler,), daemon=True).start()
+
+    JobScheduler.exit_gracefully = start
 
 
 class Messages(logging.Handler):
