@@ -14,10 +14,10 @@ from torch import nn
 from actionspan.errors import InputError
 from actionspan.live import source
 from actionspan.live.clock import STATE_FILE, Progress, read_state, write_state
+from actionspan.live.hand_over import Arrived
 from actionspan.live.play import Player
 from actionspan.live.run import Stream
 from actionspan.live.sink import ACTIONNESS, EVENTS
-from actionspan.live.source import Arrived
 from actionspan.storage.checksums import fingerprint
 from actionspan.video.decode import read_frames
 from actionspan.video.snippets import Snippet, snippets

@@ -15,20 +15,18 @@ from hypothesis import strategies as st
 from actionspan.errors import InputError
 from actionspan.live import sink
 from actionspan.live.clock import STATE_FILE, Place, Progress, read_state, write_state
+from actionspan.live.hand_over import Gap
 from actionspan.live.proposing import OnlineProposal
 from actionspan.live.sink import (
     ACTIONNESS,
     CHAPTERS,
     EVENTS,
     PROPOSALS,
-    STATUS,
     Found,
-    Latency,
     LiveChapters,
     Outputs,
-    Status,
 )
-from actionspan.live.source import Gap
+from actionspan.live.status import STATUS, Latency, Status
 from actionspan.proposals.chapters import webvtt
 from actionspan.proposals.settings import ChapterSettings
 from actionspan.storage.checksums import fingerprint

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from actionspan.errors import InputError
 from actionspan.live import source
 from actionspan.live.connection import Seen
+from actionspan.live.hand_over import Arrived, Gap, HandOver
 from actionspan.live.settings import StreamSettings, parse_source
-from actionspan.live.source import Arrived, FileFrames, Gap, HandOver, Reader
+from actionspan.live.source import FileFrames, Reader
 from actionspan.video.decode import read_frames
 from actionspan.video.snippets import Snippet, snippets
 from live.fakes import CUTTING

@@ -24,8 +24,10 @@ from actionspan.live.learning import OnlineLearner
 from actionspan.live.proposing import OnlineProposer
 from actionspan.live.run import Ended, Stream
 from actionspan.live.settings import LearningSettings, Source, StreamSettings
-from actionspan.live.sink import Outputs, Status, unchanged
-from actionspan.live.source import FileFrames, Frames, HandOver, LiveFrames, Reader
+from actionspan.live.hand_over import HandOver
+from actionspan.live.sink import Outputs, unchanged
+from actionspan.live.source import FileFrames, Frames, LiveFrames, Reader
+from actionspan.live.status import Status
 from actionspan.proposals.bundle_writing import write_learned
 from actionspan.proposals.model_bundle import load_bundle
 from actionspan.storage.checksums import fingerprint

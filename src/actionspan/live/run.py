@@ -19,8 +19,10 @@ from actionspan.live.clock import Place, Progress, write_state
 from actionspan.live.encoding import Encoded, Message, encoded, message_of
 from actionspan.live.proposing import OnlineProposer, Update
 from actionspan.live.settings import Source, StreamSettings
-from actionspan.live.sink import Latency, Outputs, Status
-from actionspan.live.source import Arrived, Gap, Reader
+from actionspan.live.hand_over import Arrived, Gap
+from actionspan.live.sink import Outputs
+from actionspan.live.source import Reader
+from actionspan.live.status import Latency, Status
 from actionspan.streaming import StageError
 
 _POLL = 0.02  # seconds to wait for an answer before looking for a new snippet again
