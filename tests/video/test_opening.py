@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 
 from actionspan.annotations.tables import read_videos
-from actionspan.dataset.containers import claimed_samples, open_container
+from actionspan.dataset.containers import open_container
+from actionspan.dataset.mp4 import claimed_samples
 from actionspan.dataset.settings import LimitSettings
 from actionspan.dataset.timeline import read_timeline
 from actionspan.dataset.video_facts import probe_video

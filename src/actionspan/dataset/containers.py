@@ -10,11 +10,9 @@ in a container of video, by a decoder that exists.
 
 import io
 import os
-import re
 import struct
-import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from itertools import takewhile
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -23,20 +21,23 @@ import av
 from av.container import InputContainer
 from av.video.stream import VideoStream
 
+from actionspan.dataset.mp4 import (
+    ASF,
+    EBML,
+    MXF,
+    boxes,
+    bytes_at,
+    check_packed,
+    claimed_samples,
+    codec_tag,
+    is_mp4,
+    is_name,
+    is_sideways,
+)
 from actionspan.dataset.playlists import first_file, is_playlist, playlist_text, read_parts
-from actionspan.errors import InputError, printable
+from actionspan.errors import InputError
 
-_EBML = b"\x1a\x45\xdf\xa3"
-_ASF = bytes.fromhex("3026b2758e66cf11a6d900aa0062ce6c")
 _ASF_PROPERTIES = bytes.fromhex("a1dcab8c47a9cf118ee400c00c205365")
-_SOUND = int.from_bytes(b"soun", "big")
-_PER_ENTRY = 160  # samples of such sound that FFmpeg takes as one, at least
-_MXF = bytes.fromhex("060e2b34020501010d01020101")  # the pack of any partition
-_OTHERS = (_EBML, _ASF[:4], _MXF[:4], b"RIFF", b"FLV", b"OggS", b"G")  # beginnings of no MP4
-# a header by Apple's old compression, and the size that FFmpeg makes room for and fills
-_PACKED, _PACKED_BYTES = re.compile(rb"dcomzlib.{4}cmvd(.{4})", re.DOTALL), 20
-_UNPACKED = 64 << 20  # bytes; of days of video
-_BLOCK = 1 << 20  # bytes looked through at once
 _MP4_BOXES = frozenset(
     (b"ftyp", b"moov", b"mdat", b"free", b"skip", b"wide", b"pnot", b"moof", b"sidx", b"styp")
     + (b"uuid", b"mfra", b"meta", b"pdin", b"emsg", b"prft", b"ssix")
@@ -54,15 +55,15 @@ def stated_bytes(path: Path) -> int:
     with path.open("rb") as file:
         head = file.read(12)
         if head[4:8] in _MP4_BOXES:
-            named = takewhile(lambda box: _is_name(box[0]), _boxes(file, 0, size))
+            named = takewhile(lambda box: is_name(box[0]), boxes(file, 0, size))
             return max((end for _, _, end in named), default=0)
-        if head[:4] == _EBML:
+        if head[:4] == EBML:
             return _matroska_bytes(file)
         if head[:4] == b"RIFF" and head[8:12] == b"AVI ":
             return 8 + int(struct.unpack("<I", head[4:8])[0])
         if head[:3] == b"FLV":
             return _flv_bytes(file)
-        if head == _MXF[:12]:
+        if head == MXF[:12]:
             return _mxf_bytes(file)
         properties = _asf_properties(file)
     return 0 if properties is None else int(struct.unpack_from("<Q", properties, 16)[0])
@@ -85,7 +86,7 @@ def _asf_properties(file: BinaryIO) -> bytes | None:
     """Return the File Properties object of an ASF, without its length; None if it is absent."""
     kind, size = _asf_object(file, 0)
     place = 30
-    if kind != _ASF:
+    if kind != ASF:
         return None
     while place + 24 <= size:
         kind, length = _asf_object(file, place)
@@ -101,13 +102,13 @@ def _asf_properties(file: BinaryIO) -> bytes | None:
 
 def _asf_object(file: BinaryIO, place: int) -> tuple[bytes, int]:
     """Return the kind and the length of an object of ASF."""
-    head = _bytes_at(file, place, 24)
+    head = bytes_at(file, place, 24)
     return (head[:16], int(struct.unpack_from("<Q", head, 16)[0])) if len(head) == 24 else (b"", 0)
 
 
 def _flv_bytes(file: BinaryIO) -> int:
     """Return the size that the metadata of an FLV has, 0 if there is none."""
-    metadata = _bytes_at(file, 0, 4096)
+    metadata = bytes_at(file, 0, 4096)
     place = metadata.find(b"\x00\x08filesize\x00")  # a double follows
     if metadata[13:14] != b"\x12" or place < 0 or place + 19 > len(metadata):
         return 0
@@ -117,34 +118,12 @@ def _flv_bytes(file: BinaryIO) -> int:
 
 def _mxf_bytes(file: BinaryIO) -> int:
     """Return where the footer of an MXF begins by its header, and its key ends; 0 if unknown."""
-    head = _bytes_at(file, 0, 64)
-    if head[: len(_MXF)] != _MXF or len(head) < 64:
+    head = bytes_at(file, 0, 64)
+    if head[: len(MXF)] != MXF or len(head) < 64:
         return 0
     skipped = 17 + (head[16] & 0x7F if head[16] & 0x80 else 0)  # the key and the length
     footer = int.from_bytes(head[skipped + 24 : skipped + 32], "big")
     return footer + 16 if footer else 0
-
-
-def _boxes(file: BinaryIO, start: int, stop: int) -> Iterator[tuple[bytes, int, int]]:
-    """Yield (type, start of content, end) of the boxes of MP4 that begin in [start, stop)."""
-    while start + 8 <= stop:
-        length, kind = struct.unpack(">I4s", _bytes_at(file, start, 8))
-        content = start + 8
-        if length == 1:  # a 64-bit length follows
-            text = file.read(8)
-            if len(text) < 8:
-                return
-            length, content = struct.unpack(">Q", text)[0], content + 8
-        end = start + length if length else stop  # 0: the box reaches to the end
-        if end < content:
-            return
-        yield kind, content, end
-        start = end
-
-
-def _is_name(kind: bytes) -> bool:
-    """Return whether a box has a name as boxes have; FFmpeg steps over one that has not."""
-    return all(0x20 <= byte < 0x7F or byte == 0xA9 for byte in kind)
 
 
 def _matroska_bytes(file: BinaryIO) -> int:
@@ -182,108 +161,7 @@ def turned_sideways(path: Path, track_id: int) -> bool:
         path = first_file(path)
         with opened(path) as (_, stream):
             track_id = stream.id
-    with _mp4(path) as (file, spans):
-        for start, _ in _inside(file, spans, b"moov", b"trak", b"tkhd"):
-            header_id, sideways = _track_header(_bytes_at(file, start, 96))
-            if header_id == track_id:
-                return sideways
-    return False
-
-
-def _codec_tag(path: Path, track_id: int) -> str:
-    """Return the four characters that name the codec of an MP4/MOV track, "" if there are none."""
-    with _mp4(path) as (file, spans):
-        for track in _inside(file, spans, b"moov", b"trak"):
-            headers = _inside(file, [track], b"tkhd")
-            ids = {_track_header(_bytes_at(file, start, 96))[0] for start, _ in headers}
-            if ids <= {track_id}:
-                for start, _ in _inside(file, [track], b"mdia", b"minf", b"stbl", b"stsd"):
-                    tag = _bytes_at(file, start + 12, 4)  # after version, count, entry's length
-                    return printable(tag.decode("latin-1"))
-    return ""
-
-
-def claimed_samples(path: Path) -> int:
-    """Return how many samples a track of an MP4/MOV has by its index, or all fragments together.
-
-    Each has a byte at least, but an index may claim any number in a few.
-    """
-    most = 0
-    with _mp4(path) as (file, spans):
-        for track in _inside(file, spans, b"moov", b"trak"):
-            tables = _inside(file, [track], b"mdia", b"minf", b"stbl")
-            sizes = [span for kind in (b"stsz", b"stz2") for span in _inside(file, tables, kind)]
-            times = _inside(file, tables, b"stts")
-            # sound whose samples last a tick each, some less than a byte, is taken by its chunks
-            kind = _numbers(file, _inside(file, [track], b"mdia", b"hdlr"), 8)
-            ticks = _numbers(file, times, 4) + _numbers(file, times, 12)
-            each = _PER_ENTRY if kind == [_SOUND] and ticks == [1, 1] else 1
-            most = max([most, *(count // each for count in _numbers(file, sizes, 8))])
-        fragments = sum(_numbers(file, _inside(file, spans, b"moof", b"traf", b"trun"), 4))
-    return max(most, fragments)
-
-
-def _check_packed(path: Path) -> None:
-    """Refuse headers of MP4/MOV that unpack to much: FFmpeg allocates the size that they claim.
-
-    They may stand in any box but that of the samples, and in another such header.
-    """
-    found: set[tuple[int, bytes]] = set()
-    with _mp4(path) as (file, spans):
-        for kind, start, end in (box for span in spans for box in _boxes(file, *span)):
-            for place in range(start, start if kind == b"mdat" else min(end, spans[0][1]), _BLOCK):
-                block = _bytes_at(file, place, _BLOCK + _PACKED_BYTES - 1)
-                found |= {(place + each.end(), each[1]) for each in _PACKED.finditer(block)}
-        for place, stated in found:
-            size = int.from_bytes(stated, "big")
-            if size > _UNPACKED:
-                line = f"its compressed header (cmov) says {size} bytes; at most {_UNPACKED}"
-                raise InputError(f"{path}: {line}")
-            inside = b""
-            with suppress(zlib.error):  # FFmpeg will not read it either
-                inside = zlib.decompressobj().decompress(_bytes_at(file, place, size), _UNPACKED)
-            if len(found) > 1 or _PACKED.search(inside):
-                raise InputError(f"{path}: more than one compressed header (cmov)")
-
-
-def _numbers(file: BinaryIO, spans: list[tuple[int, int]], place: int) -> list[int]:
-    """Return the number of 32 bits at a place in each box."""
-    return [int.from_bytes(_bytes_at(file, start + place, 4), "big") for start, _ in spans]
-
-
-def _bytes_at(file: BinaryIO, place: int, size: int) -> bytes:
-    file.seek(place)
-    return file.read(size)
-
-
-@contextmanager
-def _mp4(path: Path) -> Iterator[tuple[BinaryIO, list[tuple[int, int]]]]:
-    """Open a file; yield it and where it has boxes of MP4, which is nowhere in other containers.
-
-    To FFmpeg a file is MP4 whatever its first box is called.
-    """
-    with path.open("rb") as file:
-        head = file.read(8)
-        boxes = len(head) == 8 and _is_name(head[4:]) and not head.startswith(_OTHERS)
-        yield file, [(0, path.stat().st_size)] if boxes else []
-
-
-def _inside(file: BinaryIO, spans: list[tuple[int, int]], *kinds: bytes) -> list[tuple[int, int]]:
-    """Return (start, end) of the contents of boxes, each kind inside those of the kind before."""
-    for wanted in kinds:
-        boxes = [box for span in spans for box in _boxes(file, *span)]
-        spans = [(start, end) for kind, start, end in boxes if kind == wanted]
-    return spans
-
-
-def _track_header(box: bytes) -> tuple[int, bool]:
-    """Return a track header's track id, and whether its matrix swaps width and height."""
-    wide = box[:1] == b"\x01"  # version 1 has 64-bit times
-    if len(box) < (96 if wide else 84):
-        return 0, False
-    (track_id,) = struct.unpack_from(">I", box, 20 if wide else 12)
-    a, b, _, c, d = struct.unpack_from(">5i", box, 52 if wide else 40)
-    return track_id, abs(b) + abs(c) > abs(a) + abs(d)
+    return is_sideways(path, track_id)
 
 
 # containers, and streams without one, by the names of FFmpeg's demuxers; none opens another file
@@ -310,7 +188,7 @@ def opened(path: Path) -> Iterator[tuple[InputContainer, VideoStream]]:
         if stream is None or stream.disposition & stream.disposition.attached_pic:
             raise InputError(f"{path}: no video stream")
         if stream.codec_context is None:
-            tag = _codec_tag(path, stream.id)
+            tag = codec_tag(path, stream.id)
             if tag in ("encv", "drmi"):
                 what = f"encrypted (codec '{tag}'); get it without protection"
                 raise InputError(f"{path}: {what}")
@@ -361,6 +239,6 @@ def _formats(path: Path) -> str:
     samples, size = claimed_samples(path), path.stat().st_size
     if samples > size:  # FFmpeg would take 24 bytes of memory for each
         raise InputError(f"{path}: damaged: its index has {samples} samples, in {size} bytes")
-    _check_packed(path)
-    with _mp4(path) as (_, boxes):  # a file that was not checked as MP4 is not opened as MP4
-        return (_MOV if boxes else "") + _FORMATS
+    check_packed(path)
+    # a file that was not checked as MP4 is not opened as MP4
+    return (_MOV if is_mp4(path) else "") + _FORMATS

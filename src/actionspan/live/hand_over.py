@@ -1,4 +1,4 @@
-"""Snippets on their way from the thread that reads to the thread that works, and gaps between them."""
+"""Snippets on their way from the reading to the working thread, and gaps between them."""
 
 import threading
 from collections import deque

@@ -20,11 +20,11 @@ from actionspan.jobs.determinism import deterministic
 from actionspan.live.clock import STATE_FILE, Progress, read_state
 from actionspan.live.connection import connect
 from actionspan.live.encoding import Message, encoding_chain, message_of
+from actionspan.live.hand_over import HandOver
 from actionspan.live.learning import OnlineLearner
 from actionspan.live.proposing import OnlineProposer
 from actionspan.live.run import Ended, Stream
 from actionspan.live.settings import LearningSettings, Source, StreamSettings
-from actionspan.live.hand_over import HandOver
 from actionspan.live.sink import Outputs, unchanged
 from actionspan.live.source import FileFrames, Frames, LiveFrames, Reader
 from actionspan.live.status import Status

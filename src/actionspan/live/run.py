@@ -17,9 +17,9 @@ from actionspan.arrays import UInt8
 from actionspan.errors import InputError
 from actionspan.live.clock import Place, Progress, write_state
 from actionspan.live.encoding import Encoded, Message, encoded, message_of
+from actionspan.live.hand_over import Arrived, Gap
 from actionspan.live.proposing import OnlineProposer, Update
 from actionspan.live.settings import Source, StreamSettings
-from actionspan.live.hand_over import Arrived, Gap
 from actionspan.live.sink import Outputs
 from actionspan.live.source import Reader
 from actionspan.live.status import Latency, Status

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from actionspan.errors import InputError
-from actionspan.live.proposing import OnlineProposal
 from actionspan.live.hand_over import Gap
+from actionspan.live.proposing import OnlineProposal
 from actionspan.proposals.chapters import choose_chapters, webvtt
 from actionspan.proposals.segments import Row, write_proposals
 from actionspan.proposals.settings import ChapterSettings
