@@ -14,7 +14,8 @@ import pytest
 from actionspan.dataset.timeline import frames_in, read_timeline
 from actionspan.dataset.video_facts import probe_video
 from actionspan.propose.proposed import Proposed
-from actionspan.propose.results import Shown, result_of, source_of, write_tables
+from actionspan.propose.result_folder import write_tables
+from actionspan.propose.results import Shown, result_of, source_of
 from actionspan.video.decode import read_frames
 from actionspan.video.playable import why_not_playable, write_playable
 from actionspan.video.settings import CopySettings

@@ -21,7 +21,8 @@ from actionspan.errors import InputError, JobError
 from actionspan.jobs import shards
 from actionspan.propose import MotionProposer, working
 from actionspan.propose.command import add_arguments, named_videos
-from actionspan.propose.results import ResultFolder, Shown
+from actionspan.propose.result_folder import ResultFolder
+from actionspan.propose.results import Shown
 from actionspan.video.settings import FrameSettings
 from actionspan.video.snippets import snippets
 from propose.conftest import propose, results

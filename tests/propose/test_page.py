@@ -11,7 +11,8 @@ from actionspan.cli import main
 from actionspan.errors import InputError
 from actionspan.propose import working
 from actionspan.propose.page import write_result_page
-from actionspan.propose.results import Result, ResultFolder, Shown
+from actionspan.propose.result_folder import ResultFolder
+from actionspan.propose.results import Result, Shown
 from actionspan.video.playable import why_not_playable
 from propose.conftest import data, propose, work_here
 from video.numbered import encode

@@ -19,7 +19,8 @@ from actionspan.errors import InputError
 from actionspan.proposals.bundle_files import bundle_path
 from actionspan.proposals.model_bundle import load_bundle
 from actionspan.propose import MotionProposer, Proposer, proposed, working
-from actionspan.propose.results import ResultFolder, Shown
+from actionspan.propose.result_folder import ResultFolder
+from actionspan.propose.results import Shown
 from actionspan.storage.model_files import read_model, write_model
 from propose.conftest import (
     ENCODERS,

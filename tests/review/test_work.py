@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import pytest
 
 from actionspan.errors import InputError, JobError
-from actionspan.propose.results import Shown
+from actionspan.review import page as page_module
 from actionspan.review import work as work_module
 from actionspan.review.command import beside
 from actionspan.review.footage import Encoded
@@ -105,9 +105,7 @@ def test_a_video_that_browsers_do_not_play_is_copied_unless_told_not_to(
     (one,) = encode_all([path])
     found = result(one, unplayable="MPEG-4 ASP in AVI")
     monkeypatch.setattr(work, "_propose", lambda *given: found)
-    monkeypatch.setattr(
-        work, "_write_page", lambda: notes.append(work._page_video(found, Shown()).note)
-    )
+    monkeypatch.setattr(work, "_write_page", lambda: notes.append(work._copies.note(found)))
     work._look()
     assert (work.video("old") != path) == copies
     assert ("on the way" in notes[0]) == copies
@@ -154,7 +152,7 @@ def test_the_page_of_many_videos_is_written_when_it_is_due_and_at_the_end(
 ):
     written = []
     monkeypatch.setattr(work, "_write_page", lambda: written.append(len(work._results)))
-    work._page_due = due
+    work._page.due = due
     work._look()
     assert len(written) == pages
     assert written[-1] == 12
@@ -191,7 +189,7 @@ def test_an_error_of_one_round_ends_no_later_one(seen, monkeypatch, capsys):
         with seen:
             until(lambda: seen.status()["said"].startswith("Stopped: disk: the disk is full"))
             full.undo()
-            until(lambda: seen.status()["said"] == "" and seen._version > 2)
+            until(lambda: seen.status()["said"] == "" and seen._page.version > 2)
             assert seen._thread.is_alive()
     assert "Traceback" not in capsys.readouterr().err
 
@@ -268,7 +266,7 @@ def test_on_a_full_disk_it_starts_with_the_page_that_is_there(work, start, monke
     def full(*_):
         raise JobError("corrections.csv: the disk is full")
 
-    monkeypatch.setattr(work_module, "write_page", full)
+    monkeypatch.setattr(page_module, "write_page", full)
     monkeypatch.setattr("actionspan.review.corrections.write_text", full)
     again = start(dict.fromkeys(work.videos, ()))
     assert again.corrections.all()["v0"]["state"] == DONE

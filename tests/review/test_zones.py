@@ -69,8 +69,8 @@ def test_only_videos_whose_zones_changed_are_looked_at_and_their_lists_begin_aga
     work._round(0)
     assert seen == ["a", "b", "a"]
     assert [row["segment"] for row in work._results["a"].events] == [A["segment"]]
-    assert work._lists._kept["a"].gone == [], "of another list"
-    assert work._lists._kept["a"].before is None
+    assert work._page._lists._kept["a"].gone == [], "of another list"
+    assert work._page._lists._kept["a"].before is None
     assert "zone" in (work.folder / "events.csv").read_text().splitlines()[0]
     work._round(0)
     assert seen == ["a", "b", "a"]

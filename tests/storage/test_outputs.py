@@ -138,7 +138,7 @@ def test_a_video_that_a_pattern_names_is_an_input(rows, capsys, monkeypatch):
     def write(*_, **__):
         write_text(Path("a.mp4"), "lost")
 
-    monkeypatch.setattr("actionspan.propose.results.ResultFolder", write)
+    monkeypatch.setattr("actionspan.propose.result_folder.ResultFolder", write)
     assert main(["propose", "*.mp4", "--model", "none"]) == 2
     assert "a.mp4: is an input of this command" in capsys.readouterr().err
     assert Path("a.mp4").read_text() == "no video"

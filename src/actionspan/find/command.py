@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from actionspan.find.examples import Similar
     from actionspan.propose.labels import WordModel
     from actionspan.propose.proposed import Proposed
-    from actionspan.propose.results import ResultFolder
+    from actionspan.propose.result_folder import ResultFolder
     from actionspan.review.footage import Encoded
 
 _MADE_BY = "find"  # results of another search are replaced
@@ -68,7 +68,7 @@ def run(arguments: argparse.Namespace) -> int:
     _check(arguments, words)
     from actionspan.find.listing import NOTHING, hopeful, listed
     from actionspan.propose.command import named_videos
-    from actionspan.propose.results import ResultFolder
+    from actionspan.propose.result_folder import ResultFolder
     from actionspan.review.footage import encode_readable, encoding
     from actionspan.video.zones import read_zones
 
@@ -207,14 +207,8 @@ def _write(
 ) -> None:
     """Write the tables and the page, with copies of what browsers do not play."""
     from actionspan.propose.page import write_result_page
-    from actionspan.propose.results import (
-        Shown,
-        lacks_copy,
-        make_copy,
-        result_of,
-        source_of,
-        write_tables,
-    )
+    from actionspan.propose.result_folder import lacks_copy, make_copy, write_tables
+    from actionspan.propose.results import Shown, result_of, source_of
 
     for name, proposed in found.items():
         path = videos[name]

@@ -93,7 +93,8 @@ def run(arguments: argparse.Namespace) -> int:
         raise InputError(_nothing(broken))
     if arguments.model is None and not arguments.quiet:
         _print_error(_DEMO_NOTE)
-    from actionspan.propose.results import ResultFolder, Shown, write_tables
+    from actionspan.propose.result_folder import ResultFolder, write_tables
+    from actionspan.propose.results import Shown
     from actionspan.propose.working import Loading, each_video
     from actionspan.storage.writing import digest
 

@@ -13,7 +13,8 @@ from actionspan.arrays import temporal_iou
 from actionspan.dataset.recordings import Places
 from actionspan.evaluation.recall import TIOU_THRESHOLDS
 from actionspan.proposals.segments import Row
-from actionspan.propose.results import Result, ResultFolder, Shown, copy_path
+from actionspan.propose.result_folder import ResultFolder, copy_path
+from actionspan.propose.results import Result, Shown
 from actionspan.report.content import Page, PageVideo, choose_videos, path_from
 from actionspan.report.page import write_page
 from actionspan.report.video import playable_file

@@ -12,14 +12,8 @@ from actionspan.errors import JobError, printable
 from actionspan.jobs.apart import Outcome, still_working, unready, work_apart
 from actionspan.jobs.progress import video_progress
 from actionspan.jobs.shards import FaultSettings
-from actionspan.propose.results import (
-    Result,
-    ResultFolder,
-    Shown,
-    lacks_copy,
-    make_copy,
-    result_of,
-)
+from actionspan.propose.result_folder import ResultFolder, lacks_copy, make_copy
+from actionspan.propose.results import Result, Shown, result_of
 from actionspan.storage.process import sweep
 
 if TYPE_CHECKING:

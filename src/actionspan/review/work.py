@@ -8,10 +8,7 @@ import threading
 import time
 import traceback
 from collections.abc import Iterator, Mapping
-from contextlib import closing, suppress
-from dataclasses import replace
-from fnmatch import fnmatchcase
-from glob import escape
+from contextlib import closing
 from pathlib import Path
 from typing import Any, Self
 
@@ -22,29 +19,20 @@ from actionspan.jobs.progress import progress
 from actionspan.jobs.shards import ShardWork
 from actionspan.proposals.bundle_files import included_model
 from actionspan.proposals.model_bundle import Bundle, load_bundle
-from actionspan.propose.page import learned, page_video
+from actionspan.propose.page import learned
 from actionspan.propose.proposer import proposed_of
-from actionspan.propose.results import (
-    Result,
-    Shown,
-    copy_path,
-    lacks_copy,
-    make_copy,
-    result_of,
-    write_tables,
-)
-from actionspan.report.content import Page, PageVideo
-from actionspan.report.page import write_page
+from actionspan.propose.results import Result, Shown, result_of
+from actionspan.review.copies import Copies
 from actionspan.review.corrections import Corrections
 from actionspan.review.footage import Encoded, encode_all, source_if_there
 from actionspan.review.keys import LabelKeys
-from actionspan.review.lists import Lists
+from actionspan.review.page import ServedPage
+from actionspan.review.zones import DrawnZones
 from actionspan.storage.process import hold_file
 from actionspan.storage.writing import read_json, write_json
-from actionspan.video.zones import as_json, check_zones, pattern_of, read_zones, zones_of
+from actionspan.video.zones import zones_of
 
 _PATIENCE = 5.0  # seconds for the work to end
-_SAME_NS = 2 * 10**9  # between times of a video and its copy, which file systems may round
 _RETRY = 60.0  # seconds until work that an error ended begins again
 
 
@@ -83,28 +71,25 @@ class ReviewWork:
         except BlockingIOError as error:
             raise InputError(f"{folder}: already open at {error}") from None
         self.folder, self.videos, self._encoding = folder, videos, encoding
-        self.page = folder / "index.html"
         self.keys = LabelKeys(folder, keys)
         self.corrections = Corrections(folder / "corrections", videos, folder / "corrections.csv")
         for name, line in self.corrections.remarks().items():
             print(f"{name}: {line}", file=sys.stderr)
-        self._copies, self._places, self._sound = copies, places or Places(folder), sound
-        self._model, self._note = (
-            folder / "model/model.safetensors",
-            folder / "model/learned_from.json",
-        )
+        self._copies, self._sound = Copies(folder, videos, wanted=copies), sound
+        self._page = ServedPage(folder, places or Places(folder), self._copies.note)
+        self.page = self._page.path
+        self._model = folder / "model/model.safetensors"
+        self._note = folder / "model/learned_from.json"
         self._noted = learned(self._model)
         # size and time of the videos looked at, and their zones
         self._seen: dict[str, Mapping[str, Any]] = {}
         self._encoded, self._results = dict[str, Encoded](), dict[str, Result]()
-        self._lists, self._broken = Lists(folder / "listed.json"), dict[str, str]()
+        self._broken = dict[str, str]()
         self._learned_from = read_json(self._note) if self._note.exists() else {}
         self._tried = set(self._learned_from)  # whether or not it came to anything
-        self._doing, self._failure, self._version = "starting", "", 0
-        self._page_due = 0.0
+        self._doing, self._failure = "starting", ""
         self._wake, self._asked, self._closed = threading.Condition(), False, False
-        self._zones_file, self._redrawn = folder / "zones.json", False
-        self._cameras = read_zones(self._zones_file if self._zones_file.exists() else None)
+        self._zones, self._redrawn = DrawnZones(folder / "zones.json"), False
         self._child: subprocess.Popen[str] | None = None
         try:
             self._write_page()
@@ -139,7 +124,7 @@ class ReviewWork:
         return {
             "doing": self._doing or "waiting to learn" * self._asked,
             "said": self._failure or self._noted.get("sentence", ""),
-            "page": self._version,
+            "page": self._page.version,
             "not_done": len([name for name in kept.keys() - done if kept[name]["state"]]),
             "versions": {name: one["version"] for name, one in kept.items()},
             "new": len(self._not_learned()),
@@ -177,14 +162,7 @@ class ReviewWork:
 
     def video(self, video_id: str) -> Path | None:
         """Return the file that a browser plays of a video, None if it is not one of these."""
-        if video_id not in self.videos:
-            return None
-        path, copy = self.videos[video_id], copy_path(self.folder, video_id)
-        with suppress(OSError):
-            # one of another time was made of another film, or is a person's own
-            if abs(copy.stat().st_mtime_ns - path.stat().st_mtime_ns) <= _SAME_NS:
-                return copy
-        return path
+        return self._copies.file(video_id) if video_id in self.videos else None
 
     def learn(self) -> None:
         """Ask for a model of the corrections so far."""
@@ -193,41 +171,28 @@ class ReviewWork:
             self._wake.notify()
 
     def zones(self, video_id: str) -> dict[str, Any]:
-        """Return the pattern of a video's zones, these zones, and the pattern of it alone.
+        """Return the zones of a video, see `DrawnZones.of`.
 
         Raises:
             KeyError: There is no such video.
         """
         if video_id not in self.videos:
             raise KeyError(video_id)
-        pattern = pattern_of(self._cameras, video_id)
-        drawn = as_json(self._cameras).get(pattern, [])
-        return {"pattern": pattern or "*", "zones": drawn, "own": escape(video_id)}
+        return self._zones.of(video_id)
 
     def save_zones(self, video_id: str, pattern: str, zones: Any) -> None:
-        """Keep the zones drawn on a video for all whose names match a pattern; then look again.
+        """Keep zones, see `DrawnZones.save`; then look again.
 
         Raises:
             KeyError: There is no such video.
-            InputError: They are no zones, or not those of the video.
+            InputError: They are not zones, or not those of the video.
         """
         with self._wake:
-            # 1. what the file will hold
             if video_id not in self.videos:
                 raise KeyError(video_id)
-            if not isinstance(pattern, str) or not fnmatchcase(video_id, pattern):
-                raise InputError(f"{pattern}: not a pattern that the name {video_id} matches")
-            content: dict[str, Any] = {**as_json(self._cameras), pattern: zones}
-            cameras = dict(check_zones(content, self._zones_file.name))
-            if not zones:
-                del cameras[pattern], content[pattern]
-            elif (longer := pattern_of(cameras, video_id)) != pattern:
-                line = f"{video_id} has zones of its own, of {longer}: clear these, or change them"
-                raise InputError(f"{pattern}: {line}")
-            # 2. the file, then the work on what changed
             self.corrections.check_place()
-            write_json(self._zones_file, content)
-            self._cameras, self._redrawn = cameras, True
+            self._zones.save(video_id, pattern, zones)
+            self._redrawn = True
             self._asked = self._asked or bool(self.corrections.done())
             self._wake.notify()
 
@@ -263,7 +228,7 @@ class ReviewWork:
             self._wake.wait_for(called, timeout=pause)
             wanted, self._asked = self._asked or self._enough(), False
             redrawn, self._redrawn = self._redrawn, False
-            if wanted:  # nobody who asked finds that nothing is being done
+            if wanted:  # who asked must see work under way
                 self._doing = "reading the corrections"
         if wanted or redrawn or not self._seen:
             self._look()
@@ -274,7 +239,7 @@ class ReviewWork:
 
     def _look(self) -> None:
         """Encode new and changed videos, propose for them, and make copies that browsers play."""
-        cameras = self._cameras
+        cameras = self._zones.cameras
         now = {
             name: source_if_there(path, zones_of(cameras, name))
             for name, path in self.videos.items()
@@ -295,25 +260,22 @@ class ReviewWork:
         with closing(encode_all(paths(), *how, cameras=cameras)) as encoded:
             for one in progress(encoded, "features", len(names)):
                 self._take(bundle, one)
-                if time.monotonic() >= self._page_due:
+                if time.monotonic() >= self._page.due:
                     self._write_page()
         if self._closed:
             return
         self._failure = ""
         self._write_page()
         for name in self._encoded:
-            wanted = self._copies and not self._closed
-            if not wanted or not self._lacks_copy(self._results[name]):
+            wanted = self._copies.wanted and not self._closed
+            if not wanted or not self._copies.is_missing(self._results[name]):
                 continue
             self._doing = f"making a copy of {name} that browsers play"
             try:
-                make_copy(self.folder, self.videos[name])
+                self._copies.make(name)
             except InputError as error:
                 self._broken[name] = str(error)
             self._write_page()
-
-    def _lacks_copy(self, result: Result) -> bool:
-        return lacks_copy(self.folder, result, self.videos[result.video_id])
 
     def _take(self, bundle: Bundle, one: Encoded) -> None:
         """Propose for a video; one that cannot be read ends no other."""
@@ -346,7 +308,7 @@ class ReviewWork:
         command = [sys.executable, "-m", "actionspan", "learn", *map(str, videos)]
         command += ["--annotations", str(self.corrections.table), "--out", str(self._model.parent)]
         command += ["--features", str(self.folder / "features")]
-        command += ["--zones", str(self._zones_file)] * bool(self._cameras)
+        command += ["--zones", str(self._zones.path)] * bool(self._zones.cameras)
         with subprocess.Popen(
             command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
         ) as self._child:
@@ -381,35 +343,7 @@ class ReviewWork:
         return result_of(*given, sound=self._sound)
 
     def _write_page(self) -> None:
-        """Write the page of all videos that are looked at, and the tables next to it.
-
-        Of many videos that takes long: the next is due when ten times as long has gone by.
-        """
-        started, shown = time.monotonic(), Shown()
         self.corrections.check_place()
         results = [self._results[name] for name in self.videos if name in self._results]
-        page = Page(
-            title=self.folder.resolve().name.removesuffix("-review"),
-            subtitle=f"actionspan {__version__}",
-            videos=[self._page_video(result, shown) for result in results],
-            thresholds=self._noted.get("thresholds", {}),
-            served=True,
-        )
-        write_page(self.page, page)
-        write_tables(self.folder, lambda: results, shown, self._places)
-        self._lists.write()
-        self._version += 1
-        self._page_due = time.monotonic() + 10 * (time.monotonic() - started)
-
-    def _page_video(self, result: Result, shown: Shown) -> PageVideo:
-        note = ""
-        if self._lacks_copy(result):
-            note = f"Your browser may not play this file ({result.unplayable})"
-            note += "; a copy that it can is on the way." if self._copies else "."
-        zones = str(result.source.get("zones", ""))
-        listed = self._lists.follow(result.video_id, shown.events(result.events), zones)
-        done = result.video_id in self.corrections.done()  # a person knows all that happens in it
-        video = page_video(result, f"videos/{result.video_id}", note, shown)
-        gone = () if done else listed.gone
-        files = self._places.files(result.video_id)
-        return replace(video, before=listed.before, gone=gone, files=files)
+        done = self.corrections.done()
+        self._page.write(results, done, self._noted.get("thresholds", {}))

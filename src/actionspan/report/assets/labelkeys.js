@@ -62,9 +62,11 @@ async function take() {
   keys = found;
   emit("keys");
   byId("keys-note").textContent = faults[0] ?? "";
-  saving = saving.then(keep);
-  const kept = await saving;
-  if (!faults.length) byId("keys-note").textContent = kept;
+  const own = saving.then(keep);
+  saving = own;
+  const kept = await own;
+  // a later change is not saved yet, and reports itself
+  if (own === saving && !faults.length) byId("keys-note").textContent = kept;
 }
 
 function makeRow({ key = "", label = "", subject = "", point = false } = {}) {
