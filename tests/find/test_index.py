@@ -181,7 +181,7 @@ def test_memory_is_bounded_by_the_block_and_blocks_change_nothing(index, monkeyp
 
     monkeypatch.setattr(Index, "_read", noted)
     monkeypatch.setattr(module, "_BLOCK", 16)
-    monkeypatch.setattr(module, "_CELLS", 50)
+    monkeypatch.setattr(module, "CELLS", 50)
     found = index.find_like(EXAMPLES, 60)
     assert len(sizes) > 30
     assert max(sizes) <= 16 + 2 * module._HALO

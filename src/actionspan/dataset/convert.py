@@ -157,37 +157,33 @@ def write_records(
         name: Of the data set, which ActivityNet's format keeps.
         keys: Of labels, which a project of BORIS keeps.
     """
+
+    def write(file: Path, held: Sequence[Record]) -> list[Record]:
+        if form == "activitynet":
+            text = activitynet.write(held, name)
+        elif form == "boris_project":
+            text = boris_project.write(held, keys)
+        else:
+            text = WRITABLE[form].write(held)
+        with atomic_path(file) as partial:
+            partial.write_text(text, encoding="utf-8", newline="")
+        return FORMATS[form].read(str(file), text).records
+
+    # 1. one file for all
     suffix = getattr(WRITABLE[form], "SUFFIX", "")  # of a format with a file for each video
     if not suffix or (len(records) == 1 and path.suffix.lower() == suffix):
-        return _write(path, form, records, name, keys)
+        return write(path, records)
     if path.suffix.lower() == suffix or path.is_file():
         each = f"{form} has a file for each video, and there are {len(records)}"
         raise InputError(f"{path}: {each}; name a folder for them")
+    # 2. a file for each video
     written = []
     path.mkdir(parents=True, exist_ok=True)
     for record in records:
         if problem := id_problem(record.video_id):
             raise InputError(f"{path}: no file is written: {problem}")
-        written += _write(path / f"{record.video_id}{suffix}", form, [record])
+        written += write(path / f"{record.video_id}{suffix}", [record])
     return written
-
-
-def _write(
-    path: Path,
-    form: str,
-    records: Sequence[Record],
-    name: str = "",
-    keys: Sequence[LabelKey] = (),
-) -> list[Record]:
-    if form == "activitynet":
-        text = activitynet.write(records, name)
-    elif form == "boris_project":
-        text = boris_project.write(records, keys)
-    else:
-        text = WRITABLE[form].write(records)
-    with atomic_path(path) as partial:
-        partial.write_text(text, encoding="utf-8", newline="")
-    return FORMATS[form].read(str(path), text).records
 
 
 def what_is_lost(records: Sequence[Record], written: Sequence[Record]) -> Counter[str]:

@@ -1,13 +1,7 @@
-"""An index of an archive: a file next to the features, by which a search by example takes a second.
+"""A search by example in the index of an archive, which takes seconds.
 
-It holds the steps of all videos, and the means that lead to the few segments worth a look: over
-units of a third of a second, of twice this, and so on, in 8 bits. A segment has 3 or 4.25 units, so
-that a long one costs less than a short one. The product with the examples needs five numbers of a
-unit. Its divisor, the whitened length of a description, is kept for each shrinkage. The
-lattice's segments around the best places are then scored as without an index; the whitening is that
-of at most 100,000 segments of each length, drawn at random.
-
-Steps have checksums that are compared as they are read. A damaged unit can only hide a segment.
+The index is read around the best places only. Steps have checksums that are compared as they are
+read. A damaged unit can only hide a segment.
 """
 
 import itertools
@@ -23,10 +17,9 @@ from numpy.typing import NDArray
 
 from actionspan import __version__
 from actionspan.annotations.tables import Instance
-from actionspan.arrays import Float32, Float64, Int64, UInt8
+from actionspan.arrays import Float32, Float64, Int64
 from actionspan.errors import InputError, JobError
-from actionspan.features.steps import rescale
-from actionspan.features.transform import Moments
+from actionspan.find.building import CELLS, LENGTHS, LEVELS, OCTAVE, OUTSIDE, UNITS, build
 from actionspan.find.examples import (
     LATTICE,
     PARTS,
@@ -39,26 +32,15 @@ from actionspan.find.examples import (
     room_of,
     unmarked,
 )
-from actionspan.jobs.progress import progress
 from actionspan.proposals.lattice import lattice_lengths
 from actionspan.propose.results import source_of
 from actionspan.review.footage import Encoded
 from actionspan.storage.checksums import CheckedFile
-from actionspan.storage.writing import create_h5, digest, open_h5
+from actionspan.storage.writing import digest, open_h5
 
-_LEVELS = 12
-_UNIT = 1 / 3  # second, of level 0
-_UNITS = (3.0, 4.25)  # in a segment
-_NORM = 3.5  # units of the segments that norms are of
-_LENGTHS = np.outer(_UNIT * 2.0 ** np.arange(_LEVELS), _UNITS)  # seconds, ascending
 _LIKE = (0.75, 1.35)  # of the shortest and longest example: lengths of places
 _BLOCK = 8192  # units that are read at once
 _HALO = 8  # units that a segment and its surroundings reach
-_CELLS = 4096  # described at once
-_MOMENTS = 100_000  # segments of each length that the whitening is learned from
-_APART = 0.05  # distance of them, as a share of their length
-_OCTAVE = 24  # codes of a factor of two of a norm
-_OUTSIDE = 255  # the code of a segment that is not in its video
 _PLACES = 1500  # around which segments are scored
 _NEAR = 0.4  # least tIoU with a place
 _SIDE = 10  # random segments that are read at once
@@ -82,89 +64,7 @@ def index_of(videos: Sequence[Encoded], path: Path) -> "Index":
     return Index(path)
 
 
-def build(footage: Footage, path: Path, made_of: str) -> None:
-    """Write the index of videos, of which one is in memory at a time."""
-    names = list(footage.videos)
-    duration = np.array([footage.videos[name].video.duration_seconds for name in names])
-    first = _firsts([footage.steps(name) for name in names])
-    finest = np.ceil(duration / _UNIT)
-    firsts = [_firsts(np.ceil(finest / 2**level)) for level in range(_LEVELS)]
-    moments: list[Moments] = []
-    with create_h5(path, made_of) as file:
-        file["video"], file["duration"], file["first"], file["firsts"] = (
-            names,
-            duration,
-            first,
-            firsts,
-        )
-        # 1. steps, units, and the moments of segments
-        for row, name in enumerate(progress(names, "index: steps", len(names))):
-            steps, seconds = footage.read_sequence(name)
-            if not moments:
-                moments = [Moments((PARTS + 2) * steps.shape[1]) for _ in _LENGTHS.flat]
-                file.create_dataset("steps", (first[-1], steps.shape[1]), np.float32)
-                for level, (*_, count) in enumerate(firsts):
-                    file.create_dataset(f"units/{level}", (count, steps.shape[1]), np.int8)
-                    file.create_dataset(f"largest/{level}", (count,), np.float32)
-                    file.create_dataset(f"norms/{level}", (len(SHRINKAGE), count), np.uint8)
-            file["steps"][first[row] : first[row + 1]] = steps
-            middles: Float64 = (np.arange(len(steps), dtype=np.float64) + 0.5) * seconds
-            mean = rescale(steps, middles, duration[row], int(finest[row]), "mean")
-            for level, each in enumerate(firsts):
-                own, largest = slice(each[row], each[row + 1]), np.abs(mean).max(axis=1)
-                scaled = mean * (127 / np.maximum(largest, 1e-12))[:, None]
-                file[f"units/{level}"][own] = np.rint(scaled).astype(np.int8)
-                file[f"largest/{level}"][own] = largest
-                even = np.pad(mean, ((0, len(mean) % 2), (0, 0)), "edge")
-                mean = even.reshape(-1, 2, even.shape[1]).mean(axis=1)
-            rng = np.random.default_rng(row)
-            for length, of_length in zip(_LENGTHS.ravel() / seconds, moments, strict=True):
-                length = min(max(length, 1.0), len(steps))
-                most = len(steps) / (_APART * length)
-                count = max(1, round(min(most, _MOMENTS * duration[row] / duration.sum())))
-                places = (np.arange(count) + rng.random(count)) / count  # evenly, but on no grid
-                starts = places * (len(steps) - length)
-                for described in _described(steps, np.stack([starts, starts + length], axis=1)):
-                    of_length.add(described.astype(np.float32))
-        file["mean"] = [each.mean for each in moments]
-        file["covariance"] = np.stack([each.covariance for each in moments])
-        # 2. the norms of segments
-        for level, each in enumerate(firsts):
-            longer = moments[level * len(_UNITS) + 1]
-            likeness = Likeness(longer.mean, longer.covariance)
-            for row in progress(range(len(names)), f"index: level {level}", len(names)):
-                steps = file["steps"][first[row] : first[row + 1]]
-                unit = len(steps) / finest[row] * 2**level  # steps
-                starts = np.arange(each[row + 1] - each[row]) * unit
-                cells = np.stack([starts, starts + _NORM * unit], axis=1)
-                codes = np.concatenate([_codes(likeness, one) for one in _described(steps, cells)])
-                codes[cells[:, 1] > len(steps) + unit] = _OUTSIDE
-                file[f"norms/{level}"][:, each[row] : each[row + 1]] = codes.T
-
-
-def _firsts(counts: Any) -> Int64:
-    return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-
-
-def _described(steps: Float32, cells: Float64) -> Iterator[Float64]:
-    """Yield the descriptions of a video's segments (N, 2) of one length in order, in blocks."""
-    for first in range(0, len(cells), _CELLS):
-        block = cells[first : first + _CELLS]
-        half = np.ptp(block[0]) / 2 + 1
-        begin = max(0, int(block[0, 0] - half))
-        yield describe(steps[begin : int(block[-1, 1] + half) + 1], block - begin)
-
-
-def _codes(likeness: Likeness, described: Float64) -> NDArray[np.uint8]:
-    """Return the lengths (N, S) of whitened descriptions by each shrinkage, as codes."""
-    turned = (described - likeness.mean).astype(np.float32) @ likeness.vectors.astype(np.float32)
-    weights = np.stack([likeness.scale(each) ** -2 for each in SHRINKAGE], axis=1)
-    octaves = np.log2(np.maximum(np.square(turned) @ weights.astype(np.float32), 1e-6)) / 2
-    coded: UInt8 = np.clip(np.rint((octaves + 1) * _OCTAVE), 0, _OUTSIDE - 1).astype(np.uint8)
-    return coded
-
-
-_INVERSE = np.append(2.0 ** (1 - np.arange(_OUTSIDE) / _OCTAVE), 0).astype(np.float32)
+_INVERSE = np.append(2.0 ** (1 - np.arange(OUTSIDE) / OCTAVE), 0).astype(np.float32)
 
 
 class Index:
@@ -182,7 +82,7 @@ class Index:
             self.duration, self.first = file["duration"][:], file["first"][:]
             self._firsts: Int64 = file["firsts"][:]
             keys = ["steps"] + [
-                f"{kind}/{n}" for n in range(_LEVELS) for kind in ("units", "largest", "norms")
+                f"{kind}/{n}" for n in range(LEVELS) for kind in ("units", "largest", "norms")
             ]
             self._at = {key: file[key].id.get_offset() for key in keys}
             self._width = file["steps"].shape[1]
@@ -199,8 +99,8 @@ class Index:
         best = self._best(likeness, room_of(examples, _LIKE), places)
         rows, cells = self._cells(best, room)
         scores = np.zeros(len(rows))
-        for first in range(0, len(rows), _CELLS):
-            block = slice(first, first + _CELLS)
+        for first in range(0, len(rows), CELLS):
+            block = slice(first, first + CELLS)
             scores[block] = likeness(self._describe(rows[block], cells[block]))
         segments, found = cells * self._seconds[rows, None], {}
         for row in np.unique(rows):
@@ -217,8 +117,8 @@ class Index:
         step = float(np.median(self._seconds))
         given = lattice_lengths(_ENDLESS, room[0] / step, room[1] / step, LATTICE)
         lengths = np.array([length for length, _ in given]) * step
-        known = np.arange(_LENGTHS.size)
-        place = np.interp(np.log(lengths), np.log(_LENGTHS.ravel()), known)[:, None]
+        known = np.arange(LENGTHS.size)
+        place = np.interp(np.log(lengths), np.log(LENGTHS.ravel()), known)[:, None]
         shares = (np.maximum(1 - np.abs(place - known), 0) / lengths[:, None]).sum(axis=0)
         used = np.flatnonzero(shares)
         shares = shares[used] / shares.sum()
@@ -253,11 +153,11 @@ class Index:
 
     def _best(self, likeness: Likeness, room: tuple[float, float], most: int) -> Float64:
         """Return the best places (N, 4): score, row of the video, start and length in seconds."""
-        inside = (room[0] <= _LENGTHS) & (room[1] >= _LENGTHS)
-        inside.flat[np.abs(np.log(_LENGTHS / np.sqrt(room[0] * room[1]))).argmin()] = True
+        inside = (room[0] <= LENGTHS) & (room[1] >= LENGTHS)
+        inside.flat[np.abs(np.log(LENGTHS / np.sqrt(room[0] * room[1]))).argmin()] = True
         best, bar = np.zeros((0, 4)), 0.0
         for level in np.flatnonzero(inside.any(axis=1)).tolist():
-            firsts, lengths = self._firsts[level], np.array(_UNITS)[inside[level]]
+            firsts, lengths = self._firsts[level], np.array(UNITS)[inside[level]]
             for begin, scores in self._scored(level, lengths, likeness):
                 highest = scores.max(axis=0)
                 at = np.flatnonzero(highest > bar)
