@@ -58,7 +58,7 @@ def by_print(paper: str) -> Sequence[Finding]:
 
 
 def page() -> str:
-    """Return the page: a table of counts, and what the papers' own numbers contradict."""
+    """Return the page: a table of counts, and the papers' contradictions in their own numbers."""
     counts, contradicted = [], []
     for paper, number in NUMBERS.items():
         kinds = Counter(row["kind"] for row in sentences(paper))

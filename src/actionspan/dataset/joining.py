@@ -23,7 +23,7 @@ def joined(
 ) -> tuple[dict[str, Path], "Places", int]:
     """Return the videos of a command by its flags, their places, and how many cannot be read.
 
-    Lists of files and what is known of them are written into the folder `out`.
+    Lists of files and their facts are written into the folder `out`.
     """
     from actionspan.dataset.recordings import Places, find_recordings, write_recordings
 

@@ -113,7 +113,7 @@ class Index:
         self, examples: Mapping[str, Sequence[Instance]], room: tuple[float, float]
     ) -> Likeness:
         """Learn the likeness of segments with lengths in the room, in seconds."""
-        # 1. moments: those of the lattice's lengths are between those of the two nearest lengths
+        # 1. moments: of the lattice's lengths, between the moments of the two nearest lengths
         step = float(np.median(self._seconds))
         given = lattice_lengths(_ENDLESS, room[0] / step, room[1] / step, LATTICE)
         lengths = np.array([length for length, _ in given]) * step

@@ -217,7 +217,7 @@ class Outputs:
                 self.write_tables()
         finally:
             for file in self._files.values():
-                with suppress(OSError):  # every line was flushed; a full disk was said then
+                with suppress(OSError):  # every line was flushed; a full disk was reported then
                     file.close()
 
     def _line(self, file: str, text: str) -> None:

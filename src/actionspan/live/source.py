@@ -153,7 +153,7 @@ class Reader:
     """Reads frames in a thread and hands snippets over; closes `hand_over` when no more come.
 
     A resumed stream skips the first `skip` snippets; `before` is the last one's time in seconds.
-    Only what is inside the `zones` is seen, if there are any.
+    Only the inside of the `zones` is seen, if there are any.
     """
 
     def __init__(

@@ -83,7 +83,7 @@ class Status:
     def close(self) -> None:
         """Close the file."""
         if self._file is not None:
-            with suppress(OSError):  # every line was flushed; a full disk was said then
+            with suppress(OSError):  # every line was flushed; a full disk was reported then
                 self._file.close()
 
     def _line(self, row: Mapping[str, Any]) -> None:

@@ -1,7 +1,7 @@
 """Training the classifier of segments on the instances of the training videos.
 
 Its classes exclude each other, unless one happens during half of an instance of another, or more.
-Then each is learned against the rest, and such an instance is no example against the other class.
+Then each is learned against the rest, without such instances as examples against the other.
 """
 
 from collections.abc import Iterable, Sequence
@@ -79,7 +79,7 @@ class _Rows:
     also: NDArray[np.bool_]  # (G, K), whether another class happens there, too
 
     def targets(self, *, several: bool) -> Int64 | Float64:
-        """Return what the instances are: classes (G,), or yes, no and NaN (G, K) for `several`."""
+        """Return the truth of instances: classes (G,), or yes, no and NaN (G, K) for `several`."""
         if not several:
             return self.classes
         known = np.where(self.also, np.nan, 0.0)
@@ -179,7 +179,7 @@ def _cross_validate(
                 scores = scores.reshape(neighbours, count, -1)
                 surprise = _surprise(scores, held, several=several)
                 losses[place].append(surprise[:, np.isin(held.classes, known)])
-                others = np.where(held.also, -np.inf, scores)  # that happen, too, are no errors
+                others = np.where(held.also, -np.inf, scores)  # a label that happens is right
                 hits[place].append(others.argmax(axis=2) == held.classes)
     log: list[dict[str, Any]] = []
     for penalty, loss, hit in zip(penalties, losses, hits, strict=True):

@@ -53,7 +53,7 @@ def card_of(model: Path, title: str, license_name: str, data: str) -> str:
     """
     bundle, part = load_bundle(model), read_model(model)["temporal"]
     network, settings = part["model"].text(), part["settings"].value
-    # 1. what the hub reads; JSON is YAML, too
+    # 1. the head that the hub reads; JSON is YAML, too
     front = {
         "license": license_name,
         "library_name": "actionspan",
@@ -102,7 +102,7 @@ def _limits(bundle: Bundle) -> list[str]:
     lines = ["The file has no figure of accuracy: score it on videos that it has not seen."]
     lines += ["It expects footage like that it learned from; elsewhere its scores mean less."]
     if bundle.density is None:
-        lines += ["Scores rank the proposals of one video; they are no chances."]
+        lines += ["Scores rank the proposals of one video; they are not chances."]
     elif bundle.ranks:
         lines += ["Events have ranks, because their chances would not hold for other footage."]
     else:

@@ -183,7 +183,7 @@ def without_page(
         seconds: The duration of the video, 0: not known.
 
     Raises:
-        ValueError: They are no rows, or a row is no segment of the video.
+        ValueError: They are not rows, or a row is not a segment of the video.
     """
     if type(done) is not bool:
         raise ValueError("done: neither true nor false")

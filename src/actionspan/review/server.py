@@ -49,7 +49,7 @@ class Work(Protocol):
         """Return the work under way, and the videos to show."""
 
     def listing(self) -> list[dict[str, Any]]:
-        """Return what is known of each video."""
+        """Return the known facts of each video."""
 
     def events(self, video_id: str) -> Mapping[str, Any] | None:
         """Return the proposed events of a video, None if it is not one of these."""

@@ -132,7 +132,7 @@ class ReviewWork:
         }
 
     def listing(self) -> list[dict[str, Any]]:
-        """Return what is known of each video; None is not known yet."""
+        """Return the known facts of each video; None is not known yet."""
         kept, done = self.corrections.all(), self.corrections.done()
         broken = {**self._broken, **self.corrections.remarks()}
         known = {name: self._results.get(name) for name in self.videos}

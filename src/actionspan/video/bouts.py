@@ -55,7 +55,7 @@ class BoutFinder:
     def watch(self, seconds: float, grey: UInt8, whole: UInt8 | None = None) -> None:
         """Take the next picture, small and grey; one that comes too soon is passed over.
 
-        With zones `whole` is the picture itself, of which `grey` shows what is inside.
+        With zones `whole` is the picture itself, and `grey` shows the inside alone.
         """
         if self._times and seconds - self._times[-1] < 1 / _RATE - 1e-3:
             return

@@ -142,7 +142,7 @@ def write_playable(
 
 
 def _copied(path: Path, out: Path) -> bool:
-    """Copy the packets of a recording whose files browsers play; return whether they are such."""
+    """Copy the packets of a recording if browsers play its files; return whether they do."""
     heads = set()
     for part in read_parts(path):
         if why_not_playable(part.path):

@@ -36,7 +36,7 @@ SHARE = "share_inside"
 
 _GREY = 128  # of pixels outside, close to the mean that networks of images subtract
 _LONGEST_NAME, _MOST_POINTS = 100, 1000
-_REMEMBERED = 4096  # snippets of a stream: what is usual in a zone
+_REMEMBERED = 4096  # snippets of a stream, for the usual motion of a zone
 _FORM = '{"*": [{"name": "door", "points": [[0.1, 0.2], [0.5, 0.2], [0.5, 0.9]]}]}'
 
 
@@ -140,7 +140,7 @@ def made_within(zones: Zones) -> dict[str, str]:
 
 
 def digests_of(cameras: Cameras, video_id: str) -> list[str]:
-    """Return what the digest of results of a video has of its zones; nothing for whole frames."""
+    """Return the part of a video's digest for its zones; nothing for whole frames."""
     return list(made_within(zones_of(cameras, video_id)).values())
 
 
@@ -211,7 +211,7 @@ def _luma(frame: Frame, zones: Zones) -> Luma | None:
 def zone_motion(gray: UInt8, zones: Zones) -> Float32:
     """Return the change (Z,) of each of several zones in consecutive frames (L + 1, h, w).
 
-    It is the mean absolute difference over the frame, 0 … 1, of what is in the zone: a large zone
+    It is the mean absolute difference over the frame, 0 … 1, inside the zone: a large zone
     in which little moves has little. Of less than two zones nobody asks: it is (0,).
     """
     if len(zones) < 2:
@@ -232,7 +232,7 @@ class ZoneMotion(NamedTuple):
     def most(self, segments: ArrayLike) -> list[str]:
         """Return the zone in which most moves during each of segments (N, 2) in seconds.
 
-        What is usual there, the median of all snippets, does not count. A segment between two
+        The usual motion there, the median of all snippets, does not count. A segment between two
         snippets has the nearer one's.
         """
         if not len(self.times):

@@ -230,7 +230,7 @@ def _problems(config: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _problems_of_zones(zones: Any) -> Iterator[str]:
-    """Yield what is wrong with the file of video.zones; in storage only a job sees it."""
+    """Yield the faults in the file of video.zones; a job sees a file in storage first."""
     if zones is None or "://" in str(zones):
         return
     from actionspan.video.zones import read_zones  # it takes a decoder's time to import

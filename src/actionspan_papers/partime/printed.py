@@ -11,7 +11,7 @@ _SHARES = {"plain": 0.8, "pooled": 0.5, "resnet": 0.5}
 
 
 def printed_findings() -> list[Finding]:
-    """Judge by the printed speed-ups what the text of sections V-A to V-C states of them."""
+    """Judge the statements of sections V-A to V-C by the printed speed-ups."""
     bold = {f"bold_{network}_{work}": _misprinted(network, work) for network, work in BOLD}
     margins = {key: 0.5 - len(wrong) for key, wrong in bold.items()}
     words = {key: f"Differ: {', '.join(wrong) or 'none'}." for key, wrong in bold.items()}

@@ -210,7 +210,7 @@ def _r2(runs: Sequence[Run], name: str) -> float | str:
 
 
 def _link_evidence(links: Sequence[Run]) -> dict[str, Estimate | float | str]:
-    """Return what all-reduces over emulated links say of t2: medians, so without an interval."""
+    """Return the verdicts on t2 by all-reduces over emulated links: medians alone."""
     seconds = {(run.exchange, run.ranks): run.seconds for run in links}
     evidence: dict[str, Estimate | float | str] = {}
     most = {name: max((n for each, n in seconds if each == name), default=0) for name in _LAWS}

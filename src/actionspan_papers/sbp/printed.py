@@ -22,7 +22,7 @@ _NETWORKS, _HEADS = ("Swin-T", "Swin-B"), ("TRN", "LSTR")
 
 
 def printed_findings() -> list[Finding]:
-    """Judge by printed numbers what abstract and text state of them."""
+    """Judge the statements of abstract and text by the printed numbers."""
     # 1. points lost to end-to-end training, and gained over a frozen encoder
     whole, sbp = (
         {name: RECOGNITION[name, way] for name in _NETWORKS} for way in (END_TO_END, "SBP")

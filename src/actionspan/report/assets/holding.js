@@ -30,7 +30,7 @@ function begin(key, at) {
   showHeld();
 }
 
-/** End what a key began; without a press, as at a pause, at a time that nobody reacted to. */
+/** End what a key began; at a pause there is no press, and so no reaction time. */
 function finish(name, at, press = true) {
   const one = held.get(name);
   if (!one) return;
@@ -45,7 +45,7 @@ function finishAll() {
   for (const name of held.keys()) finish(name, timeOf(), false);
 }
 
-/** Add an event, of one frame at least, and note what its edges were made of. */
+/** Add an event, of one frame at least, and note the presses behind its edges. */
 function add({ label, subject }, { at, ...first }, last, reacted = false) {
   const frame = Math.min(frameSeconds(), duration());
   const start = milliseconds(Math.min(Math.max(at, 0), duration() - frame));
@@ -58,7 +58,7 @@ function add({ label, subject }, { at, ...first }, last, reacted = false) {
 
 function press(event) {
   if (down.has(event.code)) {
-    event.preventDefault(); // it repeats, also after a pause: then it is no command
+    event.preventDefault(); // it repeats, also after a pause: then it is not a command
     return;
   }
   if (event.ctrlKey || event.metaKey || event.altKey || event.repeat) return;

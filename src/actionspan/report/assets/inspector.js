@@ -165,7 +165,7 @@ function labelField(segment) {
 }
 
 function drawSegment(segment) {
-  // label and subject have their fields: a line more once it is typed would move what is about to be clicked
+  // label and subject have their fields: another line while typing would move the next target of a click
   const facts = factsOf(segment)
     .filter(([name]) => name !== "label" && name !== "subject")
     .flatMap(([name, value]) => [el("dt", {}, name), el("dd", {}, value)]);

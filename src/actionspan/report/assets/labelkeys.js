@@ -40,7 +40,7 @@ const valuesOf = (row) => {
   return { key, label, subject, point: row.querySelector("[type=checkbox]").checked };
 };
 
-/** Return why a row is no key yet, or an empty text. */
+/** Return why a row is not a key yet, or an empty text. */
 function problem({ key, label }, others) {
   if (!key && !label) return "";
   if (!KEY.test(key)) return "A key is one letter or digit.";

@@ -1,4 +1,4 @@
-/* A person's reaction time, learned from what they correct of events that held keys made. */
+/* A person's reaction time, learned from their corrections of events by held keys. */
 
 import { index } from "./data.js";
 import { byId } from "./dom.js";

@@ -13,7 +13,7 @@ export async function ask(path, more = {}) {
   }
 }
 
-/** Return why an answer of `ask` is none that was wished for. */
+/** Return the reason of a refusal, an answer of `ask`. */
 export async function whyNot(answer) {
   if (!answer) return "actionspan does not answer";
   const said = await answer.json().catch(() => null); // an error of the server has no JSON

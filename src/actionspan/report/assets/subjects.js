@@ -33,7 +33,7 @@ function bySubject(segments) {
   return [...groups].toSorted(([one], [other]) => one.localeCompare(other));
 }
 
-/** Make the field of a segment's subject; the next segment gets what is written, too. */
+/** Make the field of a segment's subject; the next segment gets the same subject. */
 export function subjectField(segment, then) {
   const value = (correctionOf(segment) ?? segment).subject ?? "";
   const input = el("input", {
