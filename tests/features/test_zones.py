@@ -10,7 +10,7 @@ from actionspan.annotations.tables import read_videos
 from actionspan.cli import main
 from actionspan.dataset.sharding import possible_shards
 from actionspan.video.earlier import earlier_features
-from actionspan.video.zones import made_within, read_zones
+from actionspan.video.zones import made_within, motion_in_shards, read_zones
 from features.conftest import work_here
 from video.numbered import encode, write_film
 from worlds.camera import LEFT, RIGHT, scene
@@ -55,6 +55,12 @@ def test_steps_give_the_features_of_one_pass_within_the_zones(shard, tmp_path):
         assert steps.keys() == once.keys()
         assert all(np.array_equal(steps[key], once[key]) for key in steps)
         whole, _ = motion_of(tmp_path / "whole.h5", name)
+        if name == "yard":  # whose rows get the zone in which most moves
+            cameras = read_zones(tmp_path / "zones.json")
+            moved = motion_in_shards([tmp_path / "zones.h5", tmp_path / "whole.h5"], cameras)
+            assert moved.keys() == {"yard"}
+            assert np.array_equal(moved["yard"].motion, steps["zone_motion"])
+            assert moved["yard"].names == [LEFT["name"], RIGHT["name"]]
         if name == "other":  # whose name has no zones
             assert all(np.array_equal(steps[key], whole[key]) for key in steps)
             assert "zones" not in attributes

@@ -127,6 +127,8 @@ rule proposals_select:
         annotations=of_fold("results/dataset/annotations.json"),
         classifier=of_fold("results/proposals/classifier.safetensors"),
         videos="results/dataset/videos.tsv",
+        zones=files.given(plan.features.zones),
+        shards=plan.features.zoned_shards,
         code=step(
             "temporal predict",
             "proposals density",
@@ -164,6 +166,8 @@ rule proposals_select:
             {**config["proposals"]["selection"], **config["proposals"]["events"]}
         ),
         detections=flags(config["proposals"]["detections"]),
+        zones=plan.features.zones_flag,
+        zones_seen=files.seen(plan.features.zones),
         rest=plan.outcomes.rest,
     shell:
         "python -m actionspan temporal predict --model {input.model}"
@@ -175,7 +179,7 @@ rule proposals_select:
         " --features {input.features} {params.settings}"
         " --out-json {output.json} --out-csv {output.csv}"
         " --out-events-json {output.events} --out-events-csv {output.table}"
-        " --videos {input.videos}"
+        " --videos {input.videos} {params.zones} --shards {input.shards}"
         " --then proposals detections --proposals {output.json} --features {input.features}"
         " --classifier {input.classifier} {params.detections} --out {output.detections}"
         " {params.rest} > {log} 2>&1"

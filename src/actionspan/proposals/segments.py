@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any, NotRequired, TextIO, TypedDict
+from typing import TYPE_CHECKING, Any, NotRequired, TextIO, TypedDict
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,6 +17,9 @@ from actionspan.errors import InputError
 from actionspan.storage.json_stream import RepeatedMemberError, members
 from actionspan.storage.text import safe_cell
 from actionspan.storage.writing import atomic_path, read_json
+
+if TYPE_CHECKING:
+    from actionspan.video.zones import ZoneMotion  # its room takes a decoder's time to import
 
 VERSION = "actionspan 1"
 _CSV_COLUMNS = ("video_id", "rank", "start_seconds", "end_seconds", "score")
@@ -46,6 +49,14 @@ def ranked_rows(segments: ArrayLike) -> list[Row]:
     """Return one video's (K, 2) segments in seconds, best first, of unknown chances."""
     rows = result_rows(segments, 1 / np.arange(1, len(np.asarray(segments)) + 1))
     return [{**row, "rank": rank} for rank, row in enumerate(rows, start=1)]
+
+
+def zoned_rows(rows: Sequence[Row], motion: "ZoneMotion | None") -> list[Row]:
+    """Return rows with the zone in which most moves; as they are without the motion of zones."""
+    if motion is None:
+        return list(rows)
+    zones = motion.most([row["segment"] for row in rows])
+    return [{**row, "zone": zone} for row, zone in zip(rows, zones, strict=True)]
 
 
 def write_proposals(

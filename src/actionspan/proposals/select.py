@@ -4,6 +4,7 @@ import argparse
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from actionspan.proposals.settings import EventSettings, SelectionSettings
 from actionspan.settings import add_settings, from_arguments
@@ -22,6 +23,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out-events-json", type=Path, help="the reader's list, in the same form")
     parser.add_argument("--out-events-csv", type=Path, help="the reader's list as a table")
     parser.add_argument("--videos", type=Path, help="videos.tsv, for frame numbers in that table")
+    parser.add_argument("--zones", type=Path, help="zones.json, for the zone of each event")
+    parser.add_argument(
+        "--shards", type=Path, nargs="*", default=[], help="shards of features within these zones"
+    )
     add_settings(parser, SelectionSettings)
     add_settings(parser, EventSettings)
 
@@ -34,9 +39,10 @@ def run(arguments: argparse.Namespace) -> None:
     from actionspan.proposals.density_training import load_density
     from actionspan.proposals.intensity import choose
     from actionspan.proposals.segment_classifier import optional_labeller
-    from actionspan.proposals.segments import proposal_files, result_rows
+    from actionspan.proposals.segments import proposal_files, result_rows, zoned_rows
     from actionspan.storage.writing import open_h5
     from actionspan.temporal.probabilities import read_probabilities
+    from actionspan.video.zones import motion_in_shards, read_zones
 
     # 1. read settings and models
     selection = from_arguments(SelectionSettings, arguments)
@@ -44,6 +50,7 @@ def run(arguments: argparse.Namespace) -> None:
     labeller = optional_labeller(arguments.features, arguments.classifier)
     model = load_density(arguments.density)
     labelled = labeller is not None
+    moved = motion_in_shards(arguments.shards, read_zones(arguments.zones))
     with ExitStack() as stack:
         # 2. open the files
         file = stack.enter_context(open_h5(arguments.probabilities))
@@ -57,7 +64,8 @@ def run(arguments: argparse.Namespace) -> None:
             if arguments.videos is not None:
                 files = {video.video_id: video for video in read_videos(arguments.videos)}
                 frames = partial(frames_in, files)
-            show = stack.enter_context(proposal_files(*paths, labelled=labelled, frames=frames))
+            how: Any = {"labelled": labelled, "zoned": bool(moved), "frames": frames}
+            show = stack.enter_context(proposal_files(*paths, **how))
         # 3. choose and write, video by video
         videos = progress(enumerate(table), "proposals", len(table.video_id))
         for index, values in videos:
@@ -67,5 +75,5 @@ def run(arguments: argparse.Namespace) -> None:
             rows = result_rows(chosen.segments, chosen.scores)
             write(name, labeller.label(name, rows) if labeller else rows)
             if show is not None and chosen.events is not None and chosen.chances is not None:
-                events = result_rows(chosen.events, chosen.chances)
+                events = zoned_rows(result_rows(chosen.events, chosen.chances), moved.get(name))
                 show(name, labeller.label(name, events) if labeller and events else events)

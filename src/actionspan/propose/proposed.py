@@ -15,7 +15,7 @@ from actionspan.features.settings import RescaleSettings
 from actionspan.features.steps import rescale
 from actionspan.proposals.chapters import choose_chapters
 from actionspan.proposals.grouping import group_proposals
-from actionspan.proposals.segments import Row, label_rows, ranked_rows, result_rows
+from actionspan.proposals.segments import Row, label_rows, ranked_rows, result_rows, zoned_rows
 from actionspan.proposals.settings import ChapterSettings
 from actionspan.video.cuts import CutFinder
 from actionspan.video.decode import Frame, read_frames
@@ -84,7 +84,8 @@ class Proposed:
             return [row for _, row in sorted(chosen, key=lambda ranked: ranked[0])]
         if self.chances is not None:
             return self._labelled(self.events, self.chances, self.event_classes)
-        rows, scores = self._zoned(ranked_rows(self.events)), self.event_classes
+        rows = zoned_rows(ranked_rows(self.events), self.zone_motion)
+        scores = self.event_classes
         return rows if scores is None else label_rows(rows, self.classes, scores)
 
     def to_frame(self) -> "pandas.DataFrame":
@@ -107,14 +108,8 @@ class Proposed:
         return pandas.DataFrame(cells, columns=columns)
 
     def _labelled(self, segments: Any, scores: Any, class_scores: Any) -> list[Row]:
-        rows = self._zoned(result_rows(segments, scores))
+        rows = zoned_rows(result_rows(segments, scores), self.zone_motion)
         return rows if class_scores is None else label_rows(rows, self.classes, class_scores)
-
-    def _zoned(self, rows: list[Row]) -> list[Row]:
-        if self.zone_motion is None:
-            return rows
-        zones = self.zone_motion.most([row["segment"] for row in rows])
-        return [{**row, "zone": zone} for row, zone in zip(rows, zones, strict=True)]
 
 
 def read_duration(path: Path) -> float:

@@ -25,7 +25,7 @@ from numpy.typing import ArrayLike
 
 from actionspan.arrays import Float32, Float64, Mask, UInt8
 from actionspan.errors import InputError, brief, printable
-from actionspan.storage.writing import digest, read_json
+from actionspan.storage.writing import digest, open_h5, read_json
 from actionspan.video.decode import Frame, Luma
 
 ZONE_MOTION = "zone_motion"
@@ -254,6 +254,22 @@ def motion_among(facts: Mapping[str, Any], zones: Zones) -> ZoneMotion | None:
     if len(zones) < 2 or ZONE_MOTION not in facts:
         return None
     return ZoneMotion([zone.name for zone in zones], facts["time"], facts[ZONE_MOTION])
+
+
+def motion_in_shards(shards: Iterable[Path], cameras: Cameras) -> dict[str, ZoneMotion]:
+    """Return the motion of those videos of shards of features that have several zones.
+
+    Raises:
+        InputError: A shard cannot be read.
+    """
+    found = {}
+    for path in shards:
+        with open_h5(path) as file:
+            for name, group in file.items():
+                facts = {key: group[key][:] for key in ("time", ZONE_MOTION) if key in group}
+                if motion := motion_among(facts, zones_of(cameras, name)):
+                    found[name] = motion
+    return found
 
 
 class ZoneWatch:

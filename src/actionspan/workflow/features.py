@@ -60,6 +60,8 @@ class FeaturesPlan:
         # a changed one re-runs what depends on it
         self.zones = [str(video["zones"])] if video["zones"] and not self.external else []
         self.zones_flag = flags({"zones": video["zones"]}) if self.zones else ""
+        # where events are given a zone, from the motion in them
+        self.zoned_shards = self.shard_files if self.zones else []
         # the flags of frames and flow, as their own commands take them
         self.image_settings = " ".join(map(flags, (self.frames, video["flow"])))
 
