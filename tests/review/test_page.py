@@ -147,6 +147,12 @@ def test_keys_of_labels_are_kept_with_the_folder_and_subjects_come_to_the_table(
         "(mouse",
         "A)",
     ]
+    row.get_by_label("Label").fill("wash")
+    row.get_by_role("textbox", name="Key").focus()
+    other.wait_for_function(
+        "() => dispatchEvent(new Event('focus'))"
+        " && document.getElementById('label-keys').textContent.includes('wash')"
+    )
     row.get_by_label("Label").fill("gr\0om" * 300)
     row.get_by_role("textbox", name="Key").focus()
     tab.wait_for_function("() => document.getElementById('keys-note').textContent[0] === 'N'")

@@ -17,10 +17,11 @@ let saving = Promise.resolve(); // one after another: else an earlier change may
 /** Each has key, label, subject and point: whether it makes events of an instant. */
 export const labelKeys = () => keys;
 
+/** Return the kept keys; null if the server does not answer. */
 async function read() {
   if (!served) return store.read(PLACE) ?? [];
   const answer = await ask("keys");
-  return answer?.ok ? (await answer.json()).keys : [];
+  return answer?.ok ? (await answer.json()).keys : null;
 }
 
 /** Keep the keys, and report what went wrong. */
@@ -95,6 +96,17 @@ function draw() {
   byId("key-rows").replaceChildren(...keys.map(makeRow));
 }
 
+/** Show the keys as they are kept, unless the person is changing some. */
+async function follow() {
+  const own = saving;
+  const kept = await read();
+  const same = (some) => JSON.stringify(some) === JSON.stringify(keys);
+  if (kept === null || own !== saving || same(kept) || !same(rows().map(valuesOf))) return;
+  keys = kept;
+  draw();
+  emit("keys");
+}
+
 export async function startLabelKeys() {
   byId("add-key").addEventListener("click", () => {
     byId("key-rows").append(makeRow());
@@ -103,7 +115,6 @@ export async function startLabelKeys() {
   byId("save-keys")?.addEventListener("click", () =>
     saveFile("keys.json", `${JSON.stringify(keys, null, 1)}\n`, "application/json"),
   );
-  keys = await read();
-  draw();
-  emit("keys");
+  addEventListener("focus", follow); // another window may have changed them
+  await follow();
 }
