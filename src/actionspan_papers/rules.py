@@ -148,7 +148,7 @@ def _step(paper: str, step: str, settings: str = "", **how: Any) -> Experiment:
 
 def _ring() -> list[Experiment]:
     times = {"times": "results/scaling/times.tsv"}
-    # of benchmarks/network/run.py, which needs root and so is not a rule
+    # of benchmarks/network/run.py, which needs root and so is not a rule; else the included one
     links = "results/scaling/network.tsv"
     emulated = {"links": links} if Path(links).exists() else {}
     return [

@@ -192,5 +192,5 @@ def test_the_command_writes_both_forms(tmp_path):
     assert len(cells(tmp_path / "claims.md")) == 2 + len(rows)
     page = (tmp_path / "claims.md").read_text()
     assert page.startswith(
-        "Claims of paper 000 on our data: 5 reproduced, 7 not reproduced, 18 not"
+        "Claims of paper 000 on our data: 8 reproduced, 7 not reproduced, 15 not"
     )
