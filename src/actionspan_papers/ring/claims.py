@@ -267,7 +267,7 @@ def _judged(arguments: argparse.Namespace) -> claims.Judged:
         "where none are named, or from counting. No table of the paper has its times, so its fits "
         "stand for them. The gain is that of the ring's lead in speed ratio from one GPU more; K "
         "is the size of the gradient. Links are emulated, and their times medians of all-reduces "
-        f"({arguments.links.name}; the included one: 2 to 8 hosts, 100 Mbit/s, 2 cores, 2026-11-28).",
+        f"({arguments.links.name}; the included one: 2 to 8 hosts on 2 cores, 2026-11-28).",
     ]
     return judge_claims(fits.runs_of(arguments), _read_links(arguments.links)), caption
 
