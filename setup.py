@@ -16,7 +16,7 @@ from pathlib import Path
 from setuptools import setup
 from setuptools.command.build_py import build_py
 
-WORKFLOW = ("Snakefile", "config.yaml", "workflow", "envs", "examples")
+WORKFLOW = ("Snakefile", "config.yaml", "workflow", "envs", "examples", "CITATION.cff")
 ROOT = Path(__file__).parent
 # [words](path) and ![words](path), with a path in this repository or a heading of this page
 _LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\[\]]*\])*)\]\((?!https?://|mailto:)([^)\s]+)\)")

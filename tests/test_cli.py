@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -96,6 +97,14 @@ def command(*words: str, **more) -> subprocess.CompletedProcess:
 def test_the_program_runs_as_a_module():
     done = command("--version")
     assert (done.returncode, done.stdout) == (0, f"actionspan {__version__}\n")
+
+
+def test_it_cites_itself():
+    done = command("--cite")
+    assert (done.returncode, done.stdout) == (
+        0,
+        Path(__file__).parents[1].joinpath("CITATION.cff").read_text(),
+    )
 
 
 @pytest.mark.parametrize(

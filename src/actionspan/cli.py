@@ -73,6 +73,8 @@ def _main(words: list[str]) -> int:
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
         parser.add_argument("--version", action="version", version=f"actionspan {__version__}")
+        cite = "print the reference of this version and of the papers, as CITATION.cff"
+        parser.add_argument("--cite", action=_Cite, nargs=0, help=cite)
         _add_level(parser, modules, words, "COMMAND")
         if completed is not None:
             import argcomplete
@@ -93,6 +95,14 @@ def _main(words: list[str]) -> int:
         return status
     except KeyboardInterrupt:
         return _complain(words[0], "interrupted; run it again to resume", 130)
+
+
+class _Cite(argparse.Action):
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        from actionspan.workflow.run import workflow_folder
+
+        print((workflow_folder() / "CITATION.cff").read_text(encoding="utf-8"), end="")
+        parser.exit()
 
 
 def _taken(parsed: argparse.Namespace, words: Sequence[str]) -> bool:
