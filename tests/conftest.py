@@ -225,9 +225,8 @@ def wheel(program, tmp_path_factory) -> Path:
     folder, root = tmp_path_factory.mktemp("wheel"), TESTS.parent
     source = folder / "source"
     source.mkdir()
-    for name in ("pyproject.toml", "setup.py", "MANIFEST.in", "README.md", "LICENSE"):
-        shutil.copy(root / name, source)
-    for name in ("Snakefile", "config.yaml"):
+    built_from = "pyproject.toml setup.py MANIFEST.in README.md LICENSE CITATION.cff"
+    for name in (*built_from.split(), "Snakefile", "config.yaml"):
         shutil.copy(root / name, source)
     for name in ("src", "workflow", "envs", "examples"):
         shutil.copytree(root / name, source / name, ignore=shutil.ignore_patterns("*.egg-info"))
