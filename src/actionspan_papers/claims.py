@@ -157,7 +157,7 @@ _NEEDS = (
     ("ne seed", "two seeds or more"),
     ("two seeds", "two seeds or more"),
     ("One run of each", "repeats"),
-    ("takes GPUs", "one GPU; docs/gpu.md has its times"),
+    ("make gpu", "`make gpu` on a machine with a GPU"),
     ("device for each stage", "as many GPUs as stages"),
     ("busy", "a free machine"),
     ("fewer than two cores", "two cores"),

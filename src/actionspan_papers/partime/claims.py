@@ -16,6 +16,7 @@ from actionspan_papers.claims import (
     findings_on,
     found,
 )
+from actionspan_papers.evidence import on_gpu, read_measurements
 from actionspan_papers.experiments import read_frame, values, where
 from actionspan_papers.kinds import DataFrame
 from actionspan_papers.partime.learning_claims import (
@@ -58,6 +59,7 @@ def _judged(arguments: argparse.Namespace, own: PartimeSettings) -> tuple[list[F
         *balance_findings(tables["balance"]),
         *message_findings(tables["messages"]),
         *untestable_findings(),
+        *on_gpu("partime", read_measurements()),
         *baseline_findings(tables["baselines"]),
         *printed_findings(),
     ]
@@ -200,16 +202,12 @@ def untestable_findings() -> list[Finding]:
     """Return the claims that take what a machine of this size does not have."""
     linear = "the speed-up is almost linear in the number of stages"
     device = "It takes a device for each stage; speedup.md has bounds and emulations."
-    graph = "CUDA graph speeds up small images more"
-    sides = "with CUDA graph, D = 2", "without, D = 2", "speed-up"
-    gpus = "It takes GPUs; here stages are threads and processes of a CPU."
-    gained = _printed(stages=2, side=256) - _printed(stages=2, side=256, graph=False)
     findings = []
     for count in (4, 8):
         own = f"D = {count}", f"{_BOLD * count:g}", "speed-up, wall time"
         published = _printed(stages=count) - _BOLD * count
         findings.append(found(linear, "002, table I", *own, device, published))
-    return [*findings, found(graph, "002, table I", *sides, gpus, gained)]
+    return findings
 
 
 _NOT_BUILT = (

@@ -17,6 +17,7 @@ from actionspan.scaling.times import Run
 from actionspan_papers import claims
 from actionspan_papers.claims import claims_experiment
 from actionspan_papers.estimates import Estimate, alike, over_seeds
+from actionspan_papers.evidence import on_gpu, read_measurements
 from actionspan_papers.experiments import read_frame
 from actionspan_papers.ring import fits
 from actionspan_papers.ring.fits import GPUS, PRINTED, ratios, times
@@ -268,7 +269,8 @@ def _judged(arguments: argparse.Namespace) -> claims.Judged:
         "stand for them. The gain is that of the ring's lead in speed ratio from one GPU more; K "
         "is the size of the gradient. Links are emulated, and their times medians of all-reduces.",
     ]
-    return judge_claims(fits.runs_of(arguments), _read_links(arguments.links)), caption
+    findings = judge_claims(fits.runs_of(arguments), _read_links(arguments.links))
+    return [*findings, *on_gpu("ring", read_measurements())], caption
 
 
 def _read_links(path: Path | None) -> list[Run]:

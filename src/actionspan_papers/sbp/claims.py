@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from actionspan_papers.claims import Finding, claims_experiment, found
 from actionspan_papers.estimates import Estimate, alike, at_most
+from actionspan_papers.evidence import on_gpu, read_measurements
 from actionspan_papers.experiments import read_frame, where
 from actionspan_papers.kinds import DataFrame
 from actionspan_papers.sbp.layer_claims import depth_findings, gradient_findings, likeness_findings
@@ -73,6 +74,7 @@ def _judged(arguments: argparse.Namespace, own: SbpSettings) -> tuple[list[Findi
         *likeness_findings(tables["figure4"], own.confidence),
         *gradient_findings(tables["gradients"], own.confidence),
         *printed_findings(),
+        *on_gpu("sbp", read_measurements()),
     ]
     caption = [
         "A difference above 0 speaks for the claim. Intervals "
