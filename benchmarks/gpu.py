@@ -156,7 +156,8 @@ def head(where: tuple[str, str, str]) -> str:
     return (
         "# Measurements on a GPU\n\n"
         "This page has the measurements that need a GPU, written by `make gpu` on "
-        f"{day}: {machine}, torch {version}.\n"
+        f"{day}: {machine}, torch {version}. Figures that the papers' claims take are rows of "
+        "`src/actionspan_papers/gpu.tsv` too.\n"
     )
 
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from actionspan.errors import InputError
 from actionspan.storage.writing import read_tsv
-from actionspan_papers.claims import Finding, Rule, Verdict, by_sign, found, judge
+from actionspan_papers.claims import Finding, Verdict, by_sign, judge, of_row
 from actionspan_papers.estimates import Estimate
 
 _FOLDER = Path(__file__).parent
@@ -72,14 +72,11 @@ def on_gpu(paper: str, measurements: Measurements) -> list[Finding]:
         ours: Estimate | str = "Not measured: make gpu writes it on a machine with a GPU."
         why = ""
         if own is not None and other is not None:
-            ends = {"low": other.least - own.most, "high": other.most - own.least}
-            ours = Estimate(value=other.value - own.value, **ends)
+            low, high = other.least - own.most, other.most - own.least
+            ours = Estimate(value=other.value - own.value, low=low, high=high)
             places = "; ".join(sorted({own.place, other.place} - {""}))
             why = f"{own.value:.4g} against {other.value:.4g} ({places})."
-        words = (row[name] for name in ("claim", "source", "better", "worse", "measure"))
-        published = float(row["published"]) if row["published"] else None
-        rule: Rule = partial(_by_rounds, why)
-        findings.append(found(*words, ours, published, rule=rule, form=row["form"]))
+        findings.append(of_row(row, ours, rule=partial(_by_rounds, why)))
     return findings
 
 
@@ -92,7 +89,7 @@ def _side(measurements: Measurements, row: Mapping[str, str], text: str) -> Meas
             return None
         return Measured(own.value / by.value, own.least / by.most, own.most / by.least, own.place)
     if text.replace(".", "").isdigit():
-        return Measured(*[float(text)] * 3)
+        return Measured(float(text), float(text), float(text))
     return measurements.get((row["benchmark"], text, row["quantity"]))
 
 

@@ -163,8 +163,8 @@ def test_published_differences_are_those_of_table_2():
     rows = read_tsv(ROOT / "src/actionspan_papers/sbp/on_gpu.tsv")
     for row in rows:
         own, other = (
-            getattr(COSTS[tuple(row[side].split(", "))], columns[row["quantity"]])
-            for side in ("own", "other")
+            getattr(COSTS[network, way], columns[row["quantity"]])
+            for network, way in (row[side].split(", ") for side in ("own", "other"))
         )
         assert float(row["published"]) == pytest.approx(other - own)
     assert len(rows) == 2 * 5

@@ -103,10 +103,7 @@ def count_step(way: Way, shape: Shape, grid: tuple[int, int, int] = GRID, *, fus
 def make_step(
     way: Way, shape: Shape, grid: tuple[int, int, int] = GRID, *, fused: bool, device: str = "cpu"
 ) -> tuple["SwinShape", Callable[[], None]]:
-    """Return a network, and its forward and backward pass on 4 clips, patches of which are a grid.
-
-    SBP keeps evenly spaced frames; the optimiser's step is not in it.
-    """
+    """Return a network, and its forward and backward pass on 4 clips with a grid of patches."""
     frames, height, width = grid
     if way.frames_dropped:
         frames = kept_count(frames, way.keep_ratio)
