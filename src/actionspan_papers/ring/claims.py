@@ -200,7 +200,7 @@ def _judged(arguments: argparse.Namespace) -> claims.Judged:
         f"repeats (Welch). All else is exact: it follows from the printed fits, on {GPUS} GPUs "
         "where none are named, or from counting. No table of the paper has its times, so its fits "
         "stand for them. The gain is that of the ring's lead in speed ratio from one GPU more; K "
-        "is the size of the gradient. Links are emulated, and their times medians of all-reduces.",
+        "is the size of the gradient. Links are emulated; times on them and a GPU are medians.",
     ]
     findings = judge_claims(fits.runs_of(arguments), _read_links(arguments.links))
     return [*findings, *on_gpu("ring", read_measurements())], caption
