@@ -6,7 +6,7 @@
 #                 make campaign models: one of them
 # make model  train the model that comes with the package: docs/demo_model.md
 # make picture  make the moving picture of README
-# make gpu    measure all that needs a GPU and write docs/gpu.md (some ten minutes)
+# make gpu    measure all that needs a GPU: docs/gpu.md, evidence on claims (at most 8 minutes)
 # make docs   build the documentation, with the Python interface, as build/docs/index.html
 # make config  write config.yaml, docs/configuration.md and the schema from the settings, docs/claims.md from the wing's
 # make lock   compile envs/requirements.txt from pyproject.toml

@@ -6,8 +6,8 @@ The network is that of the PARTIME paper's first experiment: 150 convolutions of
 Sequential is the same pipeline with one stage, so that all four cells copy each frame to the device
 and each answer to the host. Cells take turns; a row is the median over rounds of the milliseconds a
 frame, with the least and the most, and how many times as fast as the sequential cell of its kind
-it is. Stages are spread over the GPUs there are; on one GPU they share it, and what is gained is
-only what one stage leaves idle.
+it is. With `--stages 1` all cells are sequential. Stages are spread over the GPUs there are; on one
+GPU they share it, and what is gained is only what one stage leaves idle.
 """
 
 import argparse
@@ -101,10 +101,10 @@ def main() -> None:
     torch.backends.cudnn.benchmark = True
     names = [torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count())]
     print(f"# {', '.join(names)}; torch {torch.__version__}; {vars(arguments)}")
-    print("work\tstages\tkind\tms_per_frame\tleast\tmost\tspeed_up")
+    print("R\twork\tstages\tkind\tms_per_frame\tleast\tmost\tspeed_up")
     kinds = {"eager": "stream", "graph": "graph"}
     for learning in (False, True):
-        cells = list(product(kinds, (1, arguments.stages)))
+        cells = list(product(kinds, sorted({1, arguments.stages})))
         taken: dict[tuple[str, int], list[float]] = {cell: [] for cell in cells}
         for _, (kind, stages) in product(range(arguments.rounds), cells):
             taken[kind, stages].append(measure(arguments, stages, kinds[kind], learning))
@@ -114,7 +114,7 @@ def main() -> None:
             row = [show(1e3 * value) for value in (statistics.median(each), min(each), max(each))]
             row.append(show(baseline / statistics.median(each)))
             work = "learning" if learning else "inference"
-            print("\t".join([work, str(stages), kind, *row]), flush=True)
+            print("\t".join([str(arguments.size), work, str(stages), kind, *row]), flush=True)
 
 
 if __name__ == "__main__":

@@ -157,7 +157,7 @@ _NEEDS = (
     ("ne seed", "two seeds or more"),
     ("two seeds", "two seeds or more"),
     ("One run of each", "repeats"),
-    ("takes GPUs", "one GPU; docs/gpu.md has its times"),
+    ("make gpu", "`make gpu` on a machine with a GPU"),
     ("device for each stage", "as many GPUs as stages"),
     ("busy", "a free machine"),
     ("fewer than two cores", "two cores"),
@@ -209,21 +209,31 @@ def findings_on(
 
 
 def by_print(
-    paper: str, margins: Mapping[str, float], words: Mapping[str, object]
+    paper: str,
+    margins: Mapping[str, float],
+    words: Mapping[str, object],
+    measured: Mapping[str, Estimate | float | str] = {},
 ) -> list[Finding]:
     """Return the verdicts on the claims of a paper's printed.tsv, by numbers that it prints.
 
-    A margin is above 0 for the claim of its key, and words fill the reasons. What has no key is
-    not decided by a number: the reason states what it takes.
+    A margin is above 0 for the claim of its key, and words fill the reasons; `measured` has
+    differences of our runs by key. What is in neither is open: the reason states what it takes.
     """
     findings = []
     for row in read_tsv(Path(__file__).parent / paper / "printed.tsv"):
         why, key = row["why"].format_map(words), row["key"]
-        ours: float | str = round(float(margins[key]), 9) + 0.0 if key else why  # no -0
-        rule = partial(by_sign, why) if key else judge
-        sides = row["source"], row["better"], row["worse"], row["measure"]
-        findings.append(found(row["claim"], *sides, ours, key=key, rule=rule, form=row["form"]))
+        ours, rule = measured.get(key, why), judge
+        if key in margins:
+            ours, rule = round(float(margins[key]), 9) + 0.0, partial(by_sign, why)  # no -0
+        findings.append(of_row(row, ours, key=key, rule=rule))
     return findings
+
+
+def of_row(row: Mapping[str, str], ours: Estimate | float | str, **how: Any) -> Finding:
+    """Return the verdict on a claim of a paper's table, which may have a published difference."""
+    published = float(row["published"]) if row.get("published") else None
+    sides = row["source"], row["better"], row["worse"], row["measure"]
+    return found(row["claim"], *sides, ours, published, form=row["form"], **how)
 
 
 def one_seed(names: Sequence[str]) -> str:

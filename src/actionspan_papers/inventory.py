@@ -74,11 +74,7 @@ def page() -> str:
         ]
     titles = ["paper", "sentences", "with claims", "claims"]
     titles += ["by print: shown", "contradicted", "open or not built"]
-    lines = [
-        *markdown_table("lrrrrrr", titles, counts),
-        "",
-        "## Contradicted by the paper itself",
-        "",
-    ]
+    lines = markdown_table("lrrrrrr", titles, counts)
+    lines += ["", "## Contradicted by the paper itself", ""]
     lines += markdown_table("lll", ["where", "claim", "numbers"], contradicted)
     return "\n".join([_HEAD, *lines, ""])

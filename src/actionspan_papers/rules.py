@@ -90,8 +90,8 @@ class Experiment:
     @property
     def texts(self) -> list[str]:
         """The tables of claims that its step reads in addition to its code."""
-        own = self.command.endswith(" claims")
-        return sorted(map(str, (_FOLDER / self.paper).glob("*.tsv"))) if own else []
+        folders = [_FOLDER, _FOLDER / self.paper] if self.command.endswith(" claims") else []
+        return sorted(str(path) for folder in folders for path in folder.glob("*.tsv"))
 
     @property
     def files(self) -> list[str]:

@@ -30,7 +30,7 @@ def text_of(paper: str) -> str:
 @cache
 def claims_of_code(paper: str) -> list[re.Pattern[str]]:
     """Return the claims that a paper's code and tables can write; what is filled in is any text."""
-    texts = [row["claim"] for row in read_printed(paper)]
+    texts = [row["claim"] for row in of_tables(paper)]
     for path in (SOURCES / paper).glob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.JoinedStr):
@@ -44,9 +44,9 @@ def claims_of_code(paper: str) -> list[re.Pattern[str]]:
     return [re.compile(re.sub(r"\\\{.*?\\\}", ".+", re.escape(text))) for text in texts if text]
 
 
-def read_printed(paper: str) -> list[dict[str, str]]:
-    path = SOURCES / paper / "printed.tsv"
-    return read_tsv(path) if path.exists() else []
+def of_tables(paper: str) -> list[dict[str, str]]:
+    paths = [SOURCES / paper / name for name in ("printed.tsv", "on_gpu.tsv")]
+    return [row for path in paths if path.exists() for row in read_tsv(path)]
 
 
 @pytest.mark.parametrize("paper", NUMBERS)

@@ -16,6 +16,7 @@ from actionspan_papers.claims import (
     findings_on,
     found,
 )
+from actionspan_papers.evidence import on_gpu, read_measurements
 from actionspan_papers.experiments import read_frame, values, where
 from actionspan_papers.kinds import DataFrame
 from actionspan_papers.partime.learning_claims import (
@@ -57,7 +58,7 @@ def _judged(arguments: argparse.Namespace, own: PartimeSettings) -> tuple[list[F
         *speed_findings(tables["speedup"], own.confidence, arguments.cores),
         *balance_findings(tables["balance"]),
         *message_findings(tables["messages"]),
-        *untestable_findings(),
+        *on_gpu("partime", read_measurements()),
         *baseline_findings(tables["baselines"]),
         *printed_findings(),
     ]
@@ -161,7 +162,7 @@ def speed_findings(rows: DataFrame, confidence: float, cores: int) -> list[Findi
 
 def _printed(network: str = "plain", *, graph: bool = True, **wanted: object) -> float:
     """Return the mean of the speed-ups that the paper prints for these."""
-    return mean(printed(network=network, graph=graph, **wanted))
+    return mean(printed(network=network, graph=graph, **wanted).values())
 
 
 def balance_findings(rows: DataFrame) -> list[Finding]:
@@ -194,32 +195,6 @@ def message_findings(rows: DataFrame) -> list[Finding]:
         measure = f"KiB a sample, {network}, D = {deepest['stages']}"
         findings.append(found(*words, *sides, measure, more / 1024, form="+.1f"))
     return findings
-
-
-def untestable_findings() -> list[Finding]:
-    """Return the claims that take what a machine of this size does not have."""
-    linear = "the speed-up is almost linear in the number of stages"
-    device = "It takes a device for each stage; speedup.md has bounds and emulations."
-    graph = "CUDA graph speeds up small images more"
-    sides = "with CUDA graph, D = 2", "without, D = 2", "speed-up"
-    gpus = "It takes GPUs; here stages are threads and processes of a CPU."
-    gained = _printed(stages=2, side=256) - _printed(stages=2, side=256, graph=False)
-    findings = []
-    for count in (4, 8):
-        own = f"D = {count}", f"{_BOLD * count:g}", "speed-up, wall time"
-        published = _printed(stages=count) - _BOLD * count
-        findings.append(found(linear, "002, table I", *own, device, published))
-    return [*findings, found(graph, "002, table I", *sides, gpus, gained)]
-
-
-_NOT_BUILT = (
-    ("stages balanced with the times of copies are faster", "section IV",
-     "balance_stages weighs the times of layers alone; messages.md has the bytes of copies."),
-    ("the flow of two stages looks like that of one; with four it is a little worse", "figure 4",
-     "pictures of flow. flow.md has losses, and the distance to the flow of DIS."),
-    ("a larger window brings a pipeline that learns from pixels nearer to sequential learning",
-     "figure 3", "learning from pixels. classification.md has the same of snippets' features."),
-)  # fmt: skip
 
 
 def baseline_findings(rows: DataFrame) -> list[Finding]:
@@ -264,7 +239,6 @@ def baseline_findings(rows: DataFrame) -> list[Finding]:
     return [
         *(found(a, place, b, c, m + end, off_by, rule=_none_off) for a, b, c, m, off_by in equal),
         *(found(a, place, b, c, m + end, more) for a, b, c, m, more in apart),
-        *(found(a, f"002, {at}", "–", "–", "–", f"Not built: {why}") for a, at, why in _NOT_BUILT),
     ]
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from statistics import mean
 
 from actionspan_papers.claims import Finding, by_print
-from actionspan_papers.partime.published import BOLD, SPEEDUPS, Cell
+from actionspan_papers.partime.published import BOLD, SPEEDUPS, Cell, printed
 
 _SHARES = {"plain": 0.8, "pooled": 0.5, "resnet": 0.5}
 """Of D, above which a speed-up is in bold."""
@@ -16,16 +16,16 @@ def printed_findings() -> list[Finding]:
     margins = {key: 0.5 - len(wrong) for key, wrong in bold.items()}
     words = {key: f"Differ: {', '.join(wrong) or 'none'}." for key, wrong in bold.items()}
     # 1. the most on eight devices
-    seven = _pick(network="plain", work="inference", graph=True, side=1024, stages=8).values()
-    three = max(_pick(network="pooled", side=1024, stages=8).values())
+    seven = printed(network="plain", work="inference", graph=True, side=1024, stages=8).values()
+    three = max(printed(network="pooled", side=1024, stages=8).values())
     # 2. learning against inference, and graph against none, cell by cell
     learning = {
         cell: value - SPEEDUPS[cell._replace(work="inference")]
-        for cell, value in _pick(network="plain", work="learning").items()
+        for cell, value in printed(network="plain", work="learning").items()
     }
     graph = {
         cell: value - SPEEDUPS[cell._replace(graph=False)]
-        for cell, value in _pick(graph=True).items()
+        for cell, value in printed(graph=True).items()
     }
     plain, pooled = (
         {cell: more for cell, more in graph.items() if cell.network == network}
@@ -36,17 +36,15 @@ def printed_findings() -> list[Finding]:
     )
     # 3. shares of D, and the same network with and without skips
     shares = {
-        stages: mean(value / stages for value in _pick(network="resnet", stages=stages).values())
+        stages: mean(value / stages for value in printed(network="resnet", stages=stages).values())
         for stages in (2, 4, 8)
     }
-    alike = mean(_pick(network="resnet").values()) - mean(_pick(network="pooled").values())
+    alike = mean(printed(network="resnet").values()) - mean(printed(network="pooled").values())
     margins |= {
         **{"seven": min(seven) - 6.5, "three": three - 2.5},  # what rounds to the printed
         **{"learning": min(learning.values()), "graph": small - large},
-        **{
-            "faster": min(_pick(network="plain").values()) - 1,
-            "graph_pooled": min(pooled.values()),
-        },
+        "faster": min(printed(network="plain").values()) - 1,
+        "graph_pooled": min(pooled.values()),
         **{"faster_too": min(SPEEDUPS.values()) - 1, "skips": 0.25 - abs(alike)},
         "nearer": min(shares[2], shares[4]) - shares[8],
     }
@@ -60,19 +58,11 @@ def printed_findings() -> list[Finding]:
     return by_print("partime", margins, words)
 
 
-def _pick(**wanted: object) -> dict[Cell, float]:
-    return {
-        cell: value
-        for cell, value in SPEEDUPS.items()
-        if all(getattr(cell, name) == each for name, each in wanted.items())
-    }
-
-
 def _misprinted(network: str, work: str) -> list[str]:
     """Return the cells that are in bold and should not be, or the other way round."""
     return [
         f"{value:g} of {cell.stages}" + (" in bold" if cell in BOLD[network, work] else " not")
-        for cell, value in _pick(network=network, work=work).items()
+        for cell, value in printed(network=network, work=work).items()
         if (cell in BOLD[network, work]) != (value > _SHARES[network] * cell.stages)
     ]
 

@@ -86,16 +86,16 @@ SEQUENTIAL_ACCURACY: Mapping[int, float] = {64: 0.489, 256: 0.553, 1024: 0.639}
 """Figure 3's test accuracy without a pipeline, by the size of the window (CIFAR-10)."""
 
 
-def printed(**wanted: object) -> list[float]:
+def printed(**wanted: object) -> dict[Cell, float]:
     """Return the speed-ups of the cells that have these values."""
-    return [
-        value
+    return {
+        cell: value
         for cell, value in SPEEDUPS.items()
         if all(getattr(cell, name) == each for name, each in wanted.items())
-    ]
+    }
 
 
 def printed_range(network: str, work: str, stages: int, *, graph: bool) -> str:
     """Return the lowest and highest speed-up of a network and number of stages, as printed."""
-    values = printed(network=network, work=work, stages=stages, graph=graph)
+    values = printed(network=network, work=work, stages=stages, graph=graph).values()
     return f"{min(values):.2f} to {max(values):.2f}" if values else ""

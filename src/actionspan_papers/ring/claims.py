@@ -2,12 +2,9 @@
 
 import argparse
 import math
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -17,62 +14,10 @@ from actionspan.scaling.times import Run
 from actionspan_papers import claims
 from actionspan_papers.claims import claims_experiment
 from actionspan_papers.estimates import Estimate, alike, over_seeds
+from actionspan_papers.evidence import on_gpu, read_measurements
 from actionspan_papers.experiments import read_frame
 from actionspan_papers.ring import fits
 from actionspan_papers.ring.fits import GPUS, PRINTED, ratios, times
-
-# key | claim | place | better | worse | measure | form, and below it why
-_CLAIMS = """
-faster | the ring is faster | figure 9 | ring | ps | seconds | +.1f
-  {ring:.1f} s against {ps:.1f} s.
-own | the ring has the higher speed ratio | figure 9 | ring | ps | t0 = own T + P | +.3f
-  {ring_ratio:.3f} against {ps_ratio:.3f}.
-common | the ring has the higher speed ratio | figure 9 | ring | ps | t0 = T + P of ps | +.3f
-  There is only one time of one GPU; of the server's fit it is {alone:.1f} s.
-growing | with more GPUs it gets better and better | section IV | ring | ps | least gain | +.3f
-  Lead in speed ratio on 2 to {gpus} GPUs: {leads}.
-beyond | on many GPUs the ring is faster | section IV | ring | ps | seconds | +.1f
-  On {beyond} GPUs. Up to {last} the server is faster; {gpus} were run.
-larger | better above all for millions of videos | abstract | ring | ps | seconds | +.1f
-  No times of two sizes are printed. {open}, but not of longer training.
-less | t2 becomes less than the server's | section III-E | ring | ps | t2 in seconds | +.1f
-  From {less_from} GPUs on by the printed C. {open}.
-slower | a larger C shows a slower transfer | section IV | ps | ring | C | +.1f
-  {open}. The server's C is multiplied by n, the ring's by (n - 1)/n.
-negative | equation 1 gives the ring C < 0 | section IV | 0 | C | fit to its curve | +.2f
-  Equation 2 is equation 1 with C = 0, so the sign is noise: errors of {noise:.1f} s a run
-  (standard deviation) move C by the printed {printed}.
-same | T is the time of one GPU, within 1 % the same | equation 1 | 1 % | apart | percent | +.1f
-  {apart:.1f} % apart; to be equal the ring's C would have to be {equal:.1f}.
-others | faster than other proposal methods | section V | ring | others | seconds | +.1f
-  The paper has no time of another method.
-gather | the gather gives all GPUs all sums | section III-D | right | wrong | GPU numbers | +.0f
-  Of 2 to {gpus} GPUs it is right for {right}: GPU n has the sum of block n + 1, and the text sends
-  block n - 1. Rounds counted from 1 are right for {right_from_1}. Blocks n - i + 1 and n - i are
-  right for all.
-total | the total transmission is less | abstract | ring | ps | K in all | +.1f
-  {every:.0f} K against {central} K.
-worker | the total transmission is less | abstract | ring | ps_worker | K in all | +.1f
-  {every:.0f} K each, where the server is on one of the GPUs.
-busiest | less traffic at the busiest machine | section III-D | ring | ps | K | +.2f
-  {each:.2f} K against {central} K. Sharded servers send no more than the ring; the paper's is a
-  single one.
-our_seconds | the ring is faster | figure 9 | ring | ps | our runs, % | +.1f
-our_lead | with more ranks it gets better | section IV | ring | ps | our runs, lead in % | +.1f
-our_t2 | t2 is less than the server's | section III-E | ring | ps | our runs, t2, % | +.1f
-our_t1 | t1 is inversely proportional to n | section III-E | 10 % | apart | our runs, % | +.1f
-our_t1_ps | t1 is inversely proportional to n | section III-E | 10 % | apart | runs, ps, % | +.1f
-our_t2_ps | t2 is proportional to n | section III-E | 10 % | apart | runs, ps, % | +.1f
-our_t2_ring | t2 is proportional to (n - 1)/n | section III-E | 10 % | apart | runs, ring, % | +.1f
-our_t3_ps | t3 is constant | section III-E | 10 % | apart | runs, ps, % | +.1f
-our_t3_ring | t3 is constant | section III-E | 10 % | apart | runs, ring, % | +.1f
-our_r2_ps | equation 1 explains the times | section V | R² | 0.95 | runs, ps | +.3f
-our_r2_ring | equation 2 explains the times | section V | R² | 0.95 | runs, ring | +.3f
-links_ps | t2 is proportional to n | section III-E | 10 % | apart | links, ps, % | +.1f
-links_ring | t2 is proportional to (n - 1)/n | section III-E | 10 % | apart | links, ring, % | +.1f
-links_t2 | t2 is less than the server's | section III-E | ring | ps | links, % | +.1f
-our_negative | equation 1 gives the ring C < 0 | section IV | 0 | C | our runs, seconds | +.4f
-"""
 
 _MARGIN = 10.0
 """Percent by which a part, over its law in n, may change with n and count as constant."""
@@ -92,18 +37,7 @@ def judge_claims(runs: Sequence[Run], links: Sequence[Run] = ()) -> list[claims.
     """
     exact, words = _by_the_paper()
     measured = {**_measured_evidence(runs), **_metric_evidence(runs), **_link_evidence(links)}
-    findings = []
-    for block in re.split(r"\n(?! )", _CLAIMS.strip()):
-        line, *more = block.split("\n")
-        key, text, place, better, worse, measure, form = map(str.strip, line.split("|"))
-        why = " ".join(map(str.strip, more)).format(**words)
-        how: dict[str, Any] = {"key": key, "form": form}
-        ours = measured.get(key, why)  # or what no number decides
-        if key in exact:
-            ours = round(float(exact[key]), 9) + 0.0  # no -0
-            how["rule"] = partial(claims.by_sign, why)
-        findings.append(claims.found(text, f"000, {place}", better, worse, measure, ours, **how))
-    return findings
+    return claims.by_print("ring", exact, words, measured)
 
 
 def _by_the_paper() -> tuple[Mapping[str, float], Mapping[str, object]]:
@@ -266,10 +200,11 @@ def _judged(arguments: argparse.Namespace) -> claims.Judged:
         f"repeats (Welch). All else is exact: it follows from the printed fits, on {GPUS} GPUs "
         "where none are named, or from counting. No table of the paper has its times, so its fits "
         "stand for them. The gain is that of the ring's lead in speed ratio from one GPU more; K "
-        "is the size of the gradient. Links are emulated, and their times medians of all-reduces "
+        "is the size of the gradient. Times on a GPU and on emulated links are medians "
         f"({arguments.links.name}; the included one: 2 to 8 hosts on 2 cores, 2026-11-28).",
     ]
-    return judge_claims(fits.runs_of(arguments), _read_links(arguments.links)), caption
+    findings = judge_claims(fits.runs_of(arguments), _read_links(arguments.links))
+    return [*findings, *on_gpu("ring", read_measurements())], caption
 
 
 def _read_links(path: Path) -> list[Run]:

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from actionspan_papers.claims import Finding, claims_experiment, found
 from actionspan_papers.estimates import Estimate, alike, at_most
+from actionspan_papers.evidence import on_gpu, read_measurements
 from actionspan_papers.experiments import read_frame, where
 from actionspan_papers.kinds import DataFrame
 from actionspan_papers.sbp.layer_claims import depth_findings, gradient_findings, likeness_findings
@@ -73,6 +74,7 @@ def _judged(arguments: argparse.Namespace, own: SbpSettings) -> tuple[list[Findi
         *likeness_findings(tables["figure4"], own.confidence),
         *gradient_findings(tables["gradients"], own.confidence),
         *printed_findings(),
+        *on_gpu("sbp", read_measurements()),
     ]
     caption = [
         "A difference above 0 speaks for the claim. Intervals "
@@ -283,9 +285,7 @@ def memory_findings(measurements: DataFrame, table1: DataFrame, table2: DataFram
         )  # fmt: skip
         measure = f"saved bytes, counted, explicit attention, {network}'s shape"
         findings += _findings(measure, claims, "+.3f")
-    why = "Not built: transformers are trained in float32 here."
-    claims = (("mixed precision loses no accuracy", "004, section 4.2", _MIXED, "SBP", why, None),)
-    return findings + _findings("top-1", claims, "+.3f")
+    return findings
 
 
 def _near(share: float, expected: float) -> float:
@@ -317,8 +317,7 @@ def time_findings(measurements: DataFrame) -> list[Finding]:
             ("a step is faster than one of full training", "004, abstract and table 2",
              f"SBP, r = {ratio:g}", "full", 1 - part, 1 - 0.21 / 0.22 if ratio == 0.25 else None),
         )  # fmt: skip
-        measure = "CPU seconds of a step, EfficientNet-Lite0"
-        findings += _findings(measure, claims, "+.3f")
+        findings += _findings("CPU seconds of a step, EfficientNet-Lite0", claims, "+.3f")
     return findings
 
 

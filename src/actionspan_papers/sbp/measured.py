@@ -3,6 +3,7 @@
 import math
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from statistics import median, median_high
 from typing import NamedTuple
 
@@ -231,7 +232,7 @@ def growth(case: Case, settings: MeasureSettings) -> int | None:
 def _growth(case: Case, settings: MeasureSettings) -> int | None:
     torch.set_num_threads(1)
     if torch.device(settings.device).type == "cuda":
-        return _allocated(case, settings)
+        return allocated(partial(_steps, case, settings), settings.device)
     _load_libraries(settings)
     before = resident_bytes()
     forget_peak()
@@ -239,11 +240,12 @@ def _growth(case: Case, settings: MeasureSettings) -> int | None:
     return peak_bytes() - before if before else None
 
 
-def _allocated(case: Case, settings: MeasureSettings) -> int:
+def allocated(run: Callable[[], object], device: str) -> int:
+    """Return the most bytes that PyTorch allocates on a GPU while this runs."""
     torch.cuda.init()  # type: ignore[no-untyped-call]  # before it there are no statistics to reset
-    torch.cuda.reset_peak_memory_stats(settings.device)
-    _steps(case, settings)
-    return torch.cuda.max_memory_allocated(settings.device)
+    torch.cuda.reset_peak_memory_stats(device)
+    run()
+    return torch.cuda.max_memory_allocated(device)
 
 
 def _steps(case: Case, settings: MeasureSettings) -> None:
@@ -262,23 +264,28 @@ def _load_libraries(settings: MeasureSettings) -> None:
 
 
 def seconds(chosen: Sequence[Case], settings: MeasureSettings) -> list[list[float]]:
-    """Return the CPU seconds of `repeats` steps of each case, in turns, in this process.
+    """Return the seconds of `repeats` steps of each case, as `in_turns`."""
+    steps = [stepper(case, build(settings, settings.device), settings.piece) for case in chosen]
+    return in_turns(steps, settings.repeats, settings.device)
+
+
+def in_turns(steps: Sequence[Callable[[], object]], repeats: int, device: str) -> list[list[float]]:
+    """Return the CPU seconds of `repeats` calls of each step, in turns, in this process.
 
     On a GPU they are seconds of the clock.
     """
-    on_gpu = torch.device(settings.device).type == "cuda"
+    on_gpu = torch.device(device).type == "cuda"
     clock = time.perf_counter if on_gpu else time.process_time
-    found: list[list[float]] = [[] for _ in chosen]
+    found: list[list[float]] = [[] for _ in steps]
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
-        steps = [stepper(case, build(settings, settings.device), settings.piece) for case in chosen]
-        for turn in range(settings.repeats + 1):
+        for turn in range(repeats + 1):
             for step, times in zip(steps, found, strict=True):
                 begun = clock()
                 step()
                 if on_gpu:
-                    torch.cuda.synchronize(settings.device)
+                    torch.cuda.synchronize(device)
                 if turn:  # the first run of each is to warm up
                     times.append(clock() - begun)
     finally:

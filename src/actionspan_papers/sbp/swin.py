@@ -5,7 +5,7 @@ the patch embedding and the classifier, shifted windows (a roll saves nothing), 
 positions, stochastic depth.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 from typing import NamedTuple
 
@@ -86,26 +86,40 @@ def count_step(way: Way, shape: Shape, grid: tuple[int, int, int] = GRID, *, fus
     tensors of the CPU take the one that saves none. The halved copies that mixed precision makes of
     weights count as saved.
     """
-    frames, height, width = grid
-    if way.frames_dropped:
-        frames = kept_count(frames, way.keep_ratio)
     with FakeTensorMode(), torch.autocast("cpu", torch.bfloat16, enabled=way.mixed):
-        network = SwinShape(shape, fused=fused, checkpointed=way.checkpointed)
-        nodes = torch.empty(_BATCH, frames, height, width, shape.width, requires_grad=True)
-        kept = None
-        if way.keep_ratio < 1 and not way.frames_dropped:
-            count = kept_count(WINDOW[0], way.keep_ratio)
-            kept = torch.arange(count) * (WINDOW[0] // count)
+        network, step = make_step(way, shape, grid, fused=fused)
         with saved_bytes(network) as saved, AllocatedBytes() as allocated:
-            network(nodes, kept).sum().backward()
+            step()
         # A run of its own: the counter keeps the graphs of layers that are run again. PyTorch
         # counts no products of the CPU's fused attention.
         flops = 0
         if not fused:
             with FlopCounterMode(display=False) as counter:
-                network(nodes, kept).sum().backward()
+                step()
             flops = counter.get_total_flops()
     return Count(saved.total, allocated.peak, flops)
+
+
+def make_step(
+    way: Way, shape: Shape, grid: tuple[int, int, int] = GRID, *, fused: bool, device: str = "cpu"
+) -> tuple["SwinShape", Callable[[], None]]:
+    """Return a network, and its forward and backward pass on 4 clips with a grid of patches."""
+    frames, height, width = grid
+    if way.frames_dropped:
+        frames = kept_count(frames, way.keep_ratio)
+    kept = None
+    with torch.device(device):
+        network = SwinShape(shape, fused=fused, checkpointed=way.checkpointed)
+        nodes = torch.randn(_BATCH, frames, height, width, shape.width, requires_grad=True)
+        if way.keep_ratio < 1 and not way.frames_dropped:
+            count = kept_count(WINDOW[0], way.keep_ratio)
+            kept = torch.arange(count) * (WINDOW[0] // count)
+
+    def step() -> None:
+        nodes.grad = None
+        network(nodes, kept).sum().backward()
+
+    return network, step
 
 
 class _Merging(nn.Module):
@@ -184,7 +198,7 @@ class SwinShape(nn.Module):
         if kept is None:
             return None
         count = nodes.shape[1]
-        first = torch.arange(0, count, _window(nodes.shape)[0])[:, None]
+        first = torch.arange(0, count, _window(nodes.shape)[0], device=kept.device)[:, None]
         return divide_nodes((first + kept).flatten(), count)
 
     def _rows(self, kept: Tensor | None, nodes: Tensor) -> NodeRows | None:
@@ -192,7 +206,7 @@ class SwinShape(nn.Module):
         if kept is None:
             return None
         size, side = _window(nodes.shape)
-        inside = torch.arange(side * side)
+        inside = torch.arange(side * side, device=kept.device)
         return divide_nodes((kept[:, None] * side * side + inside).flatten(), size * side * side)
 
 

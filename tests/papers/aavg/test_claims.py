@@ -292,8 +292,8 @@ def test_the_command_writes_a_row_for_each_claim_and_stream(tmp_path):
     words = ["--logs", *files["logs"], "--scores", *files["scores"]]
     rows = step_rows(tmp_path, "aavg", "claims", *words)
     assert len(rows) == len({(row["claim"], row["measure"], row["worse"]) for row in rows})
-    # of each stream, of printed times, of EAMSGD, and of other printed numbers and theorems
-    assert len(rows) == 19 + 2 * 3 + 3 + 1 + len(printed_findings())
+    # of each stream, of printed times, and of other printed numbers and theorems
+    assert len(rows) == 19 + 2 * 3 + 3 + len(printed_findings())
     by_print = [one.verdict for one in printed_findings()]
     assert [row["verdict"] for row in rows].count(REPRODUCED) == 3 + by_print.count(REPRODUCED)
     text = (tmp_path / "claims.md").read_text()

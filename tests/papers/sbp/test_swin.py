@@ -1,13 +1,15 @@
 """The transformer of Swin-T's shape: windows, merging, and what a step of training needs."""
 
+import contextlib
 import math
 
 import pytest
 import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
 
 from actionspan.memory.counting import saved_bytes
 from actionspan_papers.experiments import frame_of
-from actionspan_papers.sbp.swin import SHAPES, Shape, SwinShape
+from actionspan_papers.sbp.swin import SHAPES, WAYS, Shape, SwinShape, make_step
 from actionspan_papers.sbp.table1 import table1_rows
 from actionspan_papers.sbp.table2 import cost_rows, counted_ratio, printed_ratio
 from actionspan_papers.sbp.transformer import TransformerEncoder
@@ -76,6 +78,21 @@ def test_formulas_are_those_of_a_layer_that_is_counted(fused):
     formula = counted_ratio(0.25, 392, 32, fused=fused)
     assert totals[1] / totals[0] == pytest.approx(formula, rel=0.02)
     assert printed_ratio(0.25, 392, 32) == pytest.approx(0.326, abs=0.0005)
+
+
+@pytest.mark.parametrize("way", WAYS, ids=[way.name for way in WAYS])
+def test_a_forward_pass_is_on_one_device(way):
+    """Fake tensors of CUDA refuse rows that lie on the CPU; backward takes a GPU itself."""
+    with FakeTensorMode():
+        network, step = make_step(way, Shape(32, (1, 1), 1), GRID, fused=False, device="cuda")
+        assert {each.device.type for each in network.parameters()} == {"cuda"}
+        outputs = []
+        network.register_forward_hook(lambda *given: outputs.append(given[-1]))
+        with contextlib.suppress(RuntimeError):  # of the backward pass
+            step()
+    frames = 4 if way.frames_dropped else 16
+    assert outputs[0].shape == (4, frames, 7, 7, 64)
+    assert outputs[0].device.type == "cuda"
 
 
 def test_every_way_needs_less_than_end_to_end_training():
