@@ -98,7 +98,7 @@ def assert_literal_thumos14(truth, proposals, fps, number):
     return result
 
 
-@examples(60)
+@examples(60, first=20)
 @given(problems(), st.floats(0.01, 12))
 def test_both_equal_the_literal_protocol(problem, number):
     truth, proposals, fps = problem

@@ -59,7 +59,7 @@ KNOBS = [
 
 @pytest.mark.parametrize(
     ("change", "expected"),
-    first_tier(KNOBS, KNOBS[3], *KNOBS[5:7]),
+    first_tier(KNOBS, *KNOBS[5:7]),
     ids=[
         "kept proposals",
         "evaluator",
