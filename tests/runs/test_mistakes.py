@@ -74,3 +74,4 @@ def test_values_of_the_command_line_are_numbers_and_switches(bare):
     assert status == 1
     line = "--config: evaluation.folds 'five': a whole number from 0 to 1000"
     assert text.splitlines()[-1] == line
+    assert "Traceback" not in text

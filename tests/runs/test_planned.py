@@ -171,14 +171,6 @@ def test_an_unknown_name_has_no_rule(project, name):
     assert name in text
 
 
-@pytest.mark.full
-def test_a_wrong_configuration_is_one_line(project):
-    status, text = project.dry_run(config={"temporal": {"trainin": {}}})
-    assert status != 0
-    assert "temporal.trainin: unknown key; did you mean training?" in text
-    assert "Traceback" not in text
-
-
 def test_the_configured_run_is_what_proposals_are_made_of(project):
     wanted = AFTER_TRAIN | {"temporal_train"}
     change = {"temporal": {"exchange": "ring", "ranks": 3}}
