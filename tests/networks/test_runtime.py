@@ -200,6 +200,7 @@ def test_other_weights_inputs_layers_and_colours_have_another_digest():
     inputs.bgr = True
     found.append(digest(network, inputs, size))
     assert len(set(found)) == len(found)
+    assert digest(architecture("resnet18").build(3, 7), inputs, size), "ours are known too"
 
 
 def test_other_versions_and_machines_do_not_use_it(cache, converted, monkeypatch):
