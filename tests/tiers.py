@@ -19,8 +19,8 @@ def first_tier(values: Iterable[Any], *kept: Any) -> list[Any]:
     return [value if value in kept else second(value) for value in values]
 
 
-def examples(most: int, **more: Any) -> settings:
-    """Try a property on so many examples; in the first tier on no more than any other."""
-    first = settings.get_profile("first tier").max_examples
-    is_first = settings().max_examples == first
-    return settings(max_examples=min(most, first) if is_first else most, **more)
+def examples(most: int, first: int | None = None, **more: Any) -> settings:
+    """Try a property on so many examples; in the first tier on `first`, or no more than others."""
+    usual = settings.get_profile("first tier").max_examples
+    is_first = settings().max_examples == usual
+    return settings(max_examples=(first or min(most, usual)) if is_first else most, **more)

@@ -1,6 +1,7 @@
 """Small shards of frames and flow whose pictures show which snippet they are."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,34 +23,36 @@ def pictures_of(video: str, count: int, stack: int = STACK) -> tuple[np.ndarray,
     return np.moveaxis(frames, 1, -1), smooth(rng, count, 2 * stack, HEIGHT, WIDTH)
 
 
+def write_videos_in(
+    folder: Path, lengths: dict[str, int], name: str = "0000", stack: int = STACK, **how: Any
+) -> tuple[Path, Path]:
+    """Write the frames and the flow of videos given with the number of their snippets."""
+    videos = {video: pictures_of(video, count, stack) for video, count in lengths.items()}
+    return write_shard(folder, name, videos, **how)
+
+
+def write_store_in(
+    folder: Path,
+    lengths: dict[str, int],
+    name: str = "0000",
+    settings: StoreSettings = SETTINGS,
+    **options: float,
+) -> Path:
+    """Write the store of a shard of videos."""
+    out = folder / "snippets" / f"{name}.h5"
+    shard = write_videos_in(folder, lengths, name, **options)
+    assert store_snippets(*shard, out, settings) == {}
+    return out
+
+
 @pytest.fixture
 def write_videos(tmp_path: Path) -> Callable[..., tuple[Path, Path]]:
-    """Write the frames and the flow of videos given with the number of their snippets."""
-
-    def write(
-        lengths: dict[str, int], name: str = "0000", stack: int = STACK, **how: Any
-    ) -> tuple[Path, Path]:
-        videos = {video: pictures_of(video, count, stack) for video, count in lengths.items()}
-        return write_shard(tmp_path, name, videos, **how)
-
-    return write
+    return partial(write_videos_in, tmp_path)
 
 
 @pytest.fixture
-def write_store(tmp_path: Path, write_videos: Callable) -> Callable[..., Path]:
-    """Write the store of a shard of videos."""
-
-    def write(
-        lengths: dict[str, int],
-        name: str = "0000",
-        settings: StoreSettings = SETTINGS,
-        **options: float,
-    ) -> Path:
-        out = tmp_path / "snippets" / f"{name}.h5"
-        assert store_snippets(*write_videos(lengths, name, **options), out, settings) == {}
-        return out
-
-    return write
+def write_store(tmp_path: Path) -> Callable[..., Path]:
+    return partial(write_store_in, tmp_path)
 
 
 def near(made: np.ndarray, wanted: np.ndarray, axes: Sequence[int] = (1, 2)) -> None:

@@ -1,5 +1,7 @@
 """Reading stored snippets: rows, boxes, squares, threads, and stores that cannot be read."""
 
+from pathlib import Path
+
 import cv2
 import h5py
 import numpy as np
@@ -12,7 +14,7 @@ from actionspan.errors import InputError
 from actionspan.features.encoders import frames_to_batch, planes_to_batch
 from actionspan.finetune.settings import StoreSettings
 from actionspan.finetune.snippets import NONE, Augmentation, SnippetFrames, SnippetStore, draw
-from finetune.conftest import HEIGHT, STACK, WIDTH, near, pictures_of
+from finetune.conftest import HEIGHT, STACK, WIDTH, near, pictures_of, write_store_in
 
 LENGTHS = {"b": 5, "a": 9, "c": 1}
 BOTH = ("rgb", "flow")
@@ -68,9 +70,15 @@ def test_a_box_outside_the_picture_is_refused(wrong):
         Augmentation(**wrong)
 
 
+@pytest.fixture(scope="module")
+def stored(tmp_path_factory) -> Path:
+    """A store that tests leave as it is."""
+    return write_store_in(tmp_path_factory.mktemp("stored"), LENGTHS)
+
+
 @pytest.fixture
-def store(write_store) -> SnippetStore:
-    return SnippetStore([write_store(LENGTHS)])
+def store(stored) -> SnippetStore:
+    return SnippetStore([stored])
 
 
 def test_the_store_has_the_videos_times_and_sizes(store):
@@ -123,44 +131,42 @@ def test_a_box_is_cut_and_mirrored_in_both_streams(store):
 
 
 @pytest.mark.parametrize("stride", [1, 2, 4])
-def test_a_stride_leaves_snippets_out(write_store, stride):
-    path = write_store(LENGTHS)
-    every, some = SnippetStore([path]), SnippetStore([path], stride=stride)
+def test_a_stride_leaves_snippets_out(store, stored, stride):
+    some = SnippetStore([stored], stride=stride)
     for video, count in LENGTHS.items():
         rows = range(len(range(0, count, stride)))
         assert some.count(video) == len(some.times(video)) == len(rows)
-        np.testing.assert_array_equal(some.times(video), every.times(video)[::stride])
-        kept = every.read(video, range(0, count, stride), "rgb")
+        np.testing.assert_array_equal(some.times(video), store.times(video)[::stride])
+        kept = store.read(video, range(0, count, stride), "rgb")
         np.testing.assert_array_equal(some.read(video, rows, "rgb"), kept)
         with pytest.raises(ValueError, match="snippets, from 0"):
             some.read(video, [len(rows)], "rgb")
 
 
 @pytest.mark.parametrize("streams", [("rgb",), ("flow",), ("flow", "rgb")])
-def test_frames_are_inputs_of_an_encoder_and_threads_read_the_same_as_one(write_store, streams):
-    path, rows = write_store(LENGTHS), [7, 0, 3, 3, 8, 1]
-    alone, together = SnippetStore([path]), SnippetStore([path], readers=3)
+def test_frames_are_inputs_of_an_encoder_and_threads_read_the_same_as_one(store, stored, streams):
+    rows = [7, 0, 3, 3, 8, 1]
+    together = SnippetStore([stored], readers=3)
     for box in (NONE, draw(0, 1, 2)):
         frames = SnippetFrames(together, "a", streams, 32, box)
         assert len(frames) == 9
-        inputs, wanted = frames[torch.tensor(rows)], alone.pictures("a", rows, streams, 32, box)
+        inputs, wanted = frames[torch.tensor(rows)], store.pictures("a", rows, streams, 32, box)
         for one, other in zip(inputs, wanted, strict=True):
             assert one.dtype == torch.uint8
             np.testing.assert_array_equal(one.numpy(), other)
     assert frames[torch.tensor([], dtype=torch.int64)][0].shape[:3] == (0, 32, 32)
-    np.testing.assert_array_equal(alone.read("a", rows, "rgb"), together.read("a", rows, "rgb"))
+    np.testing.assert_array_equal(store.read("a", rows, "rgb"), together.read("a", rows, "rgb"))
 
 
-def test_the_fingerprint_follows_the_content_and_not_the_files(write_store):
-    one = SnippetStore([write_store(LENGTHS)])
+def test_the_fingerprint_follows_the_content_and_not_the_files(store, write_store):
     parts = [write_store({"a": 9}, "0001"), write_store({"b": 5, "c": 1}, "0002")]
     assert SnippetStore(parts).fingerprint == SnippetStore(parts[::-1]).fingerprint
-    assert SnippetStore(parts).fingerprint == one.fingerprint
+    assert SnippetStore(parts).fingerprint == store.fingerprint
     others = [{"a": 9}, {**LENGTHS, "c": 2}, {"x": 5, "a": 9, "c": 1}]
     changed = {SnippetStore([write_store(each, "0003")]).fingerprint for each in others}
     settings = StoreSettings(height=HEIGHT, width=WIDTH, jpeg_quality=50)
     changed.add(SnippetStore([write_store(LENGTHS, settings=settings)]).fingerprint)
-    assert len(changed - {one.fingerprint}) == 4
+    assert len(changed - {store.fingerprint}) == 4
 
 
 def test_rows_videos_and_streams_that_do_not_exist_are_refused(store, write_store):

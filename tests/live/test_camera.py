@@ -35,12 +35,12 @@ def lost(out):
 def test_a_camera_is_seen_in_wall_clock_time(video, tmp_path):
     began = time.time()
     with HttpCamera(video, RATE) as camera, streaming(camera.url, tmp_path):
-        see_more(tmp_path, 20)
+        see_more(tmp_path, 14)
     first, *_, end = events(tmp_path)
     assert first["policy"] == "newest"
     assert first["began"].startswith("20")
     assert end["reason"] == "interrupted"
-    assert 1.0 < end["seconds"] < time.time() - began
+    assert 0.7 < end["seconds"] < time.time() - began
     steps = np.diff([event["seconds"] for event in events(tmp_path, "actionness")])
     assert np.median(steps) == pytest.approx(4 / RATE, rel=0.2)
     looks = [e["latency_ms"]["look_ahead"] for e in events(tmp_path, "actionness")[:-2]]
@@ -119,10 +119,10 @@ def test_a_camera_that_is_lost_is_called_again_and_its_stream_goes_on(video, tmp
             assert max(lost(tmp_path)) > 0.4
             before = len(lost(tmp_path))
             camera.go_away()
-            time.sleep(1.0)
+            time.sleep(0.6)
             camera.come_back()
             see_more(tmp_path)
-            assert max(lost(tmp_path)[before:]) > 0.9
+            assert max(lost(tmp_path)[before:]) > 0.5
             before, calls, known = len(lost(tmp_path)), camera.connections, seen(tmp_path)
             camera.stalled.set()
             # what is known of the time before comes at once, not when the camera is back
@@ -130,11 +130,11 @@ def test_a_camera_that_is_lost_is_called_again_and_its_stream_goes_on(video, tmp
             camera.stalled.clear()
             see_more(tmp_path)
             assert 1.0 < max(lost(tmp_path)[before:]) < 10
-        time.sleep(0.5)
+        time.sleep(0.3)
         with streaming(camera.url, tmp_path, resume=True):
             see_more(tmp_path)
     (gap,) = [gap for gap in events(tmp_path, "gap") if gap["reason"] == "restart"]
-    assert gap["to"] - gap["from"] > 0.5
+    assert gap["to"] - gap["from"] > 0.3
     assert len(events(tmp_path, "start")) == len(events(tmp_path, "end")) == 1
     for path in tmp_path.iterdir():
         assert b"geheim" not in path.read_bytes(), path
@@ -185,11 +185,11 @@ def test_what_cheap_cameras_send_is_seen_on_one_connection(tmp_path, rng):
         with streaming(camera.url, tmp_path):
             for between in (b"", 300 * b"x", b"\r\n\r\n", rng.bytes(3000)):
                 camera.between = between
-                see_more(tmp_path, 10)
+                see_more(tmp_path)
             camera.between = b""
             for more in (-1000, 7, 10**6, 2 * 10**9, 1 << 32):
                 camera.more = more
-                see_more(tmp_path)
+                see_more(tmp_path, 3)
         assert camera.connections == 1
         frames = int((tmp_path / "status.tsv").read_text().splitlines()[-1].split("\t")[1])
         assert frames <= camera.sent

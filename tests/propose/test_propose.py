@@ -4,6 +4,7 @@ import csv
 import json
 import shutil
 import threading
+from functools import cache
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -18,7 +19,7 @@ from actionspan.cli import main
 from actionspan.errors import InputError
 from actionspan.proposals.bundle_files import bundle_path
 from actionspan.proposals.model_bundle import load_bundle
-from actionspan.propose import MotionProposer, Proposer, proposed, working
+from actionspan.propose import MotionProposer, Proposed, Proposer, proposed, working
 from actionspan.propose.result_folder import ResultFolder
 from actionspan.propose.results import Shown
 from actionspan.storage.model_files import read_model, write_model
@@ -56,6 +57,15 @@ def by_span(trained, tmp_path_factory) -> Call:
     """A call on the videos that the workflow, too, shows to a member that did not learn them."""
     out = tmp_path_factory.mktemp("span") / "out"
     return propose(out, *trained.validation(), "--model", trained.span)
+
+
+model_of = cache(load_model)
+
+
+@cache
+def proposed_by(model: Path | str, video: Path) -> Proposed:
+    """Return the proposals of a model for a video, once for all tests that read them."""
+    return model_of(model).propose(video)
 
 
 def rows_of(path: Path) -> list[dict[str, str]]:
@@ -160,7 +170,7 @@ def test_only_span_sees_what_moves(trained):
 
 def test_span_in_python_has_events_with_chances(trained):
     (path, *_) = trained.validation()
-    proposed = load_model(trained.span).propose(path)
+    proposed = proposed_by(trained.span, path)
     assert proposed.events.shape == (len(proposed.chances), 2)
     assert 1 <= len(proposed.events) <= EVENTS["events"]
     assert ((proposed.chances >= 0) & (proposed.chances <= 1)).all()
@@ -173,9 +183,9 @@ def test_span_in_python_has_events_with_chances(trained):
 
 def test_a_model_in_python_gives_what_the_command_gives(trained, by_mtn):
     path = trained.videos[1]
-    model = load_model(trained.mtn)
+    model = model_of(trained.mtn)
     assert isinstance(model, Proposer)
-    first, again = model.propose(path), model.propose(str(path))
+    first, again = proposed_by(trained.mtn, path), model.propose(str(path))
     # the file holds the arrays, best first
     found = in_milliseconds({path.stem: first.rows()})
     assert json.loads(json.dumps(found)) == {path.stem: results(by_mtn.out)[path.stem]}
@@ -191,30 +201,30 @@ def test_a_model_in_python_gives_what_the_command_gives(trained, by_mtn):
 
 def test_proposals_are_a_data_frame(trained):
     pytest.importorskip("pandas", reason="pandas is not installed")
-    proposed = load_model(trained.mtn).propose(trained.videos[1])
+    proposed = proposed_by(trained.mtn, trained.videos[1])
     frame = proposed.to_frame()
     assert list(frame.columns) == ["start_seconds", "end_seconds", "score", "label", "label_score"]
     assert frame[["start_seconds", "end_seconds"]].to_numpy().tolist() == proposed.segments.tolist()
     assert frame["score"].is_monotonic_decreasing
     assert list(frame["label"]) == [row["label"] for row in proposed.rows()]
-    plain = MotionProposer().propose(trained.videos[1]).to_frame()
+    plain = proposed_by("none", trained.videos[1]).to_frame()
     assert list(plain.columns) == ["start_seconds", "end_seconds", "score"]
 
 
 def test_models_and_what_they_propose_print_what_they_hold(trained):
     untrained = actionspan.Proposer("none")
     assert repr(untrained) == repr(load_model("none")) == "Proposer('none'): motion, untrained"
-    video = trained.videos[0]
-    ours, theirs = untrained.propose(video), MotionProposer().propose(video)
+    video = trained.videos[1]
+    ours, theirs = proposed_by("none", video), MotionProposer().propose(video)
     assert ours.rows() == theirs.rows()
     head, *lines = repr(ours).splitlines()
     counts = f"{len(ours.segments)} proposals and {len(ours.events)} event"
     assert head.startswith(f"Proposed: {counts}")
     assert len(lines) == min(10, len(ours.events))
-    learned = load_model(trained.span)
+    learned = model_of(trained.span)
     assert repr(learned).startswith(f"Proposer('{trained.span}'): sees ")
     assert repr(learned).endswith(f"labels: {', '.join(learned.bundle.classifier.labels)}")
-    found = learned.propose(video)
+    found = proposed_by(trained.span, trained.validation()[0])
     start, end = found.event_rows()[0]["segment"]
     assert repr(found).splitlines()[1].startswith(f"{start:9.2f} {end:9.2f} s")
 
@@ -229,12 +239,12 @@ def test_the_card_of_a_bundle_has_its_networks_and_labels(trained):
     assert "## Data\n\nNot stated.\n" in card
 
 
-@pytest.mark.parametrize("make", [MotionProposer, lambda: load_model("demo")])
-def test_a_video_that_is_opened_is_not_opened_again(trained, tmp_path, make):
-    path = Path(shutil.copy(trained.videos[0], tmp_path))
+@pytest.mark.parametrize("model", ["none", "demo"])
+def test_a_video_that_is_opened_is_not_opened_again(trained, tmp_path, model):
+    path = Path(shutil.copy(trained.videos[1], tmp_path))
     opened = proposed.open_video(path)
     path.unlink()
-    found, expected = make().propose(opened), make().propose(trained.videos[0])
+    found, expected = model_of(model).propose(opened), proposed_by(model, trained.videos[1])
     assert found.duration_seconds == expected.duration_seconds
     np.testing.assert_array_equal(found.segments, expected.segments)
     np.testing.assert_array_equal(found.scores, expected.scores)
@@ -274,7 +284,7 @@ def test_without_a_model_it_is_the_one_that_comes_with_the_package(
 ):
     monkeypatch.chdir(tmp_path)
     Path("demo").mkdir()  # of videos, maybe
-    path = trained.videos[0]
+    path = trained.videos[1]
     first = here(tmp_path / "out", path)
     note = "without --model: the one that comes with actionspan, which has seen"
     assert first.errors[0].startswith(note)
@@ -287,7 +297,7 @@ def test_without_a_model_it_is_the_one_that_comes_with_the_package(
     again = here(tmp_path / "out", path, "--model", "demo")
     assert again.errors == []
     assert "1 done before" in again.said[0]
-    in_python = load_model("demo").propose(path)
+    in_python = proposed_by("demo", path)
     assert [row["segment"] for row in rows] == np.round(in_python.segments, 3).tolist()
 
 
@@ -393,8 +403,8 @@ def test_a_model_trained_with_openvino_proposes_without_it(trained, tmp_path, mo
         tmp_path / "model.safetensors",
         lambda _, settings: settings["encoders"].update(runtime="openvino"),
     )
-    video = trained.validation()[0]
-    expected = load_model(trained.mtn).propose(video)
+    video = trained.videos[1]
+    expected = proposed_by(trained.mtn, video)
     monkeypatch.setattr("actionspan.networks.runtime.find_openvino", lambda: None)
     found = load_model(made).propose(video)
     np.testing.assert_allclose(found.probabilities, expected.probabilities, rtol=0, atol=1e-4)

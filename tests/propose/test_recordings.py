@@ -10,13 +10,14 @@ import numpy as np
 import pytest
 
 from actionspan.annotations.formats.registry import read_annotation_file
-from actionspan.cli import main
 from actionspan.dataset.video_facts import probe_video
-from actionspan.demo.data_set import render_demo
-from actionspan.demo.scenario import DemoSettings, demo_video_names
+from actionspan.demo.data_set import plan_demo
+from actionspan.demo.rendering import frames
+from actionspan.demo.scenario import DemoSettings
 from actionspan.propose import working
-from actionspan.video.decode import read_frames, resized
+from actionspan.video.decode import resized
 from propose.conftest import propose, results, work_here
+from worlds.command import actionspan
 from worlds.recordings import write_parts
 from worlds.sounds import write_tone
 
@@ -35,12 +36,10 @@ def segments(out, table="events"):
 
 
 @pytest.fixture(scope="module")
-def pictures(tmp_path_factory):
+def pictures():
     """The frames, made small, of a rendered video in which a person acts now and then."""
-    folder = tmp_path_factory.mktemp("rendered")
-    render_demo(folder, DemoSettings(videos=3, shortest_seconds=16, longest_seconds=17), 1)
-    path = folder / demo_video_names(3)[2]
-    return [resized(frame.picture(), (128, 170)) for frame in read_frames(path)]
+    settings = DemoSettings(videos=3, shortest_seconds=16, longest_seconds=17)
+    return [resized(picture, (128, 170)) for picture in frames(plan_demo(settings)[2])]
 
 
 def write_camera(folder, pictures, borders, late=0.0):
@@ -132,20 +131,16 @@ def test_tables_and_the_page_name_files_and_clock_times(joined):
 def test_events_become_clips_and_files_of_other_tools(joined, tmp_path):
     out, folder, borders, across = joined
     lists, events = out / "recordings", out / "events.csv"
-    assert (
-        main(
-            ["clips", str(events), "--videos", str(lists), "-o", str(tmp_path / "clips"), "--exact"]
-        )
-        == 0
-    )
+    words = ("clips", events, "--videos", lists, "-o", tmp_path / "clips", "--exact")
+    assert actionspan(*words) == 0
     made = sorted((tmp_path / "clips").iterdir())
     assert len(made) == len(segments(out))
     lengths = sorted(probe_video(path).duration_seconds for path in made)
     expected = sorted(end - start for start, end in segments(out))
     np.testing.assert_allclose(lengths, expected, atol=2.5 / RATE)
     table = tmp_path / "by_file.csv"
-    how = ["--videos", str(lists), "--by-file"]
-    assert main(["dataset", "convert", str(events), str(table), *how]) == 0
+    convert = ("dataset", "convert", events, table, "--by-file")
+    assert actionspan(*convert, "--videos", lists) == 0
     found = {
         record.video_id: [each[:2] for each in record.parsed()]
         for record in read_annotation_file(table).records
@@ -154,7 +149,7 @@ def test_events_become_clips_and_files_of_other_tools(joined, tmp_path):
     total = sum(end - start for each in found.values() for start, end in each)
     assert total == pytest.approx(sum(expected), abs=0.01)
     assert sum(map(len, found.values())) == len(expected) + len(across)
-    assert main(["dataset", "convert", str(events), str(table), "--by-file"]) != 0
+    assert actionspan(*convert) != 0
 
 
 def test_no_event_runs_over_a_gap(joined, here, pictures, tmp_path):
@@ -182,15 +177,14 @@ def test_a_second_call_continues_and_a_new_file_is_seen(here, pictures, tmp_path
     assert record["duration_seconds"] == pytest.approx(len(pictures) / RATE, abs=0.01)
 
 
-def test_without_the_flags_nothing_is_added(here, whole, tmp_path):
-    here(tmp_path, whole, "--model", "none", "--no-copies")
+def test_without_the_flags_nothing_is_added(joined, whole):
+    out = joined[0].with_name("one")
     names = "video_id rank start_seconds end_seconds score first_frame last_frame"
-    assert list(lines(tmp_path / "events.csv")[0]) == names.split()
-    assert not (tmp_path / "recordings.json").exists()
-    assert '"files"' not in (tmp_path / "index.html").read_text().partition('id="index-data"')[2]
-    assert list(json.loads((tmp_path / f"videos/{whole.stem}.json").read_text())["curves"]) == [
-        "motion"
-    ]
+    assert list(lines(out / "events.csv")[0]) == names.split()
+    assert not (out / "recordings.json").exists()
+    assert '"files"' not in (out / "index.html").read_text().partition('id="index-data"')[2]
+    record = json.loads((out / f"videos/{whole.stem}.json").read_text())
+    assert list(record["curves"]) == ["motion"]
 
 
 def test_the_page_has_the_loudness_of_videos_with_sound(here, whole, tmp_path):

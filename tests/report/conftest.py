@@ -60,9 +60,11 @@ def closing_contexts(chromium) -> Iterator[Callable]:
         contexts[-1].set_default_timeout(PATIENCE * 1000)
         return contexts[-1]
 
-    yield new_context
-    for context in contexts:
-        context.close()
+    try:
+        yield new_context
+    finally:  # of a test that fails too: a server waits for the connections of an open page
+        for context in contexts:
+            context.close()
 
 
 @pytest.fixture

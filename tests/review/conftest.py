@@ -79,11 +79,13 @@ def serving(work, token: str, once: str) -> Iterator[int]:
         server = uvicorn.Server(uvicorn.Config(app, log_level="error"))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [taken]})
         thread.start()
-        while not server.started:
-            time.sleep(0.01)
-        yield port
-        server.should_exit = True
-        thread.join()
+        try:
+            while not server.started:
+                time.sleep(0.01)
+            yield port
+        finally:  # of a test that fails too, or its thread keeps the process alive
+            server.should_exit = True
+            thread.join()
 
 
 def save(work: ReviewWork, name: str, version: int = 0, state=None, rows=None) -> None:

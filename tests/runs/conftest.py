@@ -18,9 +18,10 @@ from worlds.warm import python
 ROOT = Path(__file__).parents[2]
 
 TINY = {
-    "demo": {"videos": 6, "shortest_seconds": 5.0, "longest_seconds": 7.0},
-    "dataset": {"videos_per_shard": 2},
-    "features": {"encoders": {"input_size": 64}, "rescale": {"components": 8}},
+    "demo": {"videos": 6, "shortest_seconds": 5.0, "longest_seconds": 6.0},
+    "dataset": {"videos_per_shard": 3},
+    "video": {"frames": {"short_side": 128}, "flow": {"preset": "ultrafast"}},
+    "features": {"encoders": {"input_size": 64, "runtime": "eager"}, "rescale": {"components": 8}},
     "temporal": {"models": ["origin", "span", "mtn"], "training": {"epochs": 2, "hidden": 32}},
     "proposals": {"evaluator": {"epochs": 2}, "density": {"epochs": 2}},
     "evaluation": {"timelines": 1, "baselines": ["random", "sliding", "difference", "tag"]},

@@ -1,4 +1,7 @@
-"""What a person who asks Snakemake for something wrong is told: one line, and no traceback."""
+"""Snakemake's answer to a mistake: one line, and no traceback.
+
+`tests/workflow/test_mistakes.py` has the lines for other targets and files.
+"""
 
 import pytest
 import yaml
@@ -33,20 +36,9 @@ TARGETS = [
     ("folds", OFF),
     ("results/evaluation/folds/summary.json", OFF),
     (
-        "results/evaluation/mtn-fold7.json",
-        "results/evaluation/mtn-fold7.json: nothing makes it with this configuration; "
-        "evaluation.folds is 0",
-    ),
-    (
         "results/evaluaton/summary.json",
         "results/evaluaton/summary.json: nothing makes it with this configuration; "
         "did you mean results/evaluation/summary.json?",
-    ),
-    ("fold", "fold: nothing makes it with this configuration; did you mean folds?"),
-    ("tabels", "tabels: nothing makes it with this configuration; did you mean tables?"),
-    (
-        "results/report/videos/nobody.mp4",
-        "results/report/videos/nobody.mp4: nothing makes it with this configuration; " + LISTED,
     ),
     (
         "temporal_train",
@@ -59,22 +51,16 @@ FILES = [
         "recognition.flow.weights: bn_inception.pth: no such file; give a checkpoint, or null "
         "next to pretrained: false to train from scratch",
     ),
-    (
-        {"features": {"encoders": {"rgb_weights": "mine.pt"}}},
-        "features.encoders.rgb_weights: mine.pt: no such file",
-    ),
     ({"dataset": {"video_info": "info.csv"}}, "dataset.video_info: info.csv: no such file"),
 ]
 
 
-@pytest.mark.parametrize(
-    ("target", "line"), first_tier(TARGETS, TARGETS[0], *TARGETS[2:4], *TARGETS[6:])
-)
+@pytest.mark.parametrize(("target", "line"), first_tier(TARGETS, TARGETS[0], *TARGETS[2:]))
 def test_a_target_that_the_configuration_does_not_have(bare, target, line):
     assert mistake(bare, target) == line
 
 
-@pytest.mark.parametrize(("config", "line"), first_tier(FILES, *FILES[:2]))
+@pytest.mark.parametrize(("config", "line"), first_tier(FILES, FILES[0]))
 def test_a_file_of_the_configuration_that_is_not_there(bare, config, line):
     assert mistake(bare, config=config) == line
 
@@ -88,3 +74,4 @@ def test_values_of_the_command_line_are_numbers_and_switches(bare):
     assert status == 1
     line = "--config: evaluation.folds 'five': a whole number from 0 to 1000"
     assert text.splitlines()[-1] == line
+    assert "Traceback" not in text

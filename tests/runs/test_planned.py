@@ -59,7 +59,7 @@ KNOBS = [
 
 @pytest.mark.parametrize(
     ("change", "expected"),
-    first_tier(KNOBS, KNOBS[3], *KNOBS[5:7]),
+    first_tier(KNOBS, *KNOBS[5:7]),
     ids=[
         "kept proposals",
         "evaluator",
@@ -169,14 +169,6 @@ def test_an_unknown_name_has_no_rule(project, name):
     status, text = project.dry_run(name)
     assert status != 0
     assert name in text
-
-
-@pytest.mark.full
-def test_a_wrong_configuration_is_one_line(project):
-    status, text = project.dry_run(config={"temporal": {"trainin": {}}})
-    assert status != 0
-    assert "temporal.trainin: unknown key; did you mean training?" in text
-    assert "Traceback" not in text
 
 
 def test_the_configured_run_is_what_proposals_are_made_of(project):

@@ -85,7 +85,7 @@ def test_span_gives_sequences_and_a_list_for_a_reader(project):
 def test_temporary_files_are_gone_and_each_job_has_a_log(project):
     results = project.folder / "results"
     assert not list(results.glob("video/**/*.h5"))
-    assert len(list(results.glob("logs/video_frames/new/*.log"))) == 3
+    assert len(list(results.glob("logs/video_frames/new/*.log"))) == 2
     with (results / "benchmarks/temporal_train/mtn/none-1.tsv").open() as file:
         assert float(next(csv.DictReader(file, delimiter="\t"))["s"]) > 0
 

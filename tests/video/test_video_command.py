@@ -57,18 +57,6 @@ def test_mistakes_are_one_line(words, line, capsys, tmp_path, monkeypatch):
     assert line in error
 
 
-def test_help_imports_nothing_heavy():
-    code = (
-        "import sys\nfrom actionspan.cli import main\n"
-        "try: main(['video', 'flow', '--help'])\nexcept SystemExit: pass\n"
-        "heavy = {'torch', 'torchvision', 'cv2', 'decord', 'av'} & set(sys.modules)\n"
-        "sys.exit(str(heavy) if heavy else 0)"
-    )
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert run.returncode == 0, run.stderr
-    assert "[pixels]" in run.stdout
-
-
 @pytest.mark.parametrize("algorithm", ["dis", "farneback"])
 def test_flow_needs_no_torch(algorithm, shard, tmp_path):
     """It costs seconds."""

@@ -10,8 +10,8 @@ import numpy as np
 from video.numbered import write_film
 from video.test_bouts import pictures
 
-SECONDS = 40.0
-MOVES = ((8.0, 12.0), (20.0, 23.0), (30.0, 33.0))  # seconds: left, right and left again
+SECONDS = 28.0
+MOVES = ((6.0, 9.0), (14.0, 17.0), (22.0, 25.0))  # seconds: left, right and left again
 
 
 def _half(name: str, left: float, right: float) -> dict[str, Any]:
