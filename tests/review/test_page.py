@@ -127,6 +127,48 @@ def test_it_fits_and_nothing_is_out_of_reach(browse, tmp_path, width):
     assert boxes[0]["y"] + boxes[0]["height"] <= boxes[1]["y"]
 
 
+def reach(tab, selector, most=60):
+    """Press the tab key until something has the focus."""
+    for _ in range(most):
+        if tab.evaluate("selector => document.activeElement.matches(selector)", selector):
+            return
+        tab.keyboard.press("Tab")
+    raise AssertionError(f"the tab key does not reach {selector}")
+
+
+@pytest.mark.parametrize("width", [390, 1440])
+def test_a_video_is_corrected_without_a_mouse(work, browse, width):
+    tab = browse(width)
+    hands = tab.keyboard
+    reach(tab, "#key-settings summary")
+    hands.press("Enter")
+    reach(tab, "#add-key")
+    hands.press("Enter")
+    for text in ("g", "groom", "mouse A"):
+        hands.type(text)
+        hands.press("Tab")
+    tab.wait_for_function("() => document.getElementById('keys-note').textContent === 'Saved.'")
+    assert broken_rules(tab) == []
+    reach(tab, "#open-zones")  # from the end of the page, past its beginning
+    hands.press("Enter")
+    reach(tab, "#zone-add")
+    hands.press("Enter")
+    assert broken_rules(tab) == []
+    hands.press("Escape")
+    hands.press("i")
+    hands.press("l")
+    for text in ("groom", "mouse A"):
+        hands.type(text)
+        hands.press("Tab")
+    assert broken_rules(tab) == []
+    reach(tab, "#done")
+    hands.press("Space")
+    is_saved(tab)
+    assert work.keys.all() == [{"key": "g", "label": "groom", "subject": "mouse A", "point": False}]
+    (one,) = Truth(work.corrections.table, work.videos).within("a", SECONDS)
+    assert (one.label, one.subject) == ("groom", "mouse A")
+
+
 def test_keys_of_labels_are_kept_with_the_folder_and_subjects_come_to_the_table(work, browse):
     tab = browse()
     tab.locator("#key-settings summary").click()

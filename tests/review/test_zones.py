@@ -164,12 +164,14 @@ def test_a_page_draws_zones_by_mouse_keys_and_numbers(start, chromium, tmp_path)
 def test_the_zones_break_no_rule_of_accessibility(start, chromium):
     need_browser()
     work = start({"a": [A], "b": [A]})
-    work.save_zones("a", "*", [DOOR, YARD])
     work._look()
+    work.save_zones("a", "*", [DOOR, YARD])
     with serving(work, "x", "once") as port, closing_contexts(chromium) as new_context:
         tab = new_context(1440).new_page()
         tab.goto(f"http://127.0.0.1:{port}/?token=x")
+        tab.wait_for_selector("#list li", state="attached")
         tab.click("#open-zones")
+        tab.wait_for_selector("#zones[open]")
         assert broken_rules(tab) == []
 
 
