@@ -185,7 +185,7 @@ LINES = {
     "networks": 2200,
     "parallel": 2750,
     "proposals": 4600,
-    "propose": 1650,
+    "propose": 1700,
     "recognition": 1700,
     "report": 1050,
     "review": 2000,

@@ -186,6 +186,37 @@ def test_the_least_score_may_be_of_a_label(capsys):
     assert "walk=high: a score, or LABEL=SCORE" in capsys.readouterr().err
 
 
+def test_a_list_may_be_of_a_length_and_of_a_part_of_the_video():
+    rows = [{"segment": list(each), "score": 0.5} for each in ((0, 1), (2, 6), (7, 19))]
+
+    def kept(**limits: object) -> list[int]:
+        return [row["segment"][0] for row in Shown(**limits).events(rows)]
+
+    assert kept(shortest=1, longest=4) == [0, 2]
+    assert kept(shortest=1.5) == [2, 7]
+    assert kept(between=(6, 7)) == [], "a touch is no overlap"
+    assert kept(between=(5, 8)) == [2, 7]
+    assert Shown(longest=4).proposals(rows) == rows[:2]
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        ("--shortest 4 --longest 3", "--shortest 4: must be at most --longest"),
+        ("--between 7 7", "--between 7: must be before its end"),
+        ("--longest inf", "inf: seconds, 0 or more"),
+        ("--between -1 3", "-1: seconds, 0 or more"),
+    ],
+)
+def test_limits_that_leave_nothing_are_one_line(words, line, capsys):
+    try:
+        status = main(["propose", "v.mp4", *words.split()])
+    except SystemExit as ended:
+        status = ended.code
+    assert status == 2
+    assert line in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(("video", "is_said"), [(mostly_still, True), (encode, False)])
 def test_the_share_that_is_still_is_said(here, tmp_path, video, is_said):
     path = tmp_path / "v.mp4"

@@ -3,6 +3,7 @@
 import argparse
 import hashlib
 import json
+import math
 import signal
 import sys
 from collections import Counter
@@ -23,6 +24,7 @@ from actionspan.storage.inputs import keep
 
 if TYPE_CHECKING:
     from actionspan.propose.labels import Labels
+    from actionspan.propose.results import Shown
 
 _DEMO_NOTE = (
     "without --model: the one that comes with actionspan, which has seen rendered videos alone "
@@ -50,6 +52,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--top", type=int, metavar="N", help=most)
     least = "leave out proposals and events with a lower score; LABEL=SCORE: events of a label"
     add("--min-score", type=_least, metavar="SCORE", action="append", default=[], help=least)
+    only = "list nothing that is shorter"
+    add("--shortest", type=_seconds, default=0.0, metavar="SECONDS", help=only)
+    only = "list nothing that is longer"
+    add("--longest", type=_seconds, default=math.inf, metavar="SECONDS", help=only)
+    part = "list only what happens in this part of each video, in seconds"
+    every = (0.0, math.inf)
+    add("--between", type=_seconds, nargs=2, default=every, metavar=("START", "END"), help=part)
     truth = "annotations in any form; the figures then show them"
     add("--annotations", type=Path, help=truth)
     add_reading(parser)
@@ -81,8 +90,7 @@ def run(arguments: argparse.Namespace) -> int:
     from actionspan.proposals.bundle_files import UNTRAINED, bundle_path, included_model
 
     # 1. the model and the videos
-    if arguments.top is not None:
-        at_least_one("--top", arguments.top)
+    shown = _shown(arguments)
     at_least_one("--threads", arguments.threads)
     signal.signal(signal.SIGTERM, _end)
     model: Path | None = included_model()  # whatever is called demo here
@@ -94,7 +102,6 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.model is None and not arguments.quiet:
         _print_error(_DEMO_NOTE)
     from actionspan.propose.result_folder import ResultFolder, write_tables
-    from actionspan.propose.results import Shown
     from actionspan.propose.working import Loading, each_video
     from actionspan.storage.writing import digest
 
@@ -112,7 +119,6 @@ def run(arguments: argparse.Namespace) -> int:
 
         truth = Truth(arguments.annotations, videos, **how_read(arguments))
     # 2. the folder
-    shown = Shown(top=arguments.top, minimum=dict(arguments.min_score))
     labels, named = _labels(arguments)
     made_by = digest(__version__, _sha256(model) if model else UNTRAINED, *named)
     again: Any = {"overwrite": arguments.overwrite, "cameras": cameras}
@@ -158,6 +164,30 @@ def run(arguments: argparse.Namespace) -> int:
     return 1 if broken else 0
 
 
+def _shown(arguments: argparse.Namespace) -> "Shown":
+    """Return the rows to list.
+
+    Raises:
+        InputError: The limits leave nothing.
+    """
+    from actionspan.propose.results import Shown
+
+    if arguments.top is not None:
+        at_least_one("--top", arguments.top)
+    if arguments.shortest > arguments.longest:
+        raise InputError(f"--shortest {arguments.shortest:g}: must be at most --longest")
+    start, end = arguments.between
+    if start >= end:
+        raise InputError(f"--between {start:g}: must be before its end")
+    return Shown(
+        top=arguments.top,
+        minimum=dict(arguments.min_score),
+        shortest=arguments.shortest,
+        longest=arguments.longest,
+        between=(start, end),
+    )
+
+
 def _labels(arguments: argparse.Namespace) -> "tuple[Labels | None, list[str]]":
     """Return the labels that events get by words, and strings that identify them."""
     if arguments.labels is None and arguments.labels_by is None:
@@ -180,6 +210,15 @@ def _least(word: str) -> tuple[str, float]:
         return label, float(score)
     except ValueError:
         raise argparse.ArgumentTypeError(f"{word}: a score, or LABEL=SCORE") from None
+
+
+def _seconds(word: str) -> float:
+    try:
+        if 0 <= (seconds := float(word)) < math.inf:
+            return seconds
+    except ValueError:
+        pass
+    raise argparse.ArgumentTypeError(f"{word}: seconds, 0 or more")
 
 
 def _end(*_: object) -> NoReturn:

@@ -32,6 +32,9 @@ class Shown:
 
     top: int | None = None  # the most events of a video
     minimum: Mapping[str, float] = field(default_factory=dict)  # score by label; "": of all others
+    shortest: float = 0.0  # in seconds
+    longest: float = np.inf
+    between: tuple[float, float] = (0.0, np.inf)  # a row that only reaches into it is listed
 
     def events(self, rows: Sequence[Row]) -> list[Row]:
         """Return the listed events, best first."""
@@ -42,6 +45,9 @@ class Shown:
         return [row for row in rows if self._passes(row, "")]
 
     def _passes(self, row: Row, label: str) -> bool:
+        (start, end), (first, last) = row["segment"], self.between
+        if not (self.shortest <= end - start <= self.longest and start < last and end > first):
+            return False
         every = self.minimum.get("", -np.inf)
         return "rank" in row or row["score"] >= self.minimum.get(label, every)
 
