@@ -213,8 +213,8 @@ def by_print(
 ) -> list[Finding]:
     """Return the verdicts on the claims of a paper's printed.tsv, by numbers that it prints.
 
-    A margin is above 0 for the claim of its key, and words fill the reasons. What has no key is
-    not decided by a number: the reason states what it takes.
+    A margin is above 0 for the claim of its key, and words fill the reasons. A claim without a key
+    is not decided by a number: the reason states the means that it takes.
     """
     findings = []
     for row in read_tsv(Path(__file__).parent / paper / "printed.tsv"):

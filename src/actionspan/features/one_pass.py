@@ -89,7 +89,7 @@ class VideoEncoder:
     ) -> EncodedVideo:
         """Encode a video file; report to `on_progress`, in a thread, the seconds done.
 
-        `frames` are all that it has, where somebody decodes them already. Only what is inside the
+        `frames` are all its frames, where a caller decodes them already. Only the area inside the
         `zones` counts, if there are any.
 
         Raises:

@@ -1,10 +1,10 @@
 """Search by words: the segments whose pictures are nearest to a text.
 
 Pictures and texts are vectors of one space. A step of a video is as near as the mean cosine to all
-wordings, less that to wordings of nothing in particular, less the median of this in the video: what
-is always in the picture is not found. Over all videos it is divided by its median deviation. What
-exceeds one deviation, added up over a segment, is the segment's evidence: it is highest where the
-segment ends with its content.
+wordings, less that to wordings of nothing in particular, less the median of this in the video:
+anything in view all the time is not found. Over all videos it is divided by its median deviation.
+The excess over one deviation, added up over a segment, is the segment's evidence: it is highest
+where the segment ends with its content.
 """
 
 from collections.abc import Iterable

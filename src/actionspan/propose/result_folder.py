@@ -117,7 +117,7 @@ class ResultFolder:
         return self.folder / _FOLDER / f"{video_id}.json"
 
     def source_of(self, path: Path) -> dict[str, Any]:
-        """Return what a result of a video now is made from."""
+        """Return the source of a result that is made of a video now."""
         found: dict[str, Any] = source_of(path)
         if not self._cameras:
             return found

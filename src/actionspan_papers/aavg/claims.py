@@ -199,7 +199,7 @@ class _Evidence:
 
 
 def _time_findings() -> list[claims.Finding]:
-    """Judge by the paper's own times that it is super-linear; and say what is not built."""
+    """Judge by the paper's own times that it is super-linear; and list the parts not built."""
     findings = []
     text = f"{_SUPERLINEAR}, by the times printed"
     for stream, one, many, where, least in TIMES:

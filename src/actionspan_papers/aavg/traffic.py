@@ -41,7 +41,7 @@ def _per_epoch(so_far: Float64) -> float:
 
 def _table(_: object, runs: LoggedRuns, settings: ExperimentSettings) -> Table:
     caption = [
-        "What the exchanges between learners cost; means over epochs and seeds.",
+        "Costs of the exchanges between learners; means over epochs and seeds.",
         f"{runs.trained}.",
         "MB: 10⁶ bytes that all ranks together sent in an epoch; empty where nothing was counted: "
         "a library sends, or the learners are in one process, which has no seconds of exchanges "

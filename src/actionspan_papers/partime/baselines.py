@@ -177,8 +177,8 @@ def baseline_rows(settings: SpeedSettings) -> list[Row]:
 def _table(rows: DataFrame, *_: object) -> Table:
     caption = [
         "Timetables of D stages that take equally long, computed exactly: a forward pass takes one "
-        "unit of time and a backward pass two, messages take none. Nothing is measured: what the "
-        "schedules do to learning is not in this table, nor is GPipe's recomputation.",
+        "unit of time and a backward pass two, messages take none. Nothing is measured: the effect "
+        "of schedules on learning is not in this table, nor is GPipe's recomputation.",
         "M: micro-batches of an update; PipeDream and PARTIME update at each sample. Idle: share "
         "of a full pipeline's time. Speed-up: over one device. Latency: the longest from arrival "
         "to answer, in steps (a forward and a backward pass), of samples that arrive evenly as "

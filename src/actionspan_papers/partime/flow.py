@@ -150,13 +150,13 @@ def _table(
         "Difference to DIS: mean distance of the flow to that of OpenCV's DIS, in pixels of the "
         "small frames; a flow of 0 has the mean length of DIS.",
         "Pattern: correlation with the loss of sequential learning over windows of "
-        f"{settings.window_seconds:g} s. The frames alone give every curve much of it; of what is "
-        "learned: the same of the loss as a share of that without flow.",
+        f"{settings.window_seconds:g} s. The frames alone give every curve much of it; pattern of "
+        "learning: the same of the loss as a share of the loss without flow.",
     ]
     at_rates = {f"at_{rate:g}": f"loss at {rate:g}" for rate in settings.learning_rates}
     titles = {"way": "way", "learning_rate": "rate", **at_rates}
     titles |= {"loss": "late loss", "loss_without_flow": "without flow", "ratio": "÷ sequential"}
-    titles |= {"likeness": "pattern", "learned": "pattern of what is learned"}
+    titles |= {"likeness": "pattern", "learned": "pattern of learning"}
     titles |= {"difference_to_dis": "difference to DIS", "dis_length": "length of DIS"}
     shown = [_shown(rows, way, own.confidence) for way in ways(own.stages)]
     return Table(caption=caption, titles=titles, rows=shown, forms=dict.fromkeys(at_rates, ".4f"))
@@ -188,10 +188,10 @@ def ratios(rows: DataFrame, way: Variant) -> Float64:
 
 
 def patterns(rows: DataFrame, variant: Variant, *, learned: bool = False) -> Float64:
-    """Return the correlation of each seed's curve with that of sequential learning.
+    """Return the correlation of each seed's curve with the curve of sequential learning.
 
-    `learned` takes the loss as a share of that without any flow: what the frames do to every curve
-    alike is then gone.
+    `learned` takes the loss as a share of the loss without any flow: the effect of the frames on
+    every curve alike is then gone.
     """
     scored = where(rows, part="scored")
     found = []

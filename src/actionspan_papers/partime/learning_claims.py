@@ -111,7 +111,7 @@ _PATTERNS: Sequence[Question] = (
     ("the loss over time has the pattern of sequential learning", _PLACE,
      "D = {stages}", f"{_PATTERN:g}", "correlation of the losses of windows",
      lambda own: own["losses"] - _PATTERN),
-    ("so has what is learned, without what the frames do to every curve", OURS,
+    ("so has learning, without the effect of the frames on every curve", OURS,
      "D = {stages}", f"{_PATTERN:g}", "correlation of the losses as shares of those without flow",
      lambda own: own["shares"] - _PATTERN),
 )  # fmt: skip

@@ -107,7 +107,7 @@ def judge_claims(runs: Sequence[Run], links: Sequence[Run] = ()) -> list[claims.
 
 
 def _by_the_paper() -> tuple[Mapping[str, float], Mapping[str, object]]:
-    """Return the exact differences by claim, above 0 for it, and what the reasons name."""
+    """Return the exact differences by claim, above 0 for it, and the words of the reasons."""
     gpus = np.arange(2.0, GPUS + 1)
     (t_ps, c_ps, p_ps), (t_ring, c_ring, p_ring) = PRINTED["ps"], PRINTED["ring"]
     ps, ring = times("ps", gpus), times("ring", gpus)

@@ -1,4 +1,4 @@
-"""Write paper 000's fits as a table: the printed ones, what they imply, and those of our runs.
+"""Write paper 000's fits as a table: the printed ones, their implications, and our runs' fits.
 
 Paper 001 prints the same fits for MTN.
 """

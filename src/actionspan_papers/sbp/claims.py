@@ -77,10 +77,10 @@ def _judged(arguments: argparse.Namespace, own: SbpSettings) -> tuple[list[Findi
     caption = [
         "A difference above 0 speaks for the claim. Intervals "
         f"({100 * own.confidence:g} %) of accuracy and precision are over videos or clips "
-        "(bootstrap) and seeds, of gradients over videos, of layers over seeds (Student's t). What "
-        "is counted (bytes) has none, nor has the median of measured seconds. Verdicts are on the "
-        "sign of the difference. Where two things are claimed to be alike or nearly as good, the "
-        "margin is in the claim, and the difference is what is left of it.",
+        "(bootstrap) and seeds, of gradients over videos, of layers over seeds (Student's t). "
+        "Counted bytes have none, nor has the median of measured seconds. Verdicts are on the sign "
+        "of the difference. Where two things are claimed to be alike or nearly as good, the margin "
+        "is in the claim, and the difference is its remainder.",
         "Published differences are of other networks and data. Claims marked as not in the paper "
         "are ours.",
     ]
@@ -183,7 +183,7 @@ def _against_ends(
     Args:
         rows: Of the table.
         prefix: Of its columns.
-        printed: What the paper prints of each training.
+        printed: The paper's numbers of each training.
         places: Where it claims that training is better, and that SBP loses little.
         chosen: Cells of all rows that count.
         sampled: Further cells of those of SBP.
@@ -289,7 +289,7 @@ def memory_findings(measurements: DataFrame, table1: DataFrame, table2: DataFram
 
 
 def _near(share: float, expected: float) -> float:
-    """Return what is above 0 where a share is as expected, but for the margin."""
+    """Return a difference above 0 where a share is as expected within the margin."""
     return _PROPORTIONAL - abs(share - expected)
 
 

@@ -1,7 +1,7 @@
 """How near sampled gradients come to the full one, and how snippets' gradients differ by depth.
 
-A temporal network is trained on the features of the untuned encoder, as before any tuning. What is
-compared is the first gradient that the encoder would then get from each video.
+A temporal network is trained on the features of the untuned encoder, as before any tuning. We then
+compare the first gradient that the encoder would get from each video.
 
 A snippet's gradient of all parameters is as long as the encoder is large; kept for each snippet of
 a video it would be gigabytes. Everything that is asked of them here (lengths, cosines, the error of

@@ -38,8 +38,8 @@ def _table(frame: DataFrame, _: argparse.Namespace, settings: MeasureSettings) -
         "max(m·a, M_c) where pieces of m are run again.",
         "- **operations**: PyTorch's counter, which does not know grouped convolutions (empty "
         "then); closed form of the encoder alone, with backward as two forwards.",
-        f"- **growth**: of {memory} by building and three steps in a new process, and what a plan "
-        "of memory expects.",
+        f"- **growth**: of {memory} by building and three steps in a new process, and the growth "
+        "that a plan of memory expects.",
         f"- **seconds**: {clock} of {settings.repeats} steps of each way in turns in one process, "
         "medians; ratios are of neighbours in turn.",
     ]
