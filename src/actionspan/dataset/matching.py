@@ -170,7 +170,7 @@ class Names:
         self.composed = {unicodedata.normalize("NFC", video_id): video_id for video_id in ordered}
 
     def find(self, name: str) -> str | None:
-        """Return the id that a name stands for, None for a name of no video.
+        """Return the id that a name means, None for a name of no video.
 
         Annotations may leave out or add ActivityNet's `v_`, may name the file with its suffix, and
         may be composed differently (Unicode NFC) from names that macOS wrote.

@@ -145,7 +145,7 @@ def _read_packets(path: Path, video: Video, limits: LimitSettings) -> Video:
 def _frames_by_duration(
     container: InputContainer, seconds: float, times: Sequence[float], rate: float, tick: float
 ) -> int:
-    """Return the frames that the duration in a container's header stands for, 0 if not known.
+    """Return the number of frames by the duration in a container's header, 0 if not known.
 
     It is known where no other stream may be longer, and frames are as regular as the stated rate
     says; those of MXF are before any is lost. `seconds` is known of ASF.

@@ -48,7 +48,7 @@ class Footage:
 
 @dataclass(frozen=True, kw_only=True)
 class Cells:
-    """Cells to learn from; each stands for `weight` cells of its lattice."""
+    """Cells to learn from; each represents `weight` cells of its lattice."""
 
     features: Float32  # (N, F)
     tiou: Float32  # (N,) best with an instance

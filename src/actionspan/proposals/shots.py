@@ -11,7 +11,7 @@ from actionspan.arrays import Float64, temporal_iou
 MOST_SHOTS = 6  # of a run
 _INSIDE = 4.0
 _LEAST_CHANGE = 0.3  # of colours at a cut between two shots; a smaller one may be a flash
-_NEAR = 0.3  # tIoU of a segment and a run that may stand for it
+_NEAR = 0.3  # tIoU of a segment and a run that may replace it
 _SPREAD = 0.2  # of a segment's instances over the runs near it, in tIoU
 _AT_CUT = 0.3  # seconds from a cut, or from an end of the video, within which an end is at it
 _BLOCK = 1024  # segments held against runs at once

@@ -205,7 +205,7 @@ def _print_error(line: str) -> None:
 def named_videos(words: Iterable[Path]) -> tuple[dict[str, Path], int]:
     """Return the videos that `words` name, by id and in order, and the number of those left out.
 
-    A folder stands for its video files, told by their suffix; sub-folders are not searched. A
+    A folder means its video files, recognized by their suffix; sub-folders are not searched. A
     pattern that the shell did not expand, such as `"*.mp4"`, is expanded here. Of videos with the
     same id, the name without its suffix, the first counts. Standard error has a line for each
     video that is left out.

@@ -132,7 +132,7 @@ def _hint(knob: Knob, value: Any) -> str:
 
 @cache
 def _keys() -> dict[str, dict[str, Knob | None]]:
-    """Return the keys of each section, in order; None stands for a section in it."""
+    """Return the keys of each section, in order; None marks a section in it."""
     found: dict[str, dict[str, Knob | None]] = {"": {}}
     for name, section in SECTIONS.items():
         before = ""

@@ -1,9 +1,8 @@
 """The files of proposals and evaluation that a run makes, also for the folds of cross-validation.
 
 In cross-validation over the training videos `mtn-fold2` is the model mtn trained without the videos
-of the second fold; `mtn-folds` stands for the proposals of all folds, each video's from the fold
-that held it out. A fold's data set, features and annotations, is under `folds/2/` of the stage's
-folder.
+of the second fold; `mtn-folds` names the proposals of all folds, each video's from the fold that
+held it out. A fold's data set, features and annotations, is under `folds/2/` of the stage's folder.
 """
 
 import shlex
@@ -26,7 +25,7 @@ class FoldsPlan:
     Attributes:
         numbers: The folds, from 1; none where cross-validation is off.
         one: The pattern of the end of a name: empty, or that of a fold.
-        pooled: The pattern of the end of a name that stands for all folds.
+        pooled: The pattern of the end of a name that means all folds.
         folder: The pattern of the folder of a fold's data set, empty for the run's own.
         summary: The tables of all methods, a part of a plain run where cross-validation is on.
     """

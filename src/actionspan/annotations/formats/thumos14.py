@@ -66,7 +66,7 @@ def write(records: Sequence[Record]) -> str:
     """Return the records as a table of ground truth.
 
     Raises:
-        InputError: A label is a number that stands for a class of THUMOS14.
+        InputError: A label is a number that means a class of THUMOS14.
     """
     return csv_text(HEADER.split(","), _rows(records))
 
