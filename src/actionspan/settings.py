@@ -1,4 +1,4 @@
-"""Settings as frozen dataclasses: a knob's default, unit, bounds, help and flag in one place."""
+"""Settings as frozen dataclasses: default, unit, bounds, help and flag of each in one place."""
 
 import argparse
 import dataclasses
@@ -24,13 +24,12 @@ _TYPES: Mapping[type, Any] = {
     Path: str | Path,
 }
 Settings = TypeVar("Settings")
-_KNOBS: dict[type[Any], tuple["Knob", ...]] = {}  # of the settings that were asked for
 
 
 def option(default: Any, help: str, **limits: Any) -> Any:
     """Declare a field of `Checked` settings: a key of config.yaml and a command-line flag.
 
-    `help` is for `--help`, config.yaml and its schema; `limits` are the last fields of `Knob`.
+    `help` is for `--help`, config.yaml and its schema; `limits` are the fields below from `unit`.
     """
     return dataclasses.field(default=default, metadata={"help": help, **limits})
 
@@ -162,6 +161,9 @@ class Checked:
     def __post_init__(self) -> None:
         for knob in knobs_of(type(self)):
             knob.check(getattr(self, knob.name))
+
+
+_KNOBS: dict[type[Any], tuple[Knob, ...]] = {}  # of the settings that were asked for
 
 
 def knobs_of(settings: type[Any]) -> tuple[Knob, ...]:

@@ -165,7 +165,7 @@ def plan_memory(
 
 @dataclass(frozen=True)
 class _Option:
-    """A knob that makes a step smaller: `at(n)` is its setting n = 1 … `most`, larger with n."""
+    """A way to make a step smaller: `at(n)` is its setting n = 1 … `most`, larger with n."""
 
     at: Callable[[int], Choice]
     most: int

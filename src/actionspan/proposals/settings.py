@@ -1,4 +1,4 @@
-"""The knobs of the proposals stage."""
+"""The settings of the proposals stage."""
 
 from dataclasses import dataclass
 

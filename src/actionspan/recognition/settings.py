@@ -1,4 +1,4 @@
-"""The knobs of the two-stream classifiers and their training."""
+"""The settings of the two-stream classifiers and their training."""
 
 from dataclasses import dataclass
 from typing import Literal, get_args

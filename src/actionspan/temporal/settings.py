@@ -1,4 +1,4 @@
-"""The knobs of the temporal network and its training."""
+"""The settings of the temporal network and its training."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -47,7 +47,7 @@ class FeaturesPlan:
             self.frames["stack"] = config["recognition"]["store"]["stack"]
         self.encoders = encoders_of(config)
         clips = self.encoders["clip_encoder"] != "none"
-        if not clips:  # their knobs then re-run nothing
+        if not clips:  # their settings then re-run nothing
             self.frames, self.encoders = map(_without_clips, (self.frames, self.encoders))
         self.frames["clips"] = clips
         self.frames["mover_side"] = self.encoders["input_size"] if self.encoders["mover"] else 0

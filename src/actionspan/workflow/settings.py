@@ -1,4 +1,4 @@
-"""The knobs that the workflow itself reads: which data and models, and on how many cores."""
+"""The settings that the workflow itself reads: which data and models, and on how many cores."""
 
 from dataclasses import dataclass
 from pathlib import Path

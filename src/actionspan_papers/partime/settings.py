@@ -1,4 +1,4 @@
-"""The knobs of paper 002's experiments; each section is given to the steps that use it."""
+"""The settings of paper 002's experiments; each section is given to the steps that use it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
