@@ -131,7 +131,7 @@ def found_markdown(paths: Sequence[Path]) -> str:
         except (KeyError, TypeError, AttributeError):
             raise InputError(f"{path}: not a record of `evaluation reader`") from None
         rows.append(row)
-    titles = ["method", "events listed", "events found", "found in as many as there are"]
+    titles = ["method", "events listed", "events found", "found by as many events as instances"]
     titles.append("videos whose first event is right")
     return "\n".join([*markdown_table("lrrrr", titles, rows), ""])
 

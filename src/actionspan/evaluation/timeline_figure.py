@@ -191,7 +191,7 @@ def _proposals(axes: Axes, segments: Float64, scores: Float64, total: int) -> No
 
 
 def score_texts(scores: Float64) -> list[str]:
-    """Return scores with two to four decimals: as many as divide their range into ten steps."""
+    """Return scores with two to four decimals: enough to divide their range into ten steps."""
     if not len(scores) or 0 < np.abs(scores).max() < 0.01:
         return [f"{score:.1e}" for score in scores]
     spread = float(scores.max() - scores.min())

@@ -30,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     reel = "one film of all events, encoded again"
     add("--reel", dest="out_reel", type=Path, metavar="FILE.mp4", help=reel)
     add("--label", action="append", metavar="LABEL", help="only these events; may be repeated")
-    around = "show so many seconds before and after each event (default: 0)"
+    around = "seconds to show before and after each event (default: 0)"
     add("--around", type=float, default=0.0, metavar="SECONDS", help=around)
     lists = "write no clip, but lists: VIDEO.csv for LosslessCut and VIDEO.edl for editors"
     add("--lists", action="store_true", help=lists)

@@ -36,7 +36,7 @@ def change(features: Float32, ahead: int = max(REACHES)) -> Float32:
     """Return the change (T, 4) of features (T, C) over each of `REACHES`.
 
     The side after an edge has no more than `ahead` snippets, so that a snippet's change depends on
-    no more than so many behind it.
+    at most that number behind it.
     """
     steps = len(features)
     sums = np.zeros((steps + 1, features.shape[1]))

@@ -93,7 +93,7 @@ def build_encoders(
     of `side` pixels.
 
     Raises:
-        InputError: The weights do not fit, or there are not so many stages.
+        InputError: The weights do not fit, or there are fewer stages than are frozen.
     """
     if "flow" in streams and settings.flow_encoder in ("flow_histogram", "none"):
         raise InputError(

@@ -48,7 +48,7 @@ class FinetuneSettings(Checked):
     streams: tuple[Stream, ...] = option(("rgb",), "encoders that are tuned", fewest=1)
     keep_ratio: float | Literal["auto"] = option(
         0.25,
-        "r, part of a video's snippets whose gradient is computed; auto: as many as fit",
+        "r, part of a video's snippets with a computed gradient; auto: the largest that fits",
         above=0,
         most=1,
         also="auto",
@@ -87,7 +87,7 @@ class FinetuneSettings(Checked):
         most=4_096,
     )
     snippet_stride: int = option(
-        1, "every so many snippets are seen; more are faster and blur boundaries", least=1
+        1, "k: every k-th snippet is seen; a larger k is faster and blurs boundaries", least=1
     )
     frozen_stages: int = option(0, "first stages of each encoder that stay as they are", least=0)
     epochs: int = option(8, "passes over the training videos", least=1)

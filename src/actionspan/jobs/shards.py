@@ -69,12 +69,12 @@ def add_shard_flags(
 
 def add_jobs(parser: argparse._ActionsContainer) -> None:
     """Add the option of commands that work on several videos at once."""
-    text = "videos that are worked on at once (default: as many as cores and memory allow)"
+    text = "videos processed at once (default: the number that cores and memory allow)"
     parser.add_argument("--jobs", type=int, metavar="N", help=text)
 
 
 def videos_at_once(jobs: int | None, videos: int, threads: int) -> int:
-    """Return the number of worker processes: `--jobs`, else as many as cores and memory allow.
+    """Return the number of worker processes: `--jobs`, else the most that cores and memory allow.
 
     Raises:
         InputError: `--jobs` is not positive.

@@ -86,7 +86,7 @@ class HandOver:
             return True
 
     def take(self, timeout: float) -> Arrived | None:
-        """Return the oldest snippet; None: there is none after so many seconds.
+        """Return the oldest snippet; None: none has come within `timeout` seconds.
 
         Raises:
             BaseException: What `close` was given, once nothing waits.

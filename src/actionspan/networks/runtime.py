@@ -129,7 +129,7 @@ class OpenVino:
         self._digest = network_digest(network, inputs, image)
         self._model = cache(partial(_converted, network, inputs, image))  # converted once, if ever
         threads = torch.get_num_threads()
-        self._ready = threads, self._compiled(threads)  # a request for so many threads
+        self._ready = threads, self._compiled(threads)  # a request for this number of threads
 
     def __call__(self, batch: UInt8) -> Float32:
         """Compute the network's vectors of (B, size, size, C) bytes."""

@@ -161,12 +161,12 @@ class CountingCommunicator:
         return self.comm.Irecv(buf, source, tag)
 
     def count_sent(self, length: int, dest: int, tag: int) -> None:
-        """Count a message of so many bytes to another rank."""
+        """Count a message and its bytes to another rank."""
         self.sent_messages[dest, _phase_of(tag)] += 1
         self.sent_bytes[dest, _phase_of(tag)] += length
 
     def count_received(self, length: int, source: int, tag: int) -> None:
-        """Count a message of so many bytes from another rank."""
+        """Count a message and its bytes from another rank."""
         self.received_messages[source, _phase_of(tag)] += 1
         self.received_bytes[source, _phase_of(tag)] += length
 

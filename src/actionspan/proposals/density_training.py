@@ -188,7 +188,7 @@ def _unseen(video: Footage, model: DensityModel) -> tuple[Float64, Float64]:
 def _worth_of_bouts(videos: Sequence[Footage], model: DensityModel) -> float:
     """Return the share of bouts that are right, 0 where lists with bouts recall no more.
 
-    Recall is averaged over the beginnings of the list of each video, of so many videos at most.
+    Recall is averaged over the beginnings of each video's list, of at most `_MOST_LISTED` videos.
     """
     # 1. the bouts that are right
     bouts = [

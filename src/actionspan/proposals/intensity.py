@@ -55,7 +55,7 @@ FEATURES = len(_ALONG) + 2 * KINDS * (len(_ACROSS) + len(_STEPWISE)) + 4 * KINDS
 def cell_features(
     probabilities: ArrayLike, cells: Float64, seconds: float, ahead: float | None = None
 ) -> Float32:
-    """Return the features (N, 111) of segments (N, 2), in steps of so many `seconds`.
+    """Return the features (N, 111) of segments (N, 2), in steps of `seconds` each.
 
     The curves (T, 3) are start, actionness and end of a video; beyond its ends they are 0. They are
     seen up to `ahead` steps behind a segment's end; None: all.
@@ -208,7 +208,7 @@ class DensityModel:
 def _with_bouts(
     cells: Float64, density: Float64, bouts: Float64, per_bout: float
 ) -> tuple[Float64, Float64]:
-    """Return segments (N, 2) with bouts (B, 2) among them, each with so many instances on top."""
+    """Return segments (N, 2) with bouts (B, 2) added, each with `per_bout` instances on top."""
     if not per_bout:
         return cells, density
     more = np.full(len(bouts), per_bout)

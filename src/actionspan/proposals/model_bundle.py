@@ -88,7 +88,7 @@ class Bundle:
     def expected(
         self, prediction: Prediction, seconds: float, before: Prediction | None = None
     ) -> tuple[Float64, Float64]:
-        """Return the cells (N, 2) of a video of so many seconds, and the density (N,) at each.
+        """Return the cells (N, 2) of a video of `seconds`, and the density (N,) at each.
 
         Of a model with a base, they are the cells of both, and `before` is the output of its base.
         """

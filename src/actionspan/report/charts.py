@@ -29,8 +29,8 @@ _STAGES = "dataset video recognition finetune features temporal proposals evalua
 
 
 _MEANING = {
-    AR_AGAINST_AN: "How much of what happens is found by so many proposals a video, averaged over "
-    "tIoU 0.5 to 0.95: higher is better.",
+    AR_AGAINST_AN: "How much of what happens is found, by the number of proposals a video, "
+    "averaged over tIoU 0.5 to 0.95: higher is better.",
     RECALL_AGAINST_TIOU: "How much of what happens is found by 100 proposals a video, the stricter "
     "the overlap has to be: higher is better.",
 }

@@ -110,7 +110,7 @@ def path_from(folder: Path, path: Path | None) -> str:
 def choose_videos(
     videos: Collection[str], recalls: Mapping[str, float], most: int
 ) -> tuple[list[str], str]:
-    """Choose at most so many videos to look at, and return how they are chosen.
+    """Choose at most `most` videos to look at, and return how they are chosen.
 
     Returns:
         Ids in order, and a sentence that is empty if they are all.

@@ -134,7 +134,7 @@ def encode_readable(
 
 
 def encoding(flags: argparse.Namespace, videos: int) -> ShardWork:
-    """Return how to encode so many videos by the flags `--jobs` and `--threads`."""
+    """Return how to encode a number of videos by the flags `--jobs` and `--threads`."""
     processes = videos_at_once(flags.jobs, videos, flags.threads)
     return ShardWork(processes=processes, threads=flags.threads)
 

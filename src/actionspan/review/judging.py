@@ -87,7 +87,7 @@ def listed_bouts(bundle: Bundle, one: Encoded) -> Float64 | None:
 
 
 def tiles_of(one: Encoded, parts: int) -> Float64:
-    """Return (N, 3) segments and scores of so many equal parts of a video."""
+    """Return (N, 3) segments and scores of a video's equal `parts`."""
     return np.column_stack(tiles(one.video.duration_seconds, parts))
 
 

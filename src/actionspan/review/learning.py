@@ -107,7 +107,7 @@ def learn(
         videos: With their features.
         truth: All that happens in each corrected video; at least one has an instance.
         out: The folder.
-        processes: At once; 0: the number of cores, at most as many as there is to do.
+        processes: At once; 0: the number of cores, but no more than the trainings.
         seed: Of the networks.
 
     Raises:

@@ -74,7 +74,7 @@ class Part:
         return [Part(each, f"{self.name}: {place}") for place, each in enumerate(self.value)]
 
     def text(self, choices: Sequence[str] = (), most: int = 1000) -> str:
-        """Return a text, one of `choices` if there are any, of at most so many characters."""
+        """Return a text, one of `choices` if there are any, of at most `most` characters."""
         if not isinstance(self.value, str) or len(self.value) > most:
             self.refuse(f"a text of at most {most} characters")
         if choices and self.value not in choices:

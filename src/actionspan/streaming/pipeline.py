@@ -246,7 +246,7 @@ class Pipeline:
         """Resume from `state_dict`, of a pipeline of the same stages.
 
         Raises:
-            ValueError: It is not the state of a pipeline of so many stages.
+            ValueError: It is not the state of a pipeline with this number of stages.
         """
         if state.get("format") != FORMAT or len(state["stages"]) != self._count:
             raise ValueError(f"not the state of a pipeline of {self._count} stages ({FORMAT!r})")

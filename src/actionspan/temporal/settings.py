@@ -86,7 +86,7 @@ class TemporalSettings(Checked):
     )
     members: int = option(
         5,
-        "networks of span and stream, each trained without one of so many parts of the videos",
+        "networks of span and stream, each trained without its own part of the videos",
         least=2,
         most=100,
     )

@@ -140,7 +140,7 @@ class LiveSound:
 
 
 def levels(sums: Float64, samples: Int64) -> Float64:
-    """Return the level in dB of each sum of squares over so many samples; NaN without any."""
+    """Return the level in dB of each sum of squares over its samples; NaN without any."""
     with np.errstate(divide="ignore", invalid="ignore"):
         found: Float64 = np.maximum(10 * np.log10(sums / samples), FLOOR)
     return found

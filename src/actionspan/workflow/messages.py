@@ -29,8 +29,8 @@ def print_briefly(logger: logging.Logger, settings: Any, cores: int = 1) -> None
     """Make Snakemake print a line for each job, unless its `output_settings` ask for more.
 
     With `--quiet rules` it is a line for each stage and, unless `progress` is quiet too, every 20
-    seconds one of the progress and the time left on so many `cores`; in a dry run none. The log
-    keeps all.
+    seconds one of the progress and the time left on these `cores`; in a dry run none. The log keeps
+    all.
     """
     if settings.verbose or settings.printshellcmds or settings.show_failed_logs:
         return

@@ -168,8 +168,8 @@ class EvaluationKnobs(Checked):
     timelines: int = option(1, "pictures of single videos that a plain run draws", least=0)
     folds: int = option(
         0,
-        "cross-validation over the training videos in so many folds (docs/protocol.md; snakemake "
-        "folds); 0 or 1: none",
+        "folds of cross-validation over the training videos (docs/protocol.md; snakemake folds); "
+        "0 or 1: none",
         least=0,
         most=1_000,
     )

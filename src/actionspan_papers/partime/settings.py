@@ -70,7 +70,7 @@ class GradientSettings(Checked):
     )
     subsampling: tuple[int, ...] = option(
         (1, 2, 4, 8, 16, 32, 64),
-        "every so many frames of the streams of frames",
+        "every k-th frame of the streams of frames, for each k",
         least=1,
         fewest=1,
         rising=True,

@@ -92,7 +92,7 @@ class TuningSettings(Checked):
     """How encoders are tuned for tables 4 and 5 and figure 6."""
 
     input_size: int = option(48, "side of the pictures", least=32, unit="pixels")
-    snippet_stride: int = option(3, "every so many snippets are tuned on", least=1)
+    snippet_stride: int = option(3, "k: every k-th snippet is tuned on", least=1)
     components: int = option(64, "principal components that the networks learn from", least=1)
     epochs: int = option(4, "of each tuning", least=1)
     temporal_rate: float = option(0.001, "Adam's step size for the network above", above=0)
