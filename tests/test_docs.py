@@ -192,8 +192,15 @@ def test_words_to_avoid_are_not_in_the_source():
                 one.string for one in tokenize.tokenize(file.readline) if one.type == COMMENT
             ]
         texts = [*comments, *said(path.read_text(encoding="utf-8"))]
-        found |= {f"{path.name}: {word}" for text in texts for word in pattern.findall(text)}
+        found |= {
+            f"{path.name}: {word}" for text in texts for word in pattern.findall(worded(text))
+        }
     assert found == set()
+
+
+def worded(text: str) -> str:
+    """Return a string or comment without code: keys, names in backticks and of arguments."""
+    return "" if text.isidentifier() else re.sub(r"`[^`]*`|^ +\w+(?=: )", "`", text, flags=re.M)
 
 
 def said(source: str) -> list[str]:

@@ -24,12 +24,13 @@ _TYPES: Mapping[type, Any] = {
     Path: str | Path,
 }
 Settings = TypeVar("Settings")
+_KNOBS: dict[type[Any], tuple["Knob", ...]] = {}  # of the settings that were asked for
 
 
 def option(default: Any, help: str, **limits: Any) -> Any:
     """Declare a field of `Checked` settings: a key of config.yaml and a command-line flag.
 
-    `help` is for `--help`, config.yaml and its schema; `limits` are the fields below from `unit`.
+    `help` is for `--help`, config.yaml and its schema; `limits` are the last fields of `Knob`.
     """
     return dataclasses.field(default=default, metadata={"help": help, **limits})
 
@@ -161,9 +162,6 @@ class Checked:
     def __post_init__(self) -> None:
         for knob in knobs_of(type(self)):
             knob.check(getattr(self, knob.name))
-
-
-_KNOBS: dict[type[Any], tuple[Knob, ...]] = {}  # of the settings that were asked for
 
 
 def knobs_of(settings: type[Any]) -> tuple[Knob, ...]:

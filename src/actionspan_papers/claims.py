@@ -24,7 +24,7 @@ def judge(
 ) -> tuple[Verdict, str]:
     """Return the verdict on a claim, by the interval of the difference, and one sentence why.
 
-    A claim says which of two is better, not by how much: the verdict is on the sign alone. The
+    A claim names the better of two, not by how much: the verdict is on the sign alone. The
     paper's difference is only mentioned, in `form`.
     """
     if low > 0:
@@ -228,7 +228,7 @@ def by_print(
 
 def one_seed(names: Sequence[str]) -> str:
     """Return why methods with one training each leave a claim open; empty where there is none."""
-    return f"One seed of {' and '.join(names)} says nothing about the next." if names else ""
+    return f"One seed of {' and '.join(names)} shows nothing about the next." if names else ""
 
 
 def no_runs(names: Sequence[str]) -> str:

@@ -157,7 +157,7 @@ def _text(cell: Cell, form: str, words: Mapping[str, str] = {}) -> str:
 def table_cells(rows: Sequence[Row], forms: Mapping[str, str]) -> tuple[list[str], list[list[str]]]:
     """Return the columns and the rows of a TSV; unknown values are empty.
 
-    The first row says which columns have intervals.
+    The first row decides which columns have intervals.
     """
     columns = [
         f"{name}{end}"

@@ -35,7 +35,7 @@ def named_files(
 ) -> dict[str, dict[int, Path]]:
     """Return the file of each seed of each method or model, by names such as mtn-seed2.
 
-    `form` says how their paths should look, for the message.
+    `form` is the right form of their paths, for the message.
 
     Raises:
         InputError: A name is empty, or two files are of one method and seed.

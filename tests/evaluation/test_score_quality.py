@@ -30,7 +30,7 @@ from worlds.scored import annotated, write_results
 
 # `a` has an instance of 10 s, found twice (tIoU 0.8, then 0.5); `calm` has none.
 ANNOTATIONS = [annotated("a", (0, 10)), annotated("calm")]
-DIAGONAL = "<!-- as the score says -->"  # as the figure comments its outlined text
+DIAGONAL = "<!-- as the score states -->"  # as the figure comments its outlined text
 PROPOSALS = {
     "a": [(0, 5, 0.6), (0, 8, 0.9), (12, 14, 0.1)],
     "calm": [(3, 4, 0.4)],

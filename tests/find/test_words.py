@@ -132,7 +132,7 @@ def test_what_cannot_be_asked_for_is_one_line(tmp_path, monkeypatch, capsys):
     for words, message in (
         (["a person falls", "."], "--encoder: name a model of pictures and words"),
         (["a person falls"], "'a person falls' in which videos"),
-        ([".", "--encoder", "hf:a/b"], "a file or folder; first say what to search for"),
+        ([".", "--encoder", "hf:a/b"], "a file or folder; put the search text first"),
         (["falls", ".", "--encoder", "resnet18"], "--encoder resnet18: timm:MODEL, hf:"),
         (["falls", ".", "--encoder", "clip"], f"--encoder clip: {name}"),
         (["falls", ".", "--encoder", "./nothing"], "./nothing: no such folder or file"),

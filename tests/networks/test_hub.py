@@ -203,9 +203,9 @@ def test_a_models_encoder_is_where_it_is_said_to_be_and_no_path_of_it_is_opened(
     by_name = pinned(EncoderSettings(rgb_encoder="timm:test_vit2", rgb_weights=file))
     assert located(by_name, [str(file)]) == by_name
     for chosen, given, message in (
-        (settings, [], r"its encoder is .*dinov2\d; say where by --encoder"),
+        (settings, [], r"its encoder is .*dinov2\d; give its path by --encoder"),
         (settings, ["other"], "--encoder other: timm:MODEL, hf:ORGANISATION/MODEL or"),
-        (by_name, [], "say where by --encoder"),
+        (by_name, [], "give its path by --encoder"),
         (EncoderSettings(rgb_encoder="hf:a/b"), [], "has no digest"),
         (EncoderSettings(), ["hf:a/b"], "the model has encoders of its own"),
     ):

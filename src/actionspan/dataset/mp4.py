@@ -107,7 +107,7 @@ def check_packed(path: Path) -> None:
         for place, stated in found:
             size = int.from_bytes(stated, "big")
             if size > _UNPACKED:
-                line = f"its compressed header (cmov) says {size} bytes; at most {_UNPACKED}"
+                line = f"its compressed header (cmov) states {size} bytes; at most {_UNPACKED}"
                 raise InputError(f"{path}: {line}")
             inside = b""
             with suppress(zlib.error):  # FFmpeg will not read it either

@@ -58,7 +58,7 @@ def uneven(seconds: Float64, rate: float) -> Float64:
 
 
 def _own_seconds(video: Video) -> Float64:
-    """Return when each frame of a probed video is shown; nothing where only `fps` says it."""
+    """Return when each frame of a probed video is shown; nothing where `fps` decides it."""
     here = video.variable and video.path.is_file()
     return read_timeline(video.path).seconds if here else np.zeros(0)
 

@@ -2,9 +2,10 @@
 
 The stream is FFmpeg's best, which decord picks too: the largest picture, not a cover image. Its
 packets are its frames, so `frames` is the count of a sequential decoder. A file is bad when its
-container says it is longer than it is, when a packet is damaged, or when an H.264/H.265 unit passes
-the end of its packet (decord stops there, OpenCV ends early in silence). In streams without a
-stated length (MPEG-PS, MPEG-TS, live Matroska) a missing rest shows only if it cut a packet in two.
+container states a greater length than it has, when a packet is damaged, or when an H.264/H.265 unit
+passes the end of its packet (decord stops there, OpenCV ends early in silence). In streams without
+a stated length (MPEG-PS, MPEG-TS, live Matroska) a missing rest shows only if it cut a packet in
+two.
 """
 
 import hashlib
@@ -35,7 +36,7 @@ _REGULAR = 0.9  # share of the frames of a constant rate that a damaged file sti
 
 
 def probe_video(path: Path, limits: LimitSettings | None = None, *, checksum: bool = True) -> Video:
-    """Probe a file; if it is bad or beyond the limits, `error` says why and the numbers are 0.
+    """Probe a file; if it is bad or beyond the limits, `error` is the reason and the numbers are 0.
 
     Without `checksum` it has no `sha256`, for which all bytes are read.
     """
@@ -147,8 +148,8 @@ def _frames_by_duration(
 ) -> int:
     """Return the number of frames by the duration in a container's header, 0 if not known.
 
-    It is known where no other stream may be longer, and frames are as regular as the stated rate
-    says; those of MXF are before any is lost. `seconds` is known of ASF.
+    It is known where no other stream may be longer, and frames are as regular as the stated rate;
+    the frames of MXF are counted before any is lost. `seconds` is known of ASF.
     """
     stated = container.format.name in _STATED_DURATION and len(container.streams) == 1
     seconds = seconds or (container.duration or 0) / av.time_base

@@ -213,8 +213,8 @@ def misses_markdown(outcomes: _Outcomes, bins: Sequence[Bin], method: str, subse
         f"{subset}, and the first 100 proposals a video by ActivityNet's budgets. An instance is "
         "found at tIoU t if one of its video's proposals overlaps it by at least t, and missed "
         "otherwise. AR@100 is the mean share found at tIoU 0.5, 0.55, …, 0.95. Missed instances "
-        "are given in percent of the bin's instances; the last column says which share of all "
-        "misses at tIoU 0.5 lies in the bin, to compare with its share of the instances.",
+        "are given in percent of the bin's instances; the last column is the bin's share of all "
+        "misses at tIoU 0.5, to compare with its share of the instances.",
         "",
         f"Missed: {missed}; AR@100 is {100 * (everything.average_recall or 0):.2f} %. "
         f"{result.missing_videos:,} of the videos have no proposal at all.",

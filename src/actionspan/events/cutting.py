@@ -90,7 +90,7 @@ def copy_clip(clip: Clip, folder: Path) -> Path:
 
 
 def _with_decoding_times(packets: Iterable[Any]) -> Iterator[Any]:
-    """Yield packets that have times; of some, Matroska does not say right after a seek."""
+    """Yield packets that have times; right after a seek, Matroska does not state some."""
     waiting: dict[Any, list[Any]] = {}
     for packet in packets:
         if packet.pts is None:

@@ -130,7 +130,7 @@ def _find_features(
         line = f"without features: {len(missing)} of {len(listed)} videos: {some}"
         if all_needed:
             raise InputError(
-                f"{videos}: {line}; the logs of `video frames` say why, and "
+                f"{videos}: {line}; the logs of `video frames` have the reasons, and "
                 "--on-bad-input skip continues without them"
             )
         print(line, file=sys.stderr)

@@ -220,7 +220,7 @@ def _read_npy(path: Path) -> NDArray[Any]:
         claimed = math.prod(shape) * dtype.itemsize
         found = path.stat().st_size - file.tell()
         if claimed != found or min(shape, default=0) < 0:
-            sizes = f"{found} bytes of values, its header says {claimed}"
+            sizes = f"{found} bytes of values, its header states {claimed}"
             raise InputError(f"{path}: not a complete .npy file: {sizes}")
         values = np.fromfile(file, dtype)
     return values.reshape(shape, order="F" if fortran else "C")

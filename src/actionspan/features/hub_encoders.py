@@ -72,7 +72,7 @@ def located(settings: EncoderSettings, given: Sequence[str] = ()) -> EncoderSett
     Args:
         settings: Those of the model.
         given: The networks, or their weights, where the settings name a path or they are not here;
-            which is which their digests say.
+            their digests show which is which.
 
     Raises:
         InputError: A network is not here, or its weights are others.
@@ -103,7 +103,7 @@ def located(settings: EncoderSettings, given: Sequence[str] = ()) -> EncoderSett
             continue
         name, weights = _named(settings, stream)
         if weights or not name.startswith((FROM_TIMM, FROM_TRANSFORMERS)):
-            raise InputError(f"its encoder is {weights or name}; say where by --encoder")
+            raise InputError(f"its encoder is {weights or name}; give its path by --encoder")
         found = encoder_digest(find_source(name, fetch=False))
         if found != digest:
             raise InputError(_another(name, found, [digest]))

@@ -119,7 +119,7 @@ def _check(arguments: argparse.Namespace, words: str | None) -> None:
             raise InputError("--encoder, --also, --background: of a search by words, not --like")
         return
     if os.path.exists(words):  # noqa: PTH110, False of a long text
-        raise InputError(f"{words}: a file or folder; first say what to search for, or --like FILE")
+        raise InputError(f"{words}: a file or folder; put the search text first, or --like FILE")
     if not arguments.videos:
         raise InputError(f"{words!r} in which videos? name files or folders")
     if arguments.encoder is None:

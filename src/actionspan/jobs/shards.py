@@ -11,7 +11,7 @@ from actionspan.settings import Checked, add_settings, at_least_one, from_argume
 
 VIDEOS = "videos at once, one core each"
 _WORKER_BYTES = 10**9  # of a process with the networks of a model
-_PLACES = "where its videos are now, by their names (default: where the table says)"
+_PLACES = "where its videos are now, by their names (default: the paths of the table)"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -39,7 +39,7 @@ _SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER of Linux' prctl(2)
 def supervise(words: Sequence[str]) -> None:
     """Return in a child that does the work, if this is a job or a rank; otherwise just return.
 
-    `words`, those of the command, tell its name and outputs. Two jobs of Snakemake never make the
+    `words` are the command's, with its name and outputs. Two jobs of Snakemake never make the
     same files: the later waits, also on another machine where the file system has locks.
     """
     # 1. what needs no supervisor

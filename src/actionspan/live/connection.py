@@ -58,7 +58,7 @@ class Parts:
         self._boundary = boundary
         self._data = bytearray()
         self._in_picture = False
-        self._length = 0  # of the picture, as its head says; 0: it does not
+        self._length = 0  # of the picture, as its head states; 0: it does not
         self._searched = 0  # bytes that hold no boundary
 
     def add(self, data: bytes) -> Iterator[bytes]:
@@ -131,7 +131,7 @@ class Connection(ABC):
         """Yield frames as they come, until the source ends or is silent.
 
         Raises:
-            InputError: It broke off; the line says why.
+            InputError: It broke off; the line states the reason.
         """
 
     @abstractmethod

@@ -53,7 +53,7 @@ class HandOver:
 
     With `block`, `put` waits for room. With `newest` it never waits: where there is no room, the
     whole queue is dropped, so that long stretches are kept and not every second snippet, and the
-    next snippet carries a gap that says so.
+    next snippet carries a gap that marks it.
     """
 
     def __init__(self, room: int, policy: Policy) -> None:

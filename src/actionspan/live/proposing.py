@@ -57,7 +57,7 @@ class OnlineProposer:
     that takes longer; until then it competes with others.
 
     Raises:
-        InputError: The model sees the whole video; the line says which setting makes one that does
+        InputError: The model sees the whole video; the line names the setting for one that does
             not.
     """
 

@@ -45,8 +45,8 @@ def fastest(exchanges: Mapping[str, Exchange], comm: Communicator, room: Room) -
 
     It is measured, in about half a second (longer on slow networks), the first time that this
     version runs on these hosts, with these ranks and this MPI. Rank 0 keeps the answer in the
-    user's cache, so that later runs choose alike, and tells the others. A cache that cannot be read
-    or written does not matter.
+    user's cache, so that later runs choose alike, and sends it to the others. A cache that cannot
+    be read or written does not matter.
     """
     from mpi4py import MPI
 

@@ -236,7 +236,7 @@ def _on_host(state: Any) -> Any:
 class PeriodicAveraging(ModelAveraging):
     """Ranks whose parameters torch averages, over gloo.
 
-    torch leaves optimiser state and buffers to each rank, whatever `average_state` says. It skips
+    torch leaves optimiser state and buffers to each rank, whatever `average_state` is. It skips
     parameters without a gradient, and fails where only some ranks have none; so during the average
     all have a gradient, of zero where there was none.
     """

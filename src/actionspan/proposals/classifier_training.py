@@ -157,7 +157,7 @@ def _cross_validate(
     """Return a row for each penalty, strongest first; fold k has videos k, k + folds, ….
 
     An instance whose class is in no other fold counts as an error and has no part in the loss,
-    which says nothing about it.
+    which shows nothing about it.
     """
     stride = -(-sum(len(each.classes) for each in rows) // _MOST_CHOOSING)
     chosen = rows[:: max(1, min(stride, len(rows) // settings.folds))]

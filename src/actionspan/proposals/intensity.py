@@ -182,7 +182,7 @@ class DensityModel:
         """Return the cells (N, 2) of a video in seconds and the density (N,) at each.
 
         It is the mean of all members; of a training video of a `part`, the density by the member
-        that left it out. Probabilities are (T, 3), the duration in seconds; `marks` say where the
+        that left it out. Probabilities are (T, 3), the duration in seconds; `marks` are where the
         video is cut and when something moves, if that is known.
         """
         seconds = duration / len(probabilities)

@@ -246,7 +246,7 @@ def shown_events(
 class Chosen:
     """A video's proposals (K, 2) with scores, and the reader's events (E, 2) with chances.
 
-    Events are None where no density says which are right.
+    Events are None where no density shows which are right.
     """
 
     segments: Float64

@@ -34,7 +34,7 @@ class Corrections:
     """The corrections in a folder, safe on the disk before a call returns.
 
     Each video has a `version`, which rises with each change, the `state` that the page keeps of it,
-    the `rows` of corrections.csv that say the same, and the fingerprint of the `file` that was
+    the `rows` of corrections.csv that mean the same, and the fingerprint of the `file` that was
     corrected. What cannot be read, or does not count, ends nothing: see `remarks`.
 
     Args:

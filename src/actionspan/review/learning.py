@@ -72,7 +72,7 @@ class Learned:
     labels: int
     halves: bool  # whether the only video with instances was tried by its halves
     figures: Mapping[str, Figures]  # own (if it was tried), included, motion
-    ranks: bool  # whether chances rest on too few instances, or say too little
+    ranks: bool  # whether chances rest on too few instances, or show too little
     thresholds: Mapping[str, Sequence[Point]]  # by label, what each chance makes of the events
 
     def sentence(self) -> str:

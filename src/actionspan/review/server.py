@@ -70,7 +70,7 @@ class Work(Protocol):
 def make_app(work: Work, token: str, port: int, once: str) -> Starlette:
     """Return the application that serves a page to whoever knows the token.
 
-    The first who says `once` in its place knows it, too.
+    The first caller that sends `once` instead gets the token, too.
     """
 
     async def page(_: Request) -> Response:

@@ -214,7 +214,7 @@ class ReviewWork:
             try:
                 self._round(pause)
                 pause = 1.0
-            except Exception as error:  # the page keeps corrections, and says so
+            except Exception as error:  # the page keeps corrections, and reports it
                 self._failure = f"Stopped: {error}. Corrections are kept; it is tried again."
                 self._seen.clear()
                 pause = _RETRY

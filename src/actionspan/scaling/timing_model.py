@@ -254,7 +254,7 @@ def _with_measured(runs: tuple[Run, ...], single: Sequence[Run]) -> Fit:
 Curve = Sequence[float]  # (a, b, c) of a/n + b·n + c seconds on n ranks
 _FEWEST_RANKS = 2
 _EQUAL = 1e-9  # share of their size within which times count as equal
-# No cluster has as many ranks; beyond it float64 could not tell n from n + 1 at some point.
+# No cluster has as many ranks; beyond it n and n + 1 would at some point be equal in float64.
 _MOST_RANKS = 1e12
 
 

@@ -30,7 +30,7 @@ _MARK = b"\x00blocks1"
 _END = struct.Struct("<8sQI")  # the mark, the file's own size and the CRC-32 of the checksums
 _CRC = struct.Struct("<I")  # of the end
 _HDF5 = b"\x89HDF\r\n\x1a\n\x00"  # with the version of the superblock that h5py writes
-_HDF5_SIZE = 40  # where the superblock says how long the file is
+_HDF5_SIZE = 40  # where the superblock has the length of the file
 
 
 def append_checksums(path: Path) -> None:

@@ -1,9 +1,9 @@
 """Model files: the tensors as safetensors, and in its header one JSON of all else.
 
 A model file may be a stranger's: nothing of it is run or unpickled. It is looked at leaf by leaf
-before it is used. Its settings say what networks it has, and a network on torch's `meta` device,
-which takes no memory, says which tensors it needs. Only where names, types, shapes and values are
-right is the network built: a file costs as much memory as its own tensors, and a wrong one is a
+before it is used. Its settings name its networks, and a network on torch's `meta` device,
+which takes no memory, lists the tensors that it needs. Only where names, types, shapes and values
+are right is the network built: a file costs as much memory as its own tensors, and a wrong one is a
 line that names the file and the leaf.
 """
 

@@ -81,7 +81,7 @@ def atomic_path(path: Path) -> Iterator[Path]:
             if error.filename == str(partial):
                 error.filename = str(path)  # nobody knows the other name
             raise
-        # the system does not say which file there was no room for
+        # the system does not name the file that lacked room
         raise JobError(f"{path}: {NO_ROOM[error.errno]}; make room and run it again") from None
 
 

@@ -26,7 +26,7 @@ _HOP_SECONDS = 40e-6  # of CPU time to hand over any message, at both ends toget
 class Costs:
     """What N layers cost: seconds (N,) of work, and bytes (N + 1,) before, between and behind.
 
-    `learning` says whether the work includes backward and messages go both ways.
+    With `learning` the work includes backward, and messages go both ways.
     """
 
     seconds: tuple[float, ...]

@@ -85,7 +85,7 @@ class GraphExecutor(StreamExecutor):
         self._own_rates()
         self._captured: dict[int, _Captured] = {}
         self._begun: set[int] = set()  # stages whose first full step is done
-        self._number = 0  # of the step, which says which places are read
+        self._number = 0  # of the step, which decides which places are read
 
     def feed(self, arriving: Message | None, target: Message | None) -> None:
         super().feed(arriving, target)

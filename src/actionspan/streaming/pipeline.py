@@ -221,7 +221,7 @@ class Pipeline:
     def state_dict(self) -> dict[str, Any]:
         """Return everything needed to resume: weights, optimisers, messages, random states.
 
-        `samples` says how many samples were put in; answers on their way or not yet taken are in
+        `samples` is the number of samples put in; answers on their way or not yet taken are in
         it too. Any executor can resume from it, bitwise, and `torch.load(weights_only=True)` reads
         it.
         """

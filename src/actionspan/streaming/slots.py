@@ -112,7 +112,7 @@ class SlotLink(Link):
     ) -> None:
         """Announce that the next place is written from an event on, and send it on.
 
-        The message says which sample it is; its tensors are in the place. Without an event it is
+        The message names its sample; its tensors are in the place. Without an event it is
         empty.
         """
         backend, number = self._backend, self._writes

@@ -31,8 +31,8 @@ class History:
     sees the same buffers, and it leaves the buffers of the module as they are, so that batch norm
     counts each sample once.
 
-    `weights` says whether to keep the weights that saw an input too, `random` whether to repeat
-    random numbers: threads share one generator and draw none.
+    With `weights` the weights that saw an input are kept too; with `random` random numbers are
+    repeated: threads share one generator and draw none.
     """
 
     def __init__(

@@ -148,11 +148,12 @@ def read_samples(
 ) -> Samples:
     """Read features.h5 (by memory map) and annotations.json.
 
-    Labels have `columns` columns; the training footage is divided into `parts`, if any. `causal`
-    says whether the network learns from causal.h5.
+    Labels have `columns` columns; the training footage is divided into `parts`, if any. With
+    `causal` the network learns from causal.h5.
 
-    Annotated videos that have no features are left out, with a line that says so. Without `check`
-    (on ranks after the first) no feature is looked at, no line printed, the fingerprint is empty.
+    Annotated videos that have no features are left out, with a line that names them. Without
+    `check` (on ranks after the first) no feature is looked at, no line printed, the fingerprint is
+    empty.
 
     Raises:
         InputError: A file is missing, there is no training video, a video has no annotation

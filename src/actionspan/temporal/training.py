@@ -238,7 +238,7 @@ def train(
 def process_start() -> float:
     """Return when this process began, in `time.perf_counter`'s seconds.
 
-    Only Linux says; elsewhere it is now, without the start of Python and its imports.
+    Only Linux reports it; elsewhere it is now, without the start of Python and its imports.
     """
     try:
         status = Path("/proc/self/stat").read_text()

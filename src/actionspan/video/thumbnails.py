@@ -2,7 +2,7 @@
 
 A key frame serves where one is near; else the frames after it are decoded, up to the time wanted.
 FFmpeg seeks to key frames, and each picture has the time stamp of its own frame: it may be a little
-early, and is never said to be of another time. Features are not made so: see `video.decode`.
+early, and is never labelled with another time. Features are not made so: see `video.decode`.
 """
 
 from collections.abc import Iterator, Sequence

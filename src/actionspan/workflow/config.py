@@ -35,7 +35,7 @@ single values. What you leave out has its default. A changed value re-runs what 
 wrong key or value ends the run with one line that names it.
 
 `examples/` has configurations for real footage and for the papers' own values;
-[switches](switches.md) says which settings are kept for a paper or a measurement. `actionspan
+[switches](switches.md) lists the settings that are kept for a paper or a measurement. `actionspan
 config --full` prints this page as one file of YAML.
 """
 # The settings that a person must make, and the ten that matter.

@@ -110,7 +110,7 @@ CLAIMS = (
 
 @dataclass(frozen=True, kw_only=True)
 class _Evidence:
-    """What all runs together say, by way of joining learners and stream."""
+    """The results of all runs together, by way of joining learners and stream."""
 
     logs: readers.Logs
     measured: Mapping[str, Mapping[readers.RunKey, table.Accuracy]]
@@ -130,7 +130,7 @@ class _Evidence:
         both = [measured[way, claim.key] for way in ways]
         places = readers.shared_seeds([own.seeds for own in both])
         if len(places[0]) < 2:
-            return "Fewer than two seeds of both say nothing about the next."
+            return "Fewer than two seeds of both show nothing about the next."
         better, worse = (own.values[place] for own, place in zip(both, places, strict=True))
         if measure == FINAL:
             if better.shape[1] < 2:

@@ -21,13 +21,13 @@ _ALIKE = ("classes", "clips", "labels", "samples")
 _LOG_NUMBERS = ("learning_rate", "validation_accuracy", *_COUNTS)
 
 SCORES = {
-    "scores": files("runs/{run}/{stream}/scores.json of any runs, which say how they were trained")
+    "scores": files("runs/{run}/{stream}/scores.json of any runs, with how they were trained")
 }
 LOGS_AND_SCORES = {"logs": files("runs/{run}/{stream}/log.tsv of any runs"), **SCORES}
 """The flags of the runs that a step reads."""
 SETTINGS: dict[str, Any] = {
     "settings": (ExperimentSettings,),
-    # they say which runs there are: the rules' business, not that of a step
+    # they list the runs: the rules' business, not a step's
     "planned": ("seeds", "intervals", "learning_rates", "rate_seeds"),
 }
 """The settings of a step."""

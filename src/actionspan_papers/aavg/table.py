@@ -101,7 +101,7 @@ def interval_words(settings: ExperimentSettings) -> str:
     return (
         f"Mean over seeds and, in brackets, the {100 * settings.confidence:.4g} % interval over "
         f"clips (bootstrap, {settings.resamples:,} resamples, each clip for itself whatever its "
-        "video) and seeds (Student's t); of one seed over clips alone, which says nothing about "
+        "video) and seeds (Student's t); of one seed over clips alone, which shows nothing about "
         "another training."
     )
 

@@ -28,7 +28,7 @@ def mean_of(
     """Return the mean difference over seeds with its interval, or why there is none."""
     each = np.asarray(differences)
     if len(each) < 2:
-        return "Fewer than two seeds say nothing about the next."
+        return "Fewer than two seeds show nothing about the next."
     if np.isnan(each).any():
         return "Some run has no value."
     return over_seeds([each], confidence, form=form)

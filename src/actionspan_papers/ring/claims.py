@@ -243,7 +243,7 @@ def _sum(logarithms: _Logarithms, signs: Mapping[tuple[str, int], int]) -> Estim
         return "There are no such runs, or their parts were not timed."
     groups = [sign * logarithms[key] for key, sign in signs.items()]
     if min(map(len, groups)) < 2:
-        return "One run of each says nothing about the next."
+        return "One run of each shows nothing about the next."
     value = float(sum(group.mean() for group in groups))
     return replace(over_seeds(groups, timing_model.CONFIDENCE, value), unit="repeats")
 

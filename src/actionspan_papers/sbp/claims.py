@@ -105,7 +105,7 @@ def cell(rows: DataFrame, column: str, **chosen: object) -> Estimate | str:
         return f"There are no runs of {words}."
     row = own.iloc[0]
     if row.get("seeds") == 1:
-        return f"One seed of {words} says nothing about the next."
+        return f"One seed of {words} shows nothing about the next."
     value, low, high = (row.get(f"{column}{end}", math.nan) for end in ("", "_low", "_high"))
     if math.isnan(value + low + high):
         return f"There is no interval of {words}."
@@ -125,7 +125,7 @@ def accuracy_findings(rows: DataFrame, margin: float) -> list[Finding]:
     less = cell(rows, "less_than_end_to_end", way=FRAMES)
     apart = cell(rows, "above_frame_wise", way=CHECKERBOARD)
     if len(str(rows["top1_of_seeds"].iloc[0]).split()) < 2:
-        above = less = apart = "One seed says nothing about the next."
+        above = less = apart = "One seed shows nothing about the next."
     whole, dropout, sbp, board = (
         ACCURACY[way].kinetics for way in (END_TO_END, DROPOUT, FRAMES, CHECKERBOARD)
     )

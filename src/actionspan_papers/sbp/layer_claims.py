@@ -19,7 +19,7 @@ NEAR = 0.05
 _HIGH = 0.9
 """Section 3.1.2: CKA with end-to-end training "is very high (> 0.9) for the first 6 layers"."""
 _FEW = {
-    "seed": "One seed says nothing about the next.",
+    "seed": "One seed shows nothing about the next.",
     "video": "Fewer than two videos have no interval over videos.",
 }
 

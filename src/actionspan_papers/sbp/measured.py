@@ -219,7 +219,7 @@ def operations_by_form(case: Case, count: int) -> float:
 def growth(case: Case, settings: MeasureSettings) -> int | None:
     """Return the most bytes that building and training add to a new process.
 
-    On a GPU it is what PyTorch allocated there. None where the system does not tell.
+    On a GPU it is the memory that PyTorch allocated there. None where the system reports none.
     """
     pool = worker_pool(1)
     try:

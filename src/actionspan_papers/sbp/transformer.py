@@ -181,7 +181,7 @@ class TransformerEncoder(nn.Module):
             width: D, of a node.
             heads: Of attention; divides the width.
             layers: How many.
-            top: How many of them, from the top, always keep all backward paths. The paper says 3,
+            top: How many of them, from the top, always keep all backward paths. The paper states 3,
                 and has 4 of Swin-T's 12 and 6 of Swin-B's 24.
             fused: As for `TransformerLayer`.
 

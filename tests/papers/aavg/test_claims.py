@@ -278,7 +278,7 @@ def test_negligible_is_less_than_a_percent(tmp_path, shares, verdict):
     [
         ("aavg3-epoch-2", 0, "Its learners are in one process: nothing was sent."),
         ("aavg3-epoch-1", 0, "One learner has nobody to send to."),
-        ("aavg3-epoch-2", 9, "One seed of aavg3-epoch says nothing about the next."),
+        ("aavg3-epoch-2", 9, "One seed of aavg3-epoch shows nothing about the next."),
         ("aavg1-epoch-2", 9, "There are no runs of aavg3-epoch."),
     ],
 )

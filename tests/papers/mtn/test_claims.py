@@ -104,8 +104,8 @@ def test_one_video_or_one_seed_tells_nothing(tmp_path):
     one_each = gained(tmp_path, mtn=0.2) | gained(tmp_path, spread=(0.0,), origin=0.1)
     for scores, why in (
         (one_video, "One video has no interval over videos."),
-        (one_seed, "One seed of mtn and origin says nothing about the next."),
-        (one_each, "One seed of origin says nothing about the next."),
+        (one_seed, "One seed of mtn and origin shows nothing about the next."),
+        (one_each, "One seed of origin shows nothing about the next."),
     ):
         found = findings(scores)[AUC]
         assert (found.verdict, found.why) == (UNKNOWN, why)
@@ -155,7 +155,7 @@ def test_losses_are_compared_by_the_lowest_of_each_seed(tmp_path):
 def test_one_seed_or_no_validation_loss_leaves_claims_open(tmp_path):
     one_seed = {model: own[:1] for model, own in LOSSES.items()}
     found = findings(gained(tmp_path, mtn=0.1), one_seed)[MTN_LOSS]
-    why = "One seed of mtn and origin says nothing about the next."
+    why = "One seed of mtn and origin shows nothing about the next."
     assert (found.verdict, found.why) == (UNKNOWN, why)
     losses = LOSSES | {"cnn2": np.full((2, 3), np.nan)}
     found = findings(gained(tmp_path, mtn=0.1, origin=0.05), losses)

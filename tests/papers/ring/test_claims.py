@@ -166,7 +166,7 @@ def test_what_the_default_ranks_cannot_show_names_the_ranks_that_can(key, ranks)
     assert ours.verdict == UNKNOWN
     assert f"scaling.ranks: {ranks}" in ours.why
     one = found(timed("ring", 2, 5, (1,)) + timed("ps", 2, 6, (1,)))["our_seconds"]
-    assert (one.verdict, one.why) == (UNKNOWN, "One run of each says nothing about the next.")
+    assert (one.verdict, one.why) == (UNKNOWN, "One run of each shows nothing about the next.")
     with_them = []
     for n in ranks[1:]:
         with_them += [*timed("ring", n, 50 / n + n**0.5), *timed("ps", n, 60 / n + n)]

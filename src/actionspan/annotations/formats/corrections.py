@@ -2,8 +2,8 @@
 
 Its columns are `video`, `start`, `end`, `label` and `status`, and `subject` where a row has one.
 Proposals that were `accepted` or `moved` or `added`, are instances; `rejected` ones are left out. A
-row with the status `none` and no more says that somebody looked at the video and nothing happens in
-it.
+row with the status `none` and no more means that somebody looked at the video and nothing happens
+in it.
 """
 
 import sys

@@ -74,7 +74,7 @@ class RawInstance:
         """Return start, end and label; the arguments are those of `times`.
 
         Raises:
-            ValueError: A value is not allowed; the text says why.
+            ValueError: A value is not allowed; the text states the reason.
         """
         start, end = self.times(seconds, fps)
         if start is None or end is None:
@@ -111,7 +111,7 @@ class RawInstance:
 class Record:
     """The facts of a video in an annotation file; `row` is where it is first named.
 
-    `subset` is empty, and `seconds`, `frames` and `fps` are 0, if the file does not say. `media` is
+    `subset` is empty, and `seconds`, `frames` and `fps` are 0, if the file lacks them. `media` is
     the name of the video's file; its `path`, and whether it `has_sound`, where somebody has looked.
     """
 

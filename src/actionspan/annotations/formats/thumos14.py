@@ -1,7 +1,7 @@
 """THUMOS14: both formats of its CSV, and its folder of text files.
 
 Its validation set, which everyone trains on, becomes our training subset, and its test set our
-validation subset; the video's id says which, and other ids have no subset. "Ambiguous" marks
+validation subset; the video's id names it, and other ids have no subset. "Ambiguous" marks
 actions that annotators were not sure of. They are part of the ground truth in the published
 proposal scores, so they are kept by default.
 

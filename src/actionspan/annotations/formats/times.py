@@ -26,7 +26,7 @@ class Frame:
 
 @dataclass(frozen=True)
 class VideoEnd:
-    """The end of the video, where a file says that an instance lasts to it."""
+    """The end of the video, where a file has an instance last to it."""
 
 
 def to_number(value: object) -> float | None:
