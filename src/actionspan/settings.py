@@ -157,7 +157,7 @@ class Knob:
 
 @dataclass(frozen=True, kw_only=True)
 class Checked:
-    """Settings whose values are checked against what `option` declares of them."""
+    """Settings with values that are checked against their declarations by `option`."""
 
     def __post_init__(self) -> None:
         for knob in knobs_of(type(self)):

@@ -96,7 +96,7 @@ def seeds_half_width(groups: Sequence[Float64], confidence: float) -> float:
     variance = sum(part for part, _ in parts)
     if variance == 0:
         return 0.0
-    # Welch and Satterthwaite; in parts of the sum, whose squares cannot underflow
+    # Welch and Satterthwaite; in parts of the sum: their squares cannot underflow
     degrees = 1 / sum((part / variance) ** 2 / free for part, free in parts)
     return float(stdtrit(degrees, (1 + confidence) / 2)) * math.sqrt(variance)
 

@@ -30,7 +30,7 @@ _ENDS = ("", "_low", "_high")
 
 
 def files(form: str) -> dict[str, Any]:
-    """Return the options of a flag that takes a list of files, whose paths have this form."""
+    """Return the options of a flag that takes a list of files with paths of this form."""
     return {"type": Path, "nargs": "+", "required": True, "help": form}
 
 

@@ -189,8 +189,8 @@ def write_records(
 def what_is_lost(records: Sequence[Record], written: Sequence[Record]) -> Counter[str]:
     """Count, for each fact, the videos for which the written file does not repeat it.
 
-    Segments whose times are a little off, as a format has them in milliseconds or frames, are lost
-    as "exact times".
+    Segments with times a little off, as a format has them in milliseconds or frames, are lost as
+    "exact times".
     """
     back = {record.video_id: facts(record) for record in written}
     lost = Counter[str]()

@@ -279,7 +279,7 @@ def split_subsets(
     """Put each video into training or validation by the hash of its id.
 
     Other videos have no influence, except that neither subset lacks a video with an action: if one
-    would, it takes the video whose hash is nearest.
+    would, it takes the video with the nearest hash.
 
     Args:
         videos: Whether something happens in each, by id.

@@ -84,7 +84,7 @@ def claimed_samples(path: Path) -> int:
             tables = _inside(file, [track], b"mdia", b"minf", b"stbl")
             sizes = [span for kind in (b"stsz", b"stz2") for span in _inside(file, tables, kind)]
             times = _inside(file, tables, b"stts")
-            # sound whose samples last a tick each, some less than a byte, is taken by its chunks
+            # sound with samples of a tick each, some less than a byte, is taken by its chunks
             kind = _numbers(file, _inside(file, [track], b"mdia", b"hdlr"), 8)
             ticks = _numbers(file, times, 4) + _numbers(file, times, 12)
             each = _PER_ENTRY if kind == [_SOUND] and ticks == [1, 1] else 1

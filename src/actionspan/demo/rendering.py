@@ -97,7 +97,7 @@ def _prepare(
     tall = plan.height + 2 * round(_MARGIN_Y * plan.height / 2)
     scene = PAINTERS[shot.scene](rng, wide, tall)
     middle = np.array([wide / 2, tall / 2])
-    # The person, whose origin on the ground is `foot`.
+    # The person, with the origin `foot` on the ground.
     landscape = plan.width > plan.height
     size = plan.height * (rng.uniform(0.56, 0.68) if landscape else rng.uniform(0.46, 0.52))
     offset = np.array(
@@ -162,7 +162,7 @@ def _draw(take: _Take, frame: int, camera: Float64, plan: VideoPlan) -> Image:
 
 
 def _draw_stool(image: Image, stool: tuple[float, float, float], to_picture: Float64) -> None:
-    """Draw a wooden stool whose seat is under the hips of the person who sits on it."""
+    """Draw a wooden stool with its seat under the hips of the person who sits on it."""
     x, y, size = stool
     half, thick, tall = 0.11 * size, 0.04 * size, 0.24 * size
     top = y + 0.045 * size

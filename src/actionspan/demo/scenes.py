@@ -173,7 +173,7 @@ def _tree(x: float, y: float, size: float) -> Mover:
 
 
 def _paint_park(rng: np.random.Generator, width: int, height: int) -> Scene:
-    """Paint a meadow with hills, a path, a fence and trees whose leaves move."""
+    """Paint a meadow with hills, a path, a fence and trees with moving leaves."""
     image = np.zeros((height, width, 3), np.uint8)
     horizon = round(height * rng.uniform(0.58, 0.66))
     # The sky, a blue gradient with clouds, and the hills in front of it.

@@ -132,7 +132,7 @@ def found_markdown(paths: Sequence[Path]) -> str:
             raise InputError(f"{path}: not a record of `evaluation reader`") from None
         rows.append(row)
     titles = ["method", "events listed", "events found", "found by as many events as instances"]
-    titles.append("videos whose first event is right")
+    titles.append("videos with a right first event")
     return "\n".join([*markdown_table("lrrrr", titles, rows), ""])
 
 

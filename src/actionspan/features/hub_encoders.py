@@ -11,7 +11,7 @@ from actionspan.features.settings import EncoderSettings
 from actionspan.networks.hub import HubNetwork, encoder_digest, find_source, load_network
 from actionspan.networks.names import FROM_TIMM, FROM_TRANSFORMERS, is_hub
 
-_HubStream = Literal["rgb", "clip"]  # whose networks timm or transformers may bring
+_HubStream = Literal["rgb", "clip"]  # their networks may come from timm or transformers
 
 
 def hub_network(settings: EncoderSettings, stream: _HubStream = "rgb") -> HubNetwork:
@@ -37,7 +37,7 @@ def _digest(settings: EncoderSettings, stream: _HubStream) -> str | None:
 
 
 def _brought(settings: EncoderSettings) -> list[_HubStream]:
-    """Return the streams whose networks others bring."""
+    """Return the streams with networks from other packages."""
     streams: tuple[_HubStream, ...] = () if settings.source == "motion" else ("rgb", "clip")
     return [stream for stream in streams if is_hub(_named(settings, stream)[0])]
 

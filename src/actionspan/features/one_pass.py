@@ -172,7 +172,7 @@ def encode_shard(
     recipe: Path | None = None,
     cameras: Cameras = WHOLE,
 ) -> dict[str, str]:
-    """Write the features of a shard's probed videos, except those whose row has an error.
+    """Write the features of a shard's probed videos, except rows with an error.
 
     Features that an earlier run made by the same `recipe` are taken over. The zones of a video are
     those of its name among `cameras`. Returns the reasons of the rejected videos by video id.

@@ -37,7 +37,7 @@ class Features:
     `frame_difference` and `flow_magnitude` are (N, steps), or None for external features. `footage`
     (N, steps) has equal numbers where training videos share footage, `UNSHARED` elsewhere, and is
     None in features.h5. `inside` is true of sequences.h5 and causal.h5, `causal` of the latter.
-    `checked` names the content of a file whose writer saw that all features are finite: it changes
+    `checked` names the content of a file if its writer saw that all features are finite: it changes
     with them and with the file's size and time. It is empty for other files. `all_marks` has the
     first row of a video before each of its cuts (K, 3) and bouts (B, 4), and is None in features.h5
     and causal.h5.

@@ -135,7 +135,7 @@ class _Query(NamedTuple):
     find: "Callable[[list[Encoded]], dict[str, dict[str, Similar]]]"  # by label, then by video
     said: str  # what segments are like
     made_by: str
-    model: "WordModel | None" = None  # whose features are searched; None: those of `learn`
+    model: "WordModel | None" = None  # its features are searched; None: the features of `learn`
 
 
 def _examples(videos: Mapping[str, Path], arguments: argparse.Namespace, kept: Path) -> _Query:

@@ -1,4 +1,4 @@
-"""Search by words: the segments whose pictures are nearest to a text.
+"""Search by words: the segments with the frames nearest to a text.
 
 Pictures and texts are vectors of one space. A step of a video is as near as the mean cosine to all
 wordings, less that to wordings of nothing in particular, less the median of this in the video:

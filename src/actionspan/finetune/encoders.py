@@ -21,7 +21,7 @@ from actionspan.networks.hub_tuning import levels_of, save_tuned, unfreeze
 from actionspan.networks.names import is_hub
 from actionspan.networks.weights import describe, unfolded_state
 
-FORMAT = "actionspan finetune 1"  # of model.safetensors, whose state_dict the features stage reads
+FORMAT = "actionspan finetune 1"  # of model.safetensors; the features stage reads its state_dict
 
 
 class _StreamEncoder(nn.Module):
@@ -178,7 +178,7 @@ def write_encoder(
 
 
 def part_of(state: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
-    """Return the entries of a state_dict whose names begin with `prefix`, without it."""
+    """Return the entries of a state_dict with names that begin with `prefix`, without it."""
     own = [name for name in state if name.startswith(prefix)]
     return {name.removeprefix(prefix): state[name] for name in own}
 

@@ -20,7 +20,7 @@ SamplerName = Literal[
 ]
 BY_GRADIENT = ("diverse_gradient", "importance")  # samplers that need replay
 _STEPPED = tuple(name for name, each in MODELS.items() if each.on_steps)
-"""The temporal networks whose loss is on start, action and end of each step."""
+"""The temporal networks with a loss on start, action and end of each step."""
 # the settings of the features stage that choose the networks
 ENCODERS = (
     *("rgb_encoder", "rgb_weights", "rgb_layer", "rgb_pooling", "rgb_digest"),

@@ -130,7 +130,7 @@ class LiveClock:
 
 
 class Place(NamedTuple):
-    """A snippet whose actionness is still to come."""
+    """A snippet without its actionness, which is still to come."""
 
     number: int
     seconds: float  # time stamp

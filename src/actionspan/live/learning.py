@@ -135,7 +135,7 @@ class OnlineLearner:
             self._predicted.append((answer.seconds, answer.action, other[1]))
 
     def _score(self, known: float, interval: float) -> None:
-        """Count the predictions whose labels are known."""
+        """Count the predictions with known labels."""
         while self._predicted and self._predicted[0][0] + interval / 2 <= known:
             time, learned, before = self._predicted.popleft()
             inside = bool(((self.instances[:, 0] <= time) & (time < self.instances[:, 1])).any())

@@ -153,7 +153,7 @@ def play(
         raise InputError(f"{out}: holds the model; give another folder for the results (--out)")
     before = None
     if state is None:
-        # of an earlier stream, whose files are begun again
+        # of an earlier stream; its files are begun again
         (out / STATE_FILE).unlink(missing_ok=True)
     else:
         with restoring(out / STATE_FILE):

@@ -38,7 +38,7 @@ def gradient_weights(gradient_weight: GradientWeight, kept: Rows, count: int) ->
 
 
 def weigh(features: Tensor, weights: Tensor) -> Tensor:
-    """Return these features, (n, …), whose gradients are multiplied by weights (n,) on the way."""
+    """Return these features, (n, …), and multiply their gradients by weights (n,) on the way."""
     if not features.requires_grad or bool((weights == 1).all()):
         return features
     weighed: Tensor = _Weigh.apply(features, weights)  # type: ignore[no-untyped-call]

@@ -104,7 +104,7 @@ def probe(encoder: nn.Module, head: Head, frames: Frames) -> Probe:
 
 
 def light_copies(encoder: nn.Module, head: Head) -> tuple[nn.Module, Head]:
-    """Return copies of an encoder and a head whose tensors are on `meta`.
+    """Return copies of an encoder and a head with their tensors on `meta`.
 
     A head that is a function stays as it is, and is run on zeros on the encoder's device.
     """

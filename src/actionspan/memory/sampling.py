@@ -60,7 +60,7 @@ def sample_rows(
         generator: Where random numbers come from; None: torch's global generator.
         magnitudes: (T,) lengths of the features (`diverse_feature`) or of the gradients that reach
             them (`diverse_gradient`, `importance`).
-        grid: Steps, rows and columns of the tokens, whose product is T (`checkerboard`).
+        grid: Steps, rows and columns of the tokens, with the product T (`checkerboard`).
 
     Raises:
         ValueError: An argument is missing or not allowed.

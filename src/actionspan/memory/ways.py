@@ -148,7 +148,7 @@ def make_way(
         encoder: Called with n rows, gives n features; the module keeps it as `encoder`.
         keep_ratio: See `StochasticBackward`; not for `full`, `frozen` and `checkpoint`.
         sampler: Where rows are kept; by gradients with `sbp` alone, by features not with
-            `frame_dropout` (whose dropped rows have none) and `bank` (whose are old).
+            `frame_dropout` (dropped rows have none) and `bank` (they are old).
         gradient_weight: Of kept rows; not for `frame_dropout`, which has no dropped gradients.
         execution: Of `sbp`.
         piece: Rows at a time, at most, without a graph or run again in backward.
@@ -218,13 +218,13 @@ class _Way(nn.Module):
         return split(self.encoder, frames, estimator, self.piece, generator, with_graph=again)
 
     def _checkpointed(self, run: Encode, rows: Tensor) -> Tensor:
-        """Return the features of rows, whose graph is made again in backward, a piece at a time.
+        """Return the features of rows; their graph is made again in backward, a piece at a time.
 
         Not reentrant: a hook of a parameter is then called once a step, not once a piece. The
         frames are taken again in backward too, so that no copy of them is saved.
         """
         first = next(self.encoder.parameters(), None)
-        # From an argument `checkpoint` learns whose random numbers and autocast it has to restore.
+        # `checkpoint` restores random numbers and autocast of the devices of its arguments.
         there = torch.empty(0, device=None if first is None else first.device)
         again = partial(checkpoint, lambda some, _: run(some), use_reentrant=False)
         pieces = encoding.balanced(rows, self.piece)

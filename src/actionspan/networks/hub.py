@@ -96,7 +96,7 @@ def load_network(
 
     Args:
         source: Where it is.
-        layer: Whose output is pooled; None: the last.
+        layer: The layer with the output to pool; None: the last.
         pooling: `auto`, `cls` or `mean`, see `EncoderSettings.rgb_pooling`.
         clips: Whether it is one of clips, not of pictures.
 

@@ -65,7 +65,7 @@ def clip_network(
     argument = "videos"
     try:
         processor = preparing.from_pretrained(source.model, **LOCAL)
-    except ValueError:  # as of X-CLIP, whose frames are prepared as pictures
+    except ValueError:  # as of X-CLIP, which prepares frames as images
         preparing, argument = AutoImageProcessor, "images"
         processor = preparing.from_pretrained(source.model, **LOCAL)
     inputs = _ClipInputs(processor, argument)

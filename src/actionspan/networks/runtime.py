@@ -1,6 +1,6 @@
 """The runtimes of a network, and its device: PyTorch, or OpenVINO, faster on CPUs and optional.
 
-Both take bytes as `architecture.Inputs` does, whose arithmetic is part of what OpenVINO compiles.
+Both take bytes as `architecture.Inputs` does; OpenVINO compiles its arithmetic too.
 Results of OpenVINO do not depend on the rest of a batch, nor on its length, to the bit.
 """
 

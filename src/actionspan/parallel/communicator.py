@@ -71,7 +71,7 @@ def tag_of(bucket: int, phase: str) -> int:
 
 
 def told_by(comm: Communicator, tag: int) -> Iterator[int]:
-    """Yield the ranks whose notes of one byte have arrived, once for each, and take the notes."""
+    """Take the notes of one byte that have arrived, and yield the rank of each."""
     if hasattr(comm, "told_by"):  # not MPI
         yield from comm.told_by(tag)
         return
@@ -84,7 +84,7 @@ def told_by(comm: Communicator, tag: int) -> Iterator[int]:
 
 
 def _phase_of(tag: int) -> str:
-    """Return the phase whose messages carry this tag."""
+    """Return the phase of messages with this tag."""
     return PHASES[tag % len(PHASES)]
 
 
@@ -260,7 +260,7 @@ class TorchrunCommunicator:
         )
 
     def told_by(self, tag: int) -> Iterator[int]:
-        """Yield the ranks whose notes have arrived, once for each note, and take the notes."""
+        """Take the notes that have arrived, and yield the rank of each."""
         for source in range(self._size):
             while self._store.check([key := self._next_from(source, tag)]):
                 self._store.delete_key(key)

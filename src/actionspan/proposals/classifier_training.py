@@ -156,8 +156,8 @@ def _cross_validate(
 ) -> list[dict[str, Any]]:
     """Return a row for each penalty, strongest first; fold k has videos k, k + folds, ….
 
-    An instance whose class is in no other fold counts as an error and has no part in the loss,
-    which shows nothing about it.
+    An instance with a class that is in no other fold counts as an error and has no part in the
+    loss, which shows nothing about it.
     """
     stride = -(-sum(len(each.classes) for each in rows) // _MOST_CHOOSING)
     chosen = rows[:: max(1, min(stride, len(rows) // settings.folds))]

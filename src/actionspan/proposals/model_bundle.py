@@ -44,7 +44,7 @@ class Bundle:
     frames: FrameSettings
     flow: FlowSettings
     encoders: EncoderSettings
-    # parameters by stream of encoders whose weights are not those of their package
+    # parameters by stream of encoders with weights other than their package's
     weights: Mapping[str, Mapping[str, Tensor]] = field(default_factory=dict)
     candidates: knobs.CandidateSettings
     ranking: knobs.RankingSettings
@@ -202,7 +202,7 @@ def _widths(transform: Transform) -> dict[str, int]:
 
 
 def named_weights(encoders: EncoderSettings) -> dict[str, tuple[str, Path]]:
-    """Return the network of each stream whose weights are not its package's, and their path."""
+    """Return the network of each stream with weights other than its package's, and their path."""
     if encoders.source == "motion":
         return {}
     named = {

@@ -36,7 +36,7 @@ class Row(TypedDict):
     label: NotRequired[str]
     label_score: NotRequired[float]
     zone: NotRequired[str]  # of several, the one in which most moves
-    rank: NotRequired[int]  # of an event without a chance, whose score is only 1 / rank
+    rank: NotRequired[int]  # of an event without a chance, with 1 / rank as its score
 
 
 def result_rows(segments: ArrayLike, scores: ArrayLike) -> list[Row]:

@@ -77,7 +77,7 @@ def select(
     # A gain can only fall as the list grows: one worked out earlier is a bound.
     heap = [(-float(worth[cell]), place, 0) for place, cell in enumerate(best)]
     heapq.heapify(heap)
-    # 3. take the best whose gain is up to date
+    # 3. take the best with a gain that is up to date
     covered = np.zeros(len(likely), np.float32)
     chosen: list[int] = []
     gains: list[float] = []

@@ -217,7 +217,7 @@ class ChapterSettings(Checked):
 
     chapters: int = option(10, "at most this many chapters a video", least=1)
     share: float = option(
-        0.5, "leave out proposals whose score is below this share of the best", least=0, most=1
+        0.5, "leave out proposals with a score below this share of the best", least=0, most=1
     )
     shortest: float = option(0.5, "leave out shorter proposals", unit="seconds", least=0)
     minimum_score: float = option(0.0, "leave out proposals with a lower score")

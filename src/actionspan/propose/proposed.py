@@ -125,7 +125,7 @@ def read_duration(path: Path) -> float:
 
 
 class OpenedVideo(NamedTuple):
-    """A video whose first frame is decoded, to be gone through once."""
+    """A video with its first frame decoded, to be gone through once."""
 
     path: Path
     duration_seconds: float

@@ -66,7 +66,7 @@ class ResultFolder:
         folder: Made if it is missing.
         model: Digest of the model.
         overwrite: Remove the results of another model, and redo everything.
-        replaces: Remove the results of models whose digest begins with this word.
+        replaces: Remove the results of models with a digest that begins with this word.
         cameras: The zones of videos; a result within other zones does not count as finished.
 
     Raises:

@@ -1,7 +1,7 @@
 """Samples of clips for a network: augmented in training, the centre in evaluation.
 
-Paper 003, section II: a random position and a crop whose width and height are each drawn from 256,
-224, 192 and 168 for a height of 256, at a random place, resized to the network's input, and
+Paper 003, section II: a random position and a crop with width and height each drawn from 256, 224,
+192 and 168 for a height of 256, at a random place, resized to the network's input, and
 flipped half of the time, when flow to the right becomes flow to the left. Crops are shares of the
 stored height, so that pictures stored at a different size show as much. To evaluate, positions are
 spread evenly over the clip and the centre is cut out, 224 of 256.

@@ -26,9 +26,7 @@ from actionspan.recognition.settings import RecognitionSettings
 from actionspan.storage.model_files import read_model
 from actionspan.video.jpegs import Stream
 
-FORMAT = (
-    "actionspan recognition 1"  # of model.safetensors, whose state_dict the features stage reads
-)
+FORMAT = "actionspan recognition 1"  # of model.safetensors; the features stage reads its state_dict
 _CLASSES = 100_000  # of a model at most
 _PICTURES = 40  # at once, or all of one clip where it has more
 

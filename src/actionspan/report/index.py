@@ -42,7 +42,7 @@ class PageSettings(Checked):
     """Which videos the page shows, and how many pictures of each."""
 
     subsets: tuple[Subset, ...] = option(
-        ("validation", "training", "testing"), "whose videos it shows", fewest=1
+        ("validation", "training", "testing"), "the subset of the videos shown", fewest=1
     )
     most_videos: int = option(
         200,

@@ -29,7 +29,7 @@ class Figures(NamedTuple):
     """Scores of a model on corrected videos that it has not seen."""
 
     auc: float  # in percent
-    first_right: int  # videos whose first event is right
+    first_right: int  # videos with a right first event
     videos: int  # in which something happens
     in_as_many: int  # instances found by as many events as a video has instances
     instances: int

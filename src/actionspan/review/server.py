@@ -61,7 +61,7 @@ class Work(Protocol):
         """Return the zones of a video."""
 
     def save_zones(self, video_id: str, pattern: str, zones: Any) -> None:
-        """Keep the zones of all videos whose names match a pattern."""
+        """Keep the zones of all videos with a name that matches a pattern."""
 
     def learn(self) -> None:
         """Ask for a model of the corrections so far."""

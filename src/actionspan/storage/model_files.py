@@ -60,7 +60,7 @@ class Part:
         return Part(self.value[key], f"{self.name}: {key}")
 
     def entries(self) -> dict[str, "Part"]:
-        """Return the entries of a dictionary whose keys are texts."""
+        """Return the entries of a dictionary with texts as keys."""
         if not isinstance(self.value, Mapping):
             self.refuse("a dictionary")
         if not all(isinstance(key, str) for key in self.value):
@@ -224,7 +224,7 @@ def _read(path: Path) -> Any:
         raise InputError(f"{path}: {_EARLIER.format(path)}")
     if int.from_bytes(start, "little") > max(_HEADER, size // 4):
         raise ValueError
-    # 2. the tensors, whose places in the file safetensors checks, and the rest
+    # 2. the tensors, with places in the file that safetensors checks, and the rest
     with safe_open(path, framework="pt") as opened:
         sealed = json.loads(opened.metadata()[_KEY])
         tensors = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118

@@ -1,4 +1,4 @@
-"""A model cut into stages whose slowest is as fast as can be, and the bytes that each will need.
+"""A model cut into stages, the slowest as fast as can be, and the bytes that each will need.
 
 A layer costs seconds of CPU time of the thread, the least over repetitions (on a busy machine wall
 time measures the neighbours), and bytes of its output. A copy is measured, so that the

@@ -108,7 +108,7 @@ class Pipeline:
         self._drain_steps = drain_steps(count, gradients) if self._learning else 0
         self._executor = start(executor, parts, options, devices)
         self._samples = self._steps = 0  # put in; a step may have no sample
-        self._asked = 0  # steps whose reply was taken
+        self._asked = 0  # steps with a reply that was taken
         self._returned = 0  # answers that the caller has
         self._targets: deque[tuple[int, Message | None]] = deque()  # of the last D samples fed
         self._answers: deque[Answer] = deque()  # taken from the executor, not by the caller

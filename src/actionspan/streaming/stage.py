@@ -91,9 +91,9 @@ class Stage:
     Args:
         part: Its computation; a callable other than an `nn.Module` has no parameters.
         options: Its seed is that of stage 0; stage h has `seed + h`.
-        random: Whose random numbers it draws: `swapped` exchanges torch's state for its own round
-            its work, as several stages in one thread must; `process` has the process for itself;
-            `none` draws none, as threads share one generator.
+        random: The generator that it draws from: `swapped` exchanges torch's state for its own
+            round its work, as several stages in one thread must; `process` has the process for
+            itself; `none` draws none, as threads share one generator.
     """
 
     captures = False  # whether it is on a device that has graphs

@@ -48,7 +48,7 @@ class History:
         self.set_random: Callable[[Tensor], None] = torch.set_rng_state
 
     def due(self, step: int) -> Kept | None:
-        """Take out the input whose gradient comes at a step."""
+        """Take out the input of the gradient that comes at a step."""
         if self._kept and self._kept[0].step == step - self._delay:
             return self._kept.popleft()
         return None

@@ -1,4 +1,4 @@
-"""A thread for each stage: for stages whose work releases the interpreter for 10 ms or more."""
+"""A thread for each stage: for stages with work that releases the interpreter for 10 ms or more."""
 
 import threading
 import time

@@ -149,7 +149,7 @@ def predict(model_path: Path, features_path: Path, out: Path) -> None:
 
 
 class Resumable:
-    """An object whose attributes `changing` are the state from which another can resume."""
+    """An object with a state, its attributes `changing`, from which another can resume."""
 
     changing: tuple[str, ...]
 

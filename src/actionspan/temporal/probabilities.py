@@ -3,8 +3,8 @@
 `probabilities` is (V, T, 3) where all videos have T steps. Where they differ it is (ΣT, 3), and
 `offsets` (V + 1) are where each video's steps begin.
 
-A cross-fitted network adds `parts` (ΣT): each step's part of the training footage, whose
-probabilities are by the member that did not learn it; −1 in other videos.
+A cross-fitted network adds `parts` (ΣT): each step's part of the training footage, with
+probabilities by the member that did not learn it; −1 in other videos.
 
 `cuts` (ΣK, 2) are where each video is cut and `bouts` (ΣB, 3) when something moves, where that is
 known; `cut_offsets` and `bout_offsets` (V + 1) are where each video's begin.

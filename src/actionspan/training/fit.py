@@ -258,9 +258,9 @@ def fit(
 
     `train_epoch` takes the number of an epoch (from 1) and returns columns of the log, alike on all
     ranks, `training_loss` among them; `validate` returns more. A group of parameters with a `share`
-    has that part of the learning rate. The best epoch is the one whose row has the highest `score`.
-    Rank 0 writes the checkpoint, if it has a path, shows the progress, if that has a title, and
-    calls `report` after each epoch. The stopwatch takes the seconds of `validation` and
+    has that part of the learning rate. The best epoch is the one with the highest `score` in its
+    row. Rank 0 writes the checkpoint, if it has a path, shows the progress, if that has a title,
+    and calls `report` after each epoch. The stopwatch takes the seconds of `validation` and
     `checkpoint`.
 
     Raises:

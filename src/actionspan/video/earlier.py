@@ -72,7 +72,7 @@ def recipe_digest(recipe: Path | None) -> str:
 
 
 def recipe_attribute(made_by: str) -> dict[str, str]:
-    """Return the attribute of a file whose features are made by a recipe of this digest."""
+    """Return the attribute of a file with features made by a recipe of this digest."""
     return {RECIPE: made_by} if made_by else {}
 
 

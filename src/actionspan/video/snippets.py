@@ -276,7 +276,7 @@ def frames_of_shard(
     decoder: Decoder = "pyav",
     cameras: Cameras = WHOLE,
 ) -> dict[str, str]:
-    """Write the snippets of a shard's probed videos, except those whose row has an error.
+    """Write the snippets of a shard's probed videos, except rows with an error.
 
     Of a video with features that an earlier run made by the same `recipe`, these are written. The
     zones of a video are those of its name among `cameras`.

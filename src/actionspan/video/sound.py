@@ -171,7 +171,7 @@ def _means(values: NDArray[Any], first: NDArray[Any], last: NDArray[Any]) -> Flo
 
 
 def _first_behind(curves: Float32, times: NDArray[Any]) -> NDArray[Any]:
-    """Return the first row of curves whose centre is at each time or behind it."""
+    """Return the first row of curves with its centre at each time or behind it."""
     rows = np.ceil(times * RATE - 0.5 - 1e-6)  # a centre may lie on an edge, but for rounding
     return rows.clip(0, len(curves)).astype(np.int64)
 

@@ -71,7 +71,7 @@ def _means(picture: UInt8) -> Float32:
     """Return the means of a picture's blocks."""
     height, width = picture.shape[:2]
     size = max(1, width // _BLOCK), max(1, height // _BLOCK)
-    # not of bytes, whose means would be rounded to whole levels, coarser than noise
+    # not of bytes: their means would be rounded to whole levels, coarser than noise
     means: Any = cv2.resize(picture.astype(np.float32), size, interpolation=cv2.INTER_AREA)
     return np.asarray(means, np.float32)
 

@@ -172,7 +172,7 @@ def check_names(paths: Iterable[str], key: str) -> None:
 
 
 def check_settings(config: Mapping[str, Any], name: str) -> None:
-    """Build every settings object of a configuration whose values are allowed by themselves.
+    """Build every settings object of a configuration with values that are allowed by themselves.
 
     Raises:
         InputError: A value is out of range, or does not go with another; the line names its key.
@@ -264,7 +264,7 @@ def _problems_of_tuned(config: Mapping[str, Any]) -> Iterator[str]:
     if encoders["clip_encoder"] != "none":
         yield (
             f"features.encoders.clip_encoder: {encoders['clip_encoder']} does not go with "
-            "features.source: finetuned, whose pictures hold no clips; give none"
+            "features.source: finetuned, which has frames but no clips; give none"
         )
     if "flow" in finetune["streams"] and encoders["flow_encoder"] in ("flow_histogram", "none"):
         yield (

@@ -128,7 +128,7 @@ class OutcomesPlan:
         self._config, self._run = config, run
         evaluation = config["evaluation"]
         self.models: list[str] = list(config["temporal"]["models"])
-        # those whose candidates PEM evaluates
+        # the models with candidates that PEM evaluates
         self.evaluated = [model for model in self.models if model not in ON_SEQUENCES]
         # external features have no frames that could differ
         skipped = {"difference", "cuts"} if features.external else set()
@@ -138,14 +138,14 @@ class OutcomesPlan:
         # with external features a model cannot take videos
         self.bundle = [] if features.external else ["results/proposals/{model}/model.safetensors"]
         self.bundles = [path.format(model=model) for path in self.bundle for model in self.models]
-        # the videos whose chapters one job makes: all, or in a large set one
+        # the videos of one job that makes chapters: all, or in a large set one
         browsed = len(videos) <= BROWSED
         self.chaptered = videos if browsed else ["{video}"]
         chapters = [f"{folder}/chapters/{{}}.vtt" for folder in folders if browsed]
         self.chapters = [path.format(video) for path in chapters for video in videos]
         inner = "results/proposals/{{model}}/chapters/{}.vtt"
         self.chapters_of = [inner.format(video) for video in videos if browsed]
-        # the model whose proposals pictures and the page show, and its events, if it has any
+        # the model shown by figures and the page, and its events, if it has any
         self.shown: str = config["report"]["model"] or self.models[-1]
         events = f"results/proposals/{self.shown}/events.json"
         self.shown_events = [events] * (self.shown in ON_SEQUENCES)

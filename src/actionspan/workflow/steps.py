@@ -5,7 +5,7 @@ and a module called `stage.step` a step of a stage.
 
 The files that a step depends on are found without importing anything. Snakemake does not see
 changes inside imported modules: as inputs of a rule these files make a change re-run exactly the
-rules whose code it touches.
+rules with the code that it touches.
 """
 
 import hashlib

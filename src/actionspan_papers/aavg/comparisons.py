@@ -73,7 +73,7 @@ class ExperimentSettings(Checked):
 
 @dataclass(frozen=True)
 class Comparison:
-    """Ways of joining learners whose accuracy is drawn over epochs."""
+    """Ways of joining learners that are drawn, by their accuracy over epochs."""
 
     title: str
     labels: Mapping[str, str]

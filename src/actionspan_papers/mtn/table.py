@@ -30,7 +30,7 @@ _WHY_NOT = {
     "too many proposals": "one percent of the lists is more than that AN",
     "no frame rates": "THUMOS14's protocol needs the frame rate of each video",
 }
-FEATURES = {"features": "features.h5, whose attributes describe it"}
+FEATURES = {"features": "features.h5, with attributes that describe it"}
 """The flag of the file with the measured data."""
 SCORES: Mapping[str, Any] = {
     "videos": files(

@@ -254,7 +254,7 @@ EXPERIMENT = Experiment(
     inputs={
         "features": "features/features.h5",
         "annotations": "dataset/annotations.json",
-        "subset": {"default": "validation", "help": "whose videos are scored"},
+        "subset": {"default": "validation", "help": "the subset of the videos to score"},
     },
     read=_learn,
     rows=lambda learned, *_: learned[1],

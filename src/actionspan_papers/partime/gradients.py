@@ -126,8 +126,8 @@ def _table(
 ) -> Table:
     kinds = list(rows.groupby("stream", sort=False))
     caption = [
-        "Cosine of the gradient that a stage uses with the true one: that of the sample whose loss "
-        "it carries, with the weights of now. Speed is 1 less the correlation of successive "
+        "Cosine of the gradient that a stage uses with the true one: the gradient of the same "
+        "sample's loss, with the weights of now. Speed is 1 less the correlation of successive "
         f"samples. {own.seeds} seeds; means and {100 * own.confidence:g} % intervals over seeds.",
         *(_verdict(kind, runs, own, settings.good_cosine) for kind, runs in kinds),
         *(_cost_line(kind, runs, own) for kind, runs in kinds),

@@ -240,9 +240,9 @@ def whole_blocks(links: Sequence[nn.Module]) -> list[nn.Module]:
 
 
 class Probe:
-    """Compares the gradient of each stage with that of the sample whose `squared` it carries.
+    """Compares the gradient of each stage with the true one of the same sample's `squared`.
 
-    The true one is that of the whole network with the weights from before the step. Give `clips`
+    The true one is by the whole network with the weights from before the step. Give `clips`
     to the pipeline, which has the `sequential` executor, and call `before` and `cosines` round a
     step.
     """

@@ -229,7 +229,7 @@ def _link_evidence(links: Sequence[Run]) -> dict[str, Estimate | float | str]:
 
 
 def _logarithms(runs: Sequence[Run], part: str) -> _Logarithms:
-    """Return those of the runs whose seconds of a part are known and not 0."""
+    """Return the runs with seconds of a part that are known and not 0."""
     seconds: dict[tuple[str, int], list[float]] = {}
     for run in runs:
         if value := getattr(run, part):

@@ -50,7 +50,7 @@ SAMPLERS: Mapping[Sampler, str] = {
     "diverse_gradient": "gradients",
     "importance": "gradients",
 }
-"""The samplers that are compared, and whose lengths each of them looks at."""
+"""The samplers that are compared; each looks at the lengths of these vectors, if any."""
 
 
 class _BlockGram(NamedTuple):

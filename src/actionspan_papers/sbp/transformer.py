@@ -1,4 +1,4 @@
-"""Transformers whose lower layers keep the backward paths of some nodes only (SBP).
+"""Transformers with lower layers that keep the backward paths of some nodes only (SBP).
 
 A graph model has no encoder apart from a head: every layer mixes the nodes. So each layer but the
 top ones drops backward paths itself (paper 004, section 3.2.2): after each layer the gradient of
@@ -80,7 +80,7 @@ def put_together(kept: Tensor, dropped: Tensor, rows: NodeRows) -> Tensor:
 
 
 class KeepGradient(torch.autograd.Function):
-    """The identity on (B, N, D) nodes, whose gradient is zero outside the kept rows."""
+    """The identity on (B, N, D) nodes, with a gradient of zero outside the kept rows."""
 
     @staticmethod
     def forward(ctx: Any, nodes: Tensor, kept: Tensor) -> Tensor:
@@ -202,7 +202,7 @@ class TransformerEncoder(nn.Module):
 
         Args:
             nodes: (B, N, D).
-            kept: (k,) or (B, k) rows whose backward path is kept in the lower layers; by default
+            kept: (k,) or (B, k) rows that keep their backward path in the lower layers; by default
                 all.
 
         Raises:

@@ -1,4 +1,4 @@
-"""ActivityNet annotations: a JSON object whose "database" has an entry for each video.
+"""ActivityNet annotations: a JSON object with a "database", which has an entry for each video.
 
 An entry holds subset, duration in seconds, number of frames, segments and labels; ActionFormer and
 OpenTAD add the frame rate. Our own annotations.json has this format without it, with subject and

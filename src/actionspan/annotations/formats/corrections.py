@@ -89,5 +89,5 @@ def add_not_done(reading: Reading, table: Path, take: bool | None) -> None:
                     reading.rejections += part.rejections
     if left and not take:
         cure = "tick Done" + ", or give --not-done" * (take is not None)
-        line = f"left out {counted(len(left), 'video')} whose corrections are saved but not Done"
+        line = f"left out {counted(len(left), 'video')} with corrections saved but not Done"
         print(f"{table}: {line} ({cure}): {', '.join(left)}", file=sys.stderr)

@@ -37,7 +37,7 @@ class _Task:
 
 
 def sniff(text: str) -> bool:
-    """Return whether the text is XML whose root is `annotations`."""
+    """Return whether the text is XML with the root `annotations`."""
     return root_name(text) == "annotations"
 
 

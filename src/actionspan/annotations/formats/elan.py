@@ -1,4 +1,4 @@
-"""ELAN's .eaf: an XML document of one video, whose tiers hold annotations in milliseconds.
+"""ELAN's .eaf: an XML document of one video, with annotations in milliseconds in its tiers.
 
 Annotations with times become instances, of any tier; the label is the value, or the name of the
 tier where the value is empty, and the subject is the tier's participant. Those that only refer to
