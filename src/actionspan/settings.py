@@ -39,7 +39,7 @@ def option(default: Any, help: str, **limits: Any) -> Any:
 class Knob:
     """A field of settings: its annotation, and the declarations of `option`.
 
-    Bounds are those of a number, or of each number of a list. Numbers are finite, and a list holds
+    Bounds are of a number, or of each number of a list. Numbers are finite, and a list holds
     no value twice.
     """
 
@@ -55,7 +55,7 @@ class Knob:
     below: float | None = None  # the number is less than this
     most: float | None = None  # the number is this or less
     also: float | str | None = None  # a value that is allowed too, outside these bounds
-    choices: tuple[Any, ...] = ()  # the values allowed; by default those of a Literal
+    choices: tuple[Any, ...] = ()  # the values allowed; by default a Literal's
     pattern: str = ""  # of texts that are allowed in addition to the choices
     like: str = ""  # what these texts are, for messages
     fewest: int = 0  # items of a list, or characters of a text
@@ -273,7 +273,7 @@ def from_mapping(settings: type[Settings], values: Mapping[str, Any]) -> Setting
 
 
 def to_json(before: str = "{}", **sections: Any) -> str:
-    """Return settings by section as JSON, added to those of an earlier stage."""
+    """Return settings by section as JSON, added to an earlier stage's."""
     made = {name: dataclasses.asdict(settings) for name, settings in sections.items()}
     return json.dumps(json.loads(before) | made, sort_keys=True, default=str)
 

@@ -243,7 +243,7 @@ Judged = tuple[Sequence[Finding], Sequence[str]]
 def claims_experiment(paper: str, judge: Callable[..., Judged], **options: Any) -> Experiment:
     """Return the experiment that writes the verdicts on a paper, given by its number.
 
-    `judge` gets the flags and the settings; the options are those of `Experiment`.
+    `judge` gets the flags and the settings; the options are as in `Experiment`.
     """
 
     def rows(judged: Judged, *_: object) -> list[Row]:

@@ -68,7 +68,7 @@ def resampled_scores(values: Float64, instances: Int64, drawn_videos: Int64) -> 
     """Return (B, K) the mean over seeds of those means, for each resample of the videos.
 
     It is NaN where some seed has no value of any video that was drawn. Values and instances are
-    those of `seed_scores`, drawn videos (B, V) those of `draw_videos`.
+    as in `seed_scores`, drawn videos (B, V) as in `draw_videos`.
     """
     counts = drawn_videos.astype(np.float64)  # (B, V), for a fast matrix product
     total = np.zeros((len(counts), values.shape[2]))
@@ -174,7 +174,7 @@ def over_samples_and_seeds(
 ) -> Estimate:
     """Return a value with its interval over samples (videos or clips: the unit) and seeds.
 
-    It is NaN where the value is; the arguments are those of `interval` and `seeds_half_width`.
+    It is NaN where the value is; the arguments are as in `interval` and `seeds_half_width`.
     """
     if math.isnan(value):
         return Estimate()

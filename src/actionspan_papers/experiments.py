@@ -49,7 +49,7 @@ class Table:
     rows: Sequence[Row] | None = None
     """By default the rows of the TSV."""
     forms: Mapping[str, str] = field(default_factory=dict)
-    """Formats of numbers that differ from those of the TSV."""
+    """Formats of numbers that differ from the TSV's."""
     words: Mapping[str, str] = field(default_factory=dict)
     """Replacements for words of the TSV."""
     align: str = ""

@@ -187,7 +187,7 @@ def test_other_weights_and_other_preprocessing_have_other_digests(tmp_path):
         pinned(replace(settings, rgb_encoder=str(tmp_path / "b")))
     file = tmp_path / "a/preprocessor_config.json"
     file.write_text(file.read_text().replace("image_mean", "image_mean_of_another"))
-    with pytest.raises(InputError, match="wanted are those of"):
+    with pytest.raises(InputError, match="wanted is"):
         pinned(settings)
 
 

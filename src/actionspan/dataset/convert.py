@@ -132,7 +132,7 @@ def form_of(path: Path, named: str | None) -> str:
     """Return the format in which to write a file.
 
     Raises:
-        InputError: None is named, and the suffix is that of no format.
+        InputError: None is named, and no format has the suffix.
     """
     form = named or _BY_SUFFIX.get(path.suffix.lower())
     if form is None:

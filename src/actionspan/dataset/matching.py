@@ -86,8 +86,8 @@ def read_annotations(
 def index_videos(probed: Sequence[Video], reading: Reading, settings: IndexSettings) -> Index:
     """Join probed videos, which may have an `error`, with their annotations.
 
-    Videos that no record names have no instance and are in the subset testing, and so are those of
-    which every row is rejected. A record without a subset is put in training or validation by the
+    Videos that no record names have no instance and are in the subset testing, and so are videos
+    with every row rejected. A record without a subset is put in training or validation by the
     hash of its video's id.
     """
     videos = {video.video_id: video for video in sorted(probed, key=lambda v: v.video_id)}

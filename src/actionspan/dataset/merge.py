@@ -114,7 +114,7 @@ def merge(
     """Return annotations in which each corrected video has the instances of its correction.
 
     Subset, duration and frame rate of a video stay. An instance without a label or a subject of its
-    own gets those of the instance it was, if there was one, and with the same label its modifiers.
+    own gets the former instance's, if there was one, and with the same label its modifiers.
 
     Args:
         records: The annotations, with sound instances.

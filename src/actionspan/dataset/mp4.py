@@ -96,7 +96,7 @@ def claimed_samples(path: Path) -> int:
 def check_packed(path: Path) -> None:
     """Refuse headers of MP4/MOV that unpack to too much: FFmpeg allocates the size that they claim.
 
-    They may stand in any box but that of the samples, and in another such header.
+    They may stand in any box but the samples', and in another such header.
     """
     found: set[tuple[int, bytes]] = set()
     with _mp4(path) as (file, spans):
@@ -140,7 +140,7 @@ def _mp4(path: Path) -> Iterator[tuple[BinaryIO, list[tuple[int, int]]]]:
 
 
 def _inside(file: BinaryIO, spans: list[tuple[int, int]], *kinds: bytes) -> list[tuple[int, int]]:
-    """Return (start, end) of the contents of boxes, each kind inside those of the kind before."""
+    """Return (start, end) of the contents of boxes, each kind inside the kind before."""
     for wanted in kinds:
         found = [box for span in spans for box in boxes(file, *span)]
         spans = [(start, end) for kind, start, end in found if kind == wanted]

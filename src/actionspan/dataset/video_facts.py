@@ -116,7 +116,7 @@ def _read_packets(path: Path, video: Video, limits: LimitSettings) -> Video:
                 times.append(packet.pts * tick)
                 if times[-1] > last_time:
                     last_time, last_duration = times[-1], (packet.duration or 0) * tick
-        # 3. the container's own facts, and those of the packets
+        # 3. the container's own facts, and the packets'
         if frames < 2:
             only = "has a single frame; two or more are needed" if frames else "has no frame"
             raise InputError(f"the video stream {only}")

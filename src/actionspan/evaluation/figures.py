@@ -51,7 +51,7 @@ def _figure(path: Path, size: tuple[float, float], title: str = "", **gaps: Any)
 def draw_curves(path: Path, records: Sequence[Record]) -> None:
     """Draw both kinds of curves next to each other, and a legend with the areas.
 
-    The intervals of the best models are shaded: those of all would hide each other.
+    The intervals of the best models are shaded: the intervals of all would hide each other.
     """
     curves = {record["method"]: curves_of(record) for record in records}
     looks = _looks(list(curves))

@@ -40,8 +40,8 @@ def read_ground_truth(
 ) -> VideoTables:
     """Read the instances of one subset: (G, 2) starts and ends in seconds for each video.
 
-    Instances of zero length are kept, as in the official protocol, and so are those of THUMOS14's
-    class Ambiguous.
+    Instances of zero length are kept, as in the official protocol, and so are instances of
+    THUMOS14's class Ambiguous.
 
     Args:
         path: Annotations in any format that `actionspan dataset index` reads.

@@ -53,8 +53,8 @@ def scored_proposals(
 ) -> ScoredProposals:
     """Find what each proposal of a subset's videos overlaps.
 
-    Proposals are (P, 3) start and end in seconds and score for each video id, in any order; those
-    of other videos are left out.
+    Proposals are (P, 3) start and end in seconds and score for each video id, in any order; other
+    videos' are left out.
 
     Raises:
         ValueError: A row is reversed or not finite, there is no instance at all, or two ids of
@@ -181,9 +181,9 @@ COLUMNS = (
 def table_rows(scored: ScoredProposals, bins: Sequence[ScoreBin]) -> list[list[Any]]:
     """Return a row for all proposals and a row for each bin, as the cells of `COLUMNS`.
 
-    The errors of a bin are its own |mean score - mean tIoU| and |mean score - share@0.5|; those
-    of all are their means over the proposals, the expected calibration errors. An undefined value
-    is None.
+    The errors of a bin are its own |mean score - mean tIoU| and |mean score - share@0.5|; the
+    errors of all are their means over the proposals, the expected calibration errors. An undefined
+    value is None.
     """
     if not bins:
         return [["all", 0, *[None] * (len(COLUMNS) - 2)]]

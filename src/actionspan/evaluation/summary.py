@@ -179,7 +179,7 @@ def said_of_papers(records: Sequence[Record]) -> str:
         return ""
     both = " against ".join(_score("AUC", auc[name]) for name in ("mtn", "origin"))
     return (
-        "mtn is the network of arXiv:1906.06496, origin that of BSN (Lin et al., ECCV 2018). "
+        "mtn is the network of arXiv:1906.06496, origin BSN's (Lin et al., ECCV 2018). "
         f"In the paper mtn is above origin; here it is not: AUC {both}."
     )
 

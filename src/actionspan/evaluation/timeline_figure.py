@@ -200,7 +200,7 @@ def score_texts(scores: Float64) -> list[str]:
 
 
 def _scale(axes: Axes, scores: Float64, height: float) -> None:
-    """Draw the scale of the shades below the time axis; `height` is that of the axes in inches."""
+    """Draw the scale of the shades below the time axis; `height` is the axes' in inches."""
     texts = score_texts(scores)
     scale = axes.inset_axes((0.86, -0.47 / height, 0.08, 0.09 / height))
     scale.imshow([SHADES(np.linspace(0, 1, 64))], aspect="auto", extent=(0, 1, 0, 1))

@@ -114,7 +114,7 @@ def _landing(path: Path, at: float) -> tuple[float, float]:
     """Return which time stamp to seek to for a key frame at or before one, and the key frame's own.
 
     Raises:
-        NotCopiedError: None is there, or stamps are not those of pictures: AVI has their order.
+        NotCopiedError: None is there, or stamps are not of frames: AVI has their order.
     """
     for place in (at - early for early in _EARLIER):
         with readable(path), opened(path) as (container, stream):
@@ -201,7 +201,7 @@ def _frames_from(path: Path, timeline: Timeline, begin: float) -> Iterator[Frame
 
 def _encode(frames: Iterator[tuple[float, UInt8]], out: Path) -> None:
     if _ENCODER not in av.codecs_available:
-        raise InputError(f"PyAV has no encoder {_ENCODER} here; that of pip install av has it")
+        raise InputError(f"PyAV has no encoder {_ENCODER} here; the wheel of pip install av has it")
     options = {"movflags": "+faststart"}
     with atomic_path(out) as partial, av.open(str(partial), "w", "mp4", options=options) as file:
         video: Any = None

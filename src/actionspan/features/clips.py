@@ -54,7 +54,7 @@ class Windows(NamedTuple):
     """The windows of a video, in samples."""
 
     length: int
-    stride: int  # from one to the next; a window's vectors are those of its middle stride
+    stride: int  # from one to the next; a window's vectors are of its middle stride
     each: int  # samples for which there is a vector
 
     @property

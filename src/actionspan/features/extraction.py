@@ -46,7 +46,7 @@ _VIDEO_SHA = "video_sha256"  # the checksum of the video in a store of pictures
 
 
 class TwoStream:
-    """Both encoders and that of clips, if there is one, loaded once and called for each video."""
+    """Both encoders and a clip encoder, if there is one, loaded once and called for each video."""
 
     def __init__(
         self,

@@ -18,7 +18,7 @@ def hub_network(settings: EncoderSettings, stream: _HubStream = "rgb") -> HubNet
     """Return the network of a stream that timm or transformers bring.
 
     Raises:
-        InputError: It cannot be had, or its weights are not those of the stream's digest.
+        InputError: It cannot be had, or its weights differ from the stream's digest.
     """
     pinned(settings)
     name, weights = _named(settings, stream)
@@ -46,7 +46,7 @@ def pinned(settings: EncoderSettings) -> EncoderSettings:
     """Return settings with the digests of networks that others bring.
 
     Raises:
-        InputError: One cannot be had, or is not that of `rgb_digest` or `clip_digest`.
+        InputError: One cannot be had, or differs from `rgb_digest` or `clip_digest`.
     """
     for stream in _brought(settings):
         name, weights = _named(settings, stream)
@@ -60,8 +60,8 @@ def pinned(settings: EncoderSettings) -> EncoderSettings:
 
 def _another(name: str, found: str, wanted: Iterable[str]) -> str:
     those = " or ".join(f"{digest[:12]}…" for digest in wanted)
-    line = f"{name}: weights and preprocessing have the digest {found[:12]}…, wanted are those of"
-    return f"{line} {those}; give these by --encoder"
+    line = f"{name}: weights and preprocessing have the digest {found[:12]}…, wanted is"
+    return f"{line} {those}; give its path by --encoder"
 
 
 def located(settings: EncoderSettings, given: Sequence[str] = ()) -> EncoderSettings:
@@ -70,7 +70,7 @@ def located(settings: EncoderSettings, given: Sequence[str] = ()) -> EncoderSett
     No path in the settings is opened and nothing that they name is fetched.
 
     Args:
-        settings: Those of the model.
+        settings: Of the model.
         given: The networks, or their weights, where the settings name a path or they are not here;
             their digests show which is which.
 

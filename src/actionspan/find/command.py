@@ -29,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("videos", nargs="+", metavar="[WORDS] VIDEO", help=what)
     like = (
         "marked segments instead of words, such as corrections.csv of a page or annotations in "
-        "any form: those of each label are searched for by themselves"
+        "any form: the segments of each label are searched for by themselves"
     )
     add("--like", type=Path, metavar="FILE", help=like)
     add("--label", action="append", default=[], help="search for this label alone; may be repeated")
@@ -82,7 +82,7 @@ def run(arguments: argparse.Namespace) -> int:
     # 2. the features; the folder is checked first, as encoding may take long
     folder = ResultFolder(arguments.out, f"{_MADE_BY} {query.made_by}", replaces=_MADE_BY)
     if query.model is not None:
-        kept = kept / query.model.digest[:16]  # next to those of other encoders
+        kept = kept / query.model.digest[:16]  # next to other encoders' features
     settings = query.model.settings if query.model else None
     how = encoding(arguments, len(videos)), settings, cameras
     encoded = encode_readable(videos.values(), kept, *how)

@@ -130,7 +130,7 @@ def map_videos(
 
 
 def rejected_videos(file: h5py.File) -> dict[str, str]:
-    """Return the reasons of the videos that a shard lacks, those of earlier steps first."""
+    """Return the reasons of the videos that a shard lacks, reasons of earlier steps first."""
     reasons: dict[str, str] = {}
     for key in sorted(key for key in file.attrs if key.split(" ")[0] == _REJECTED):
         reasons |= json.loads(file.attrs[key])

@@ -50,7 +50,7 @@ def add_shard_flags(
 
     Args:
         parser: Of the step.
-        *settings: Dataclasses of settings; those of faults are added to them.
+        *settings: Dataclasses of settings; the settings of faults are added to them.
         inputs: The help texts of the flags that name a file to read.
         processes: What `--processes` counts; without it there is no such flag.
         threads: What `--threads` counts; without it there is no such flag.

@@ -55,7 +55,7 @@ def begin_run(*, main: bool) -> None:
     if dead and locked:
         rmtree(LOCKS, ignore_errors=True)
         print("actionspan: the last run in this folder was killed; resuming", file=sys.stderr)
-    # without a lock, those of other machines have ended too
+    # without a lock, jobs of other machines have ended too
     for path, run in others.items():
         if path in dead or (run is not None and run.alive() is None):
             path.unlink(missing_ok=True)

@@ -217,7 +217,7 @@ class Stream:
         self._write(update, arrived.arrived, compute)
 
     def _write(self, update: Update, arrived: float | None = None, compute: float = 0.0) -> None:
-        """Write the results of a snippet and their latency, or those of a gap or the end."""
+        """Write the results of a snippet, a gap or the end, and a snippet's latency."""
         for found in update.actionness:
             place = self.at.unanswered.popleft()
             while place.seconds < found.seconds and self.at.unanswered:  # some may have none

@@ -82,8 +82,8 @@ class Estimator:
     """How rows are drawn.
 
     With several ratios, one for each part of the encoder from its input to its output, the rows of
-    a part are drawn among those of the part above it: no gradient then arrives at a row that has no
-    graph. The weights of the boundaries that a gradient passes multiply.
+    a part are drawn among the drawn rows of the part above it: no gradient then arrives at a row
+    that has no graph. The weights of the boundaries that a gradient passes multiply.
     """
 
     ratios: tuple[float, ...]

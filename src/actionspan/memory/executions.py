@@ -175,7 +175,7 @@ class _Video:
         """Return the gradients of the frames, where they need one, and of each parameter.
 
         Args:
-            frames: Those of forward, where they are a tensor.
+            frames: As in forward, where they are a tensor.
             gradient: (T, …) of the loss, at the features.
 
         Raises:

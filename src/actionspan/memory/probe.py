@@ -36,7 +36,7 @@ class Probe:
     trained_bytes: int
     """The weights that learn."""
     trained_head_bytes: int
-    """Those of the head."""
+    """The head's."""
     picture_bytes: int
     """The longest video as it is held."""
     transient_bytes: int

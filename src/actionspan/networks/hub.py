@@ -1,7 +1,7 @@
 """Image networks of timm and transformers, by the libraries themselves: weights, preprocessing.
 
 A name is `timm:MODEL`, `hf:ORGANISATION/MODEL`, or the path of a folder (or of a weights file in
-it) that either library saved: timm's config.json names an `architecture`, that of transformers a
+it) that either library saved: timm's config.json names an `architecture`, transformers' a
 `model_type`. Files on this machine are used as they are; others are fetched once, if there is a
 network. Only the code of the libraries runs, never a model's own.
 """

@@ -91,8 +91,8 @@ def _phase_of(tag: int) -> str:
 def as_buffer(block: Tensor) -> Any:
     """Return the bytes of a contiguous 1-D tensor in a form that mpi4py sends without a copy.
 
-    As bytes all types travel alike: MPI knows no bfloat16. Those of a GPU tensor need a CUDA-aware
-    MPI.
+    As bytes all types travel alike: MPI knows no bfloat16. The bytes of a GPU tensor need a
+    CUDA-aware MPI.
     """
     data = block.view(torch.uint8)
     return data.numpy() if data.device.type == "cpu" else data

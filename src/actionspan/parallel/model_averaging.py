@@ -23,7 +23,7 @@ class _Averager(Replica, ABC):
     """Learners that make their own steps; the models are averaged every K of them.
 
     Attributes:
-        learners: Those of this process.
+        learners: Of this process.
         whole_state: Whether optimiser state and buffers are averaged too.
         averages: Number of averages so far.
     """

@@ -48,7 +48,7 @@ def bundle_path(path: Path) -> Path:
         file = path / "model.pt"  # which its reader refuses with the command that converts it
     if not file.is_file():
         missing = "no model.safetensors in this folder" if path.is_dir() else "no such file"
-        cure = "give that of a run, such as results/proposals/span/model.safetensors"
+        cure = "give a run's file, such as results/proposals/span/model.safetensors"
         demo = f"{DEMO}, the model that comes with actionspan"
         raise InputError(f"{path}: {missing}; {cure}, or {demo}")
     return file

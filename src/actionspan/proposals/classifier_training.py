@@ -39,7 +39,7 @@ def train_classifier(
     """Train a classifier; the same input and settings give the same bits.
 
     Proposals are not exact, so that each instance is learned with its `neighbours`. The strength of
-    the penalty is that of the least cross-entropy in cross-validation over videos.
+    the penalty is the one of the least cross-entropy in cross-validation over videos.
 
     Args:
         videos: Of the training subset, in an order of no meaning (e.g. by id); taken one by one.
@@ -60,7 +60,7 @@ def train_classifier(
         nothing = np.zeros((len(labels), BLOCKS * channels + 2))
         return SegmentClassifier(labels=labels, coefficients=nothing), []
     rows = [_Rows(features, *_classes(instances, labels)) for instances, features in described]
-    del described  # its features are those of the rows
+    del described  # the rows have its features
     several = any(each.also.any() for each in rows)
     log = _cross_validate(rows, len(labels), settings, several=several)
     strongest_first = settings.penalties[::-1]

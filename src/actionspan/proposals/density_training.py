@@ -94,10 +94,10 @@ def load_density(path: Path) -> DensityModel:
 
 
 def _read(probabilities: Path, annotations: Path) -> tuple[list[Footage], Lengths, float, str]:
-    """Return the annotated training videos by parts, what their instances are like, and a digest.
+    """Return the annotated training videos by parts, two facts of their instances, and a digest.
 
-    That is their usual lengths, and the share of those in videos with cuts that lie on cuts. Of a
-    video of several parts those of a few steps are left out: a glimpse is not a video.
+    The facts are their usual lengths, and the share of those in videos with cuts that lie on cuts.
+    Of a video of several parts, the parts of a few steps are left out: a glimpse is not a video.
     """
     truth = {one.video_id: one for one in read_annotations(annotations)}
     with open_h5(probabilities) as file:

@@ -74,7 +74,7 @@ def train_evaluator(
     """Train an evaluator; the same input and settings give the same bits.
 
     The weights of the last epoch are returned, with `keep: average` the mean of the last epochs'
-    weights, with `best` those of the epoch of lowest validation loss, if there are validation
+    weights, with `best` the weights of the epoch of lowest validation loss, if there are validation
     candidates. With no training candidates at all every answer is 0.5, so that proposals are
     ranked by p_start · p_end. A `checkpoint` is continued from, written after each epoch, and
     deleted by the caller when the evaluator is written; it belongs to features of digest `source`.

@@ -65,7 +65,7 @@ class WordModel:
         return text_vectors(self.source, wordings)
 
     def of(self, streams: Mapping[str, Float32]) -> Float32:
-        """Return the vectors (T, D) of a video's snippets that lie where those of words do."""
+        """Return the vectors (T, D) of a video's snippets, in the space of the words' vectors."""
         return streams[self.stream]
 
 

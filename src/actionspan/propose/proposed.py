@@ -152,8 +152,8 @@ _BATCH = 16  # snippets
 class MotionProposer:
     """Groups the magnitude of optical flow by watershed (TAG), without training.
 
-    Its events are the video's bouts (`BoutFinder.found`). The zones of a video are those of its
-    name among `cameras`; without any, whole frames count.
+    Its events are the video's bouts (`BoutFinder.found`). The zones of a video are
+    found by its name among `cameras`; without any, whole frames count.
     """
 
     def __init__(self, cameras: Cameras = WHOLE) -> None:

@@ -78,7 +78,7 @@ def carry_over(
     if given != list(classes):
         own, wanted = (printable(", ".join(each))[:300] for each in (given, classes))
         raise InputError(
-            f"{rgb}: its classes are {own}, but those of the clips are {wanted}; train both on the "
+            f"{rgb}: its classes are {own}, but the clips' are {wanted}; train both on the "
             "same clips"
         )
     design = architecture(settings.network)

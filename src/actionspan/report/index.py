@@ -139,7 +139,7 @@ def _page_videos(
     wanted = {video.video_id for video in chosen}
     rows = read_videos(arguments.videos) if arguments.videos else []
     files = {video.video_id: video for video in rows}
-    # its name in the workflow is that of the targets
+    # its name in the workflow is the targets'
     copies = arguments.copies or arguments.out.parent / "videos"
     looks = dict(_looked_at(chosen, files, copies, pictures))
     proposals = _rows_of(arguments.proposals, wanted)

@@ -80,7 +80,7 @@ def encode_all(
 ) -> Generator[Encoded, None, None]:
     """Encode videos, those that this version has not done; `video.error` is why one cannot be.
 
-    The zones of a video are those of its name among `cameras`; within others it is encoded again.
+    The zones of a video are found by its name among `cameras`; within others it is encoded again.
 
     `how.processes` are encoded at once, and as many paths are read ahead. Videos are yielded in the
     order of their paths.

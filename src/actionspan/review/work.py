@@ -45,7 +45,7 @@ class ReviewWork:
         encoding: Number of videos encoded at once, and of the cores of each.
         copies: Make copies of videos that browsers do not play.
         address: Of the page, for a message when the same folder is opened a second time.
-        keys: A file of keys of labels; without it those of the folder stay.
+        keys: A file of keys of labels; without it the folder's keys stay.
         places: Files and clocks of recordings; by default those noted in the folder.
         sound: Show loudness and its changes.
 
@@ -185,7 +185,7 @@ class ReviewWork:
 
         Raises:
             KeyError: There is no such video.
-            InputError: They are not zones, or not those of the video.
+            InputError: They are not zones, or not the video's.
         """
         with self._wake:
             if video_id not in self.videos:

@@ -86,7 +86,7 @@ def fit_times(runs: Sequence[Run]) -> dict[str, dict[str, Any]]:
     """Fit the time models of all exchanges in a table of runs.
 
     Args:
-        runs: In any order; those of exchange `none` are the single-rank reference.
+        runs: In any order; runs of exchange `none` are the single-rank reference.
 
     Returns:
         What `timing_model.json` holds, by exchange; all times in seconds.

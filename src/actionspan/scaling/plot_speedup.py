@@ -52,8 +52,8 @@ def speed_ratios(
 def speed_panels(path: Path, runs: Sequence[Run]) -> dict[str, Ratios]:
     """Return the ratios of complete runs and, where these were measured, of their steps alone.
 
-    The steps are what grows with the length of training: computing and communication. Arguments
-    and errors are those of `speed_ratios`.
+    The steps are the part that grows with the length of training: computing and communication.
+    Arguments and errors are as in `speed_ratios`.
     """
 
     def steps(run: Run) -> float:

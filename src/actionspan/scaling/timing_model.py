@@ -45,7 +45,7 @@ class Estimate:
     def interval(self, weights: Sequence[float]) -> tuple[float, float] | None:
         """Return the confidence interval of a weighted sum; None where its error is not known.
 
-        The degrees of freedom of several errors together are those of Welch and Satterthwaite.
+        The degrees of freedom of several errors together are by Welch and Satterthwaite.
         """
         direction = np.asarray(weights, dtype=np.float64)
         total = spread = 0.0
@@ -128,7 +128,7 @@ CURVE_TERMS = ("1/n", "n", "1")
 # From (T, C, P) to the coefficients of the curve's terms.
 _SERVER_CURVE = np.eye(3)
 _RING_CURVE = np.array([[1.0, -1.0, 0.0], [0.0, 0.0, 0.0], [0.0, 1.0, 1.0]])
-# From the coefficients of 1/n and 1 to those of the curve's terms.
+# From the coefficients of 1/n and 1 to the coefficients of the curve's terms.
 _TWO_TERMS = np.array([[1.0, 0.0], [0.0, 0.0], [0.0, 1.0]])
 
 
@@ -259,7 +259,7 @@ _MOST_RANKS = 1e12
 
 
 def crossovers(curves: Mapping[str, Curve]) -> dict[str, dict[str, Any]]:
-    """Compare the curve of each exchange with those of the others.
+    """Compare the curve of each exchange with the others' curves.
 
     Returns:
         By exchange `{"crossover": {other: n}, "faster_than": {other: [[first, last], …]}}`:

@@ -4,7 +4,7 @@ A reader of a few rows of a large file checks the blocks of these rows and no ot
 bytes behind the file's own end are
 
 - a CRC-32 for each block of 64 KiB, 4 bytes each;
-- the end: a mark of 8 bytes, the file's own size, the CRC-32 of the above and that of the end.
+- the end: a mark of 8 bytes, the file's own size, the CRC-32 of the above and of the end.
 
 HDF5 passes over them, and cuts them off where it changes a file: a file without them is read
 unchecked.

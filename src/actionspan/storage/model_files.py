@@ -142,7 +142,7 @@ class Part:
         given = self.entries()
         for names, verb in ((set(wanted) - set(given), "lack"), (set(given) - set(wanted), "have")):
             if names:
-                what = f"its weights are not those of {kind} in this version"
+                what = f"its weights do not fit {kind} in this version"
                 cure = f"they {verb} {_word(min(names))}; train it again"
                 raise InputError(f"{self.name}: {what}, {cure}")
         state = {k: given[k].tensor(*value.shape, kind=value.dtype) for k, value in wanted.items()}

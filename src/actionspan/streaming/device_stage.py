@@ -18,8 +18,7 @@ from actionspan.streaming.state import Kept, copied
 class DeviceStage(Stage):
     """A stage with its module on a device: it draws from the device's generator too.
 
-    Its seconds in `report` are those of the host, which gives the work; its events are those of the
-    device.
+    Its seconds in `report` are the host's, which gives the work; its events are the device's.
     """
 
     captures = True

@@ -110,7 +110,7 @@ class Updater:
             self.schedule.load_state_dict(dict(schedule))
 
     def _forget(self) -> None:
-        """Forget all gradients, those of parameters that the optimiser leaves alone too."""
+        """Forget all gradients, also of parameters that the optimiser leaves alone."""
         for parameter in self.parameters:
             parameter.grad = None
 

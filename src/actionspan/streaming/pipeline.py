@@ -187,7 +187,7 @@ class Pipeline:
         Args:
             samples: Each `x`, or when learning a pair `(x, y)`, of which y may be None.
 
-        Answers that were not taken before, such as those of a run that was left, come first.
+        Answers that were not taken before, such as answers of a run that was left, come first.
         """
         ahead = self._count + 1 if self._learning else self._count + self._credits - 1
         for sample in samples:

@@ -1,6 +1,6 @@
 """Links between processes: the data in shared memory, a token of a few bytes over a socket.
 
-The memory has no name, unlike that of `multiprocessing.shared_memory`: it is gone with the last
+The memory has no name, unlike `multiprocessing.shared_memory`: it is gone with the last
 process, however that ends. A socket reports at once that the other end is dead; a semaphore would
 wait for ever. A connection of `multiprocessing` reports it too, but adds 25 µs to each message.
 """

@@ -21,7 +21,7 @@ class Kept(NamedTuple):
     message: Message
     random: Tensor | None  # torch's random state before it; None: it drew nothing
     buffers: Tensors  # as they were before it
-    weights: Tensors | None  # those that saw it; None: those of now are used
+    weights: Tensors | None  # as they saw it; None: the present ones are used
 
 
 class History:

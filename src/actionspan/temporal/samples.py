@@ -117,7 +117,7 @@ def window_coverage(segments: Float64, starts: Int64, steps: int) -> Float64:
 def _fingerprint(path: Path, features: Features, labels: Labels, rows: Int64) -> str:
     """Return a hash of the features and labels of `rows`; all features must be finite.
 
-    The writer's note about the features replaces them, as reading those of a large
+    The writer's note about the features replaces them, as reading the features of a large
     set takes minutes.
     """
     content = hashlib.sha256(repr((features.array.shape, features.checked)).encode())

@@ -92,7 +92,7 @@ class TemporalSettings(Checked):
     )
     look_ahead: int = option(
         1,
-        "snippets behind its own that stream's convolutions see; those of its cues come on top",
+        "snippets behind its own that stream's convolutions see; its cues' snippets come on top",
         unit="snippets",
         least=0,
         most=7,

@@ -95,7 +95,7 @@ class Run:
     digest: str  # of the settings and data; a checkpoint with a different digest is not used
     models: Sequence[nn.Module]  # those that this process trains, alike after every epoch
     optimisers: Sequence[Optimizer]  # of each model's parameters
-    replica: Replica  # joins them with those of other ranks
+    replica: Replica  # joins them with other ranks' models
     kept: Keep  # which weights are kept
     average_after: int = 0  # for `average`: the mean is over the epochs after this one
     more: _Stateful | None = None  # what else changes
@@ -157,7 +157,7 @@ class Run:
         """Take the weights of the epoch just trained into those that are kept.
 
         The best are copied if their score is the highest so far; NaN is below all others. The mean
-        is that of the weights after each epoch later than `average_after`, all with equal weight.
+        is over the weights after each epoch later than `average_after`, all with equal weight.
         The models of all ranks are alike after an epoch, so the ranks' means are too.
         """
         averaged = self.epoch + 1 - max(self.average_after, 0)  # epochs in the mean, with this one
@@ -179,7 +179,7 @@ class Run:
                 kept.copy_(weights[name])
 
     def weights(self) -> dict[str, Tensor]:
-        """Return the weights that are kept; those of the last epoch are the model's own."""
+        """Return the weights that are kept; the last epoch's are the model's own."""
         return self.kept_weights or self.models[0].state_dict()
 
     def log(self, path: Path, columns: Sequence[str]) -> None:

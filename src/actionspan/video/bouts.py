@@ -37,8 +37,8 @@ _RHYTHM, _PEAK = 0.08, 0.85  # least correlation of a repetition; share of the h
 class BoutFinder:
     """Compares the pictures of a video with the one before, as they pass.
 
-    With `zones` only the blocks in them count. Light is still that of whole pictures: what moves
-    may fill a small zone.
+    With `zones` only the blocks in them count. Light is still of whole frames: a mover may
+    fill a small zone.
     """
 
     def __init__(self, zones: Zones = ()) -> None:

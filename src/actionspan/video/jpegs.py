@@ -198,7 +198,7 @@ def read_pictures(
 
 
 def check_alike(stored: dict[str, JpegPictures], kind: str, also: Sequence[str] = ()) -> None:
-    """Compare the shapes of all pictures, and attributes `also`, with those of the first.
+    """Compare the shapes of all pictures, and attributes `also`, with the first picture's.
 
     Raises:
         InputError: They were made with different settings.

@@ -1,4 +1,4 @@
-"""The square around what moves, cut from pictures that are larger than those of the snippets.
+"""The square around what moves, cut from frames that are larger than the snippets'.
 
 Someone far from a camera is a few pixels of the picture that an encoder sees. A square that follows
 what moves shows them larger, wherever they are.

@@ -98,7 +98,7 @@ def write_playable(
     # 1. the first frame, which gives the shape
     settings = settings or CopySettings()
     if _ENCODER not in av.codecs_available:
-        raise InputError(f"PyAV has no encoder {_ENCODER} here; that of pip install av has it")
+        raise InputError(f"PyAV has no encoder {_ENCODER} here; the wheel of pip install av has it")
     with suppress(OSError, ValueError, av.FFmpegError, InputError):  # then it is encoded
         if is_playlist(path) and _copied(path, out):
             return ""
@@ -217,6 +217,6 @@ def _sound(path: Path, origin: float) -> Generator[AudioFrame, None, None]:
         for frame in frames:
             for piece in resampler.resample(frame):
                 piece.pts = (piece.pts or 0) - round(origin * _RATE)
-                if piece.pts > last:  # a file's sound may last into that of the next
+                if piece.pts > last:  # a file's sound may last into the next file's
                     last = piece.pts
                     yield piece

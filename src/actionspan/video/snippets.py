@@ -148,7 +148,7 @@ def _view(picture: UInt8, settings: FrameSettings) -> UInt8 | None:
 def frame_differences(gray: UInt8, zones: Zones = ()) -> float:
     """Return the mean absolute difference of consecutive frames (L + 1, h, w), 0 … 1.
 
-    It is that of the pixels inside the zones.
+    It is of the pixels inside the zones.
     """
     sums = [cv2.norm(first, second, cv2.NORM_L1) for first, second in pairwise(gray)]
     return float(np.mean(sums) / (255 * gray[0].size * share_inside(zones, *gray.shape[1:])))
@@ -279,7 +279,7 @@ def frames_of_shard(
     """Write the snippets of a shard's probed videos, except rows with an error.
 
     Of a video with features that an earlier run made by the same `recipe`, these are written. The
-    zones of a video are those of its name among `cameras`.
+    zones of a video are found by its name among `cameras`.
 
     Returns:
         The reasons of the rejected videos by video id.

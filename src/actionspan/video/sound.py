@@ -1,6 +1,6 @@
 """Loudness of a video's sound and its changes, 25 values a second on the time axis of its frames.
 
-Level k is that of the samples from 40 k to 40 (k + 1) milliseconds after the first frame: the root
+Level k is of the samples from 40 k to 40 (k + 1) milliseconds after the first frame: the root
 of the mean of their squares over all channels, in dB below full scale. A sine of amplitude a has
 the level 20 log10(a / √2). Silence is `FLOOR`, the step of 16 bits; where the track has no sample
 there is no level (NaN). The change at an edge between two levels is the mean level after it minus

@@ -8,9 +8,9 @@ changes little: the quieter quarter of the last snippets counts, and a camera th
 taken for noise beyond a bound. Slow light and flicker change all blocks alike and are allowed
 within bounds.
 
-A snippet is still if its frames do not differ, nor did those of the last that was not still, and
-its pictures do not differ from that one's. So changes that are too slow to be seen from one snippet
-to the next add up until they are.
+A snippet is still if its frames do not differ, nor did the frames of the last that was not still,
+and its pictures do not differ from that one's. So changes that are too slow to be seen from one
+snippet to the next add up until they are.
 """
 
 from collections import deque

@@ -274,8 +274,8 @@ def _problems_of_tuned(config: Mapping[str, Any]) -> Iterator[str]:
     if config["evaluation"]["folds"] > 1:
         yield (
             f"evaluation.folds: {config['evaluation']['folds']} does not go with "
-            "features.source: finetuned: encoders are tuned on all training videos, those of the "
-            "folds that are held out among them"
+            "features.source: finetuned: encoders are tuned on all training videos, including "
+            "held-out folds"
         )
 
 

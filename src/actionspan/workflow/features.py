@@ -22,7 +22,7 @@ class FeaturesPlan:
         features, video = config["features"], config["video"]
         self.external = features["source"] == "external"  # people bring the features
         self.kind = kind_of(config)
-        # encoders are those of `finetune`, which see its pictures
+        # encoders are from `finetune`, which see its pictures
         self.tuned = features["source"] == "finetuned"
         # a job goes from videos to features with nothing written between
         self.one_pass = not video["keep"]
@@ -67,7 +67,7 @@ class FeaturesPlan:
 
     def recipe(self, wildcards: Any) -> list[str]:
         """Return the recipe of the features, for jobs that keep existing ones."""
-        # the frames below new/, and not those of all videos of a shard
+        # the frames below new/, and not of all videos of a shard
         needed = getattr(wildcards, "new", self.takes_over)
         return [_RECIPE] if needed else []
 

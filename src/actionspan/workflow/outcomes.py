@@ -24,7 +24,7 @@ class FoldsPlan:
 
     Attributes:
         numbers: The folds, from 1; none where cross-validation is off.
-        one: The pattern of the end of a name: empty, or that of a fold.
+        one: The pattern of the end of a name: empty, or a fold's.
         pooled: The pattern of the end of a name that means all folds.
         folder: The pattern of the folder of a fold's data set, empty for the run's own.
         summary: The tables of all methods, a part of a plain run where cross-validation is on.
@@ -164,7 +164,7 @@ class OutcomesPlan:
         return of_fold(f"results/features/{name}.h5")(wildcards)
 
     def density_flags(self, wildcards: Any) -> str:
-        """Return a density's settings and its list's; that of stream sees soon after an end."""
+        """Return a density's settings and its list's; a stream's density sees soon after an end."""
         settings = self._config["proposals"]
         kept = seeded_flags(settings["density"], wildcards.model)
         kept += " " + flags(settings["events"], "events", "overlap")

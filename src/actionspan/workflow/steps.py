@@ -56,7 +56,7 @@ OURS = {stage: f"actionspan.{stage}" for stage in STAGES} | SHORT
 
 @cache
 def commands() -> Mapping[str, str]:
-    """Return {word: module} of the stages and commands, ours and those of plug-ins."""
+    """Return {word: module} of the stages and commands, ours and the plug-ins'."""
     added = {name: point.value for name, point in plugins("steps").items() if "." not in name}
     return added | OURS
 

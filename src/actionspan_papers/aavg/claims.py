@@ -28,7 +28,7 @@ FINAL = "accuracy"
 FIRST_HALF = "mean accuracy of the first half of the epochs"
 FIRST_QUARTER = "mean accuracy of the first quarter of the epochs"
 SHARE = "communication, % of the time of training"
-SAMPLES = "samples of one alone ÷ those of all learners, less 1"
+SAMPLES = "samples of one alone ÷ samples of all learners, less 1"
 SPEEDUP = "speed-up ÷ learners, less 1"
 
 

@@ -147,7 +147,7 @@ def read_run_scores(paths: Iterable[Path]) -> dict[RunKey, RunScores]:
             for name in _ALIKE:
                 if content[name] != first[1][name]:
                     raise InputError(
-                        f"{path}: {name} are not those of {first[0]}; only scores of the same "
+                        f"{path}: {name} differ from {first[0]}; only scores of the same "
                         "clips can be compared"
                     )
             probabilities.append(content["probabilities"])

@@ -115,7 +115,7 @@ def _learn(
 ) -> _Learned:
     """Learn every stream in every way.
 
-    Rates are chosen on training videos that are not learned from; scored are those of the subset.
+    Rates are chosen on training videos that are not learned from; the subset's videos are scored.
     """
     files = arguments.features, arguments.annotations
     classes, learned = _read_snippets(*files, "training")

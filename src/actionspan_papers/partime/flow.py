@@ -111,7 +111,7 @@ def _without_flow(pairs: "Pairs") -> Float64:
 
 
 def _compared(pairs: "Pairs", losses: Float64, network: Any) -> dict[str, float]:
-    """Return the loss of the last quarter, and how far its flow is from that of DIS, in pixels."""
+    """Return the loss of the last quarter, and how far its flow is from DIS's, in pixels."""
     import torch
 
     from actionspan.video.optical_flow import estimator
@@ -147,7 +147,7 @@ def _table(
         f"Adam; the rates {tried} are tried for every number of stages on videos set aside (their "
         "losses in the columns), and the best of each is scored. The paper's rates were 1e-5 at 1 "
         "and 2 stages and 1e-6 at 4: its curve of 4 stages shows the rate and the stages together.",
-        "Difference to DIS: mean distance of the flow to that of OpenCV's DIS, in pixels of the "
+        "Difference to DIS: mean distance of the flow to OpenCV's DIS, in pixels of the "
         "small frames; a flow of 0 has the mean length of DIS.",
         "Pattern: correlation with the loss of sequential learning over windows of "
         f"{settings.window_seconds:g} s. The frames alone give every curve much of it; pattern of "
@@ -182,7 +182,7 @@ def _shown(rows: DataFrame, way: Variant, level: float) -> Row:
 
 
 def ratios(rows: DataFrame, way: Variant) -> Float64:
-    """Return the late loss of each seed as a multiple of that of sequential learning."""
+    """Return the late loss of each seed as a multiple of the loss of sequential learning."""
     alone = values(rows, "loss", part="late", stages=1)
     return values(rows, "loss", **way.cells, part="late") / alone
 

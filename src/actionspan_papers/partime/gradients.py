@@ -245,7 +245,7 @@ def _draw(
         middle.set_xlabel("speed: 1 − correlation of successive samples")
         _draw_costs(bottom, runs, own, named=column == 0)
     panels[0, 0].set_ylabel("cosine of stage 1's gradient\nwith the true one")
-    panels[1, 0].set_ylabel("late loss ÷\nthat of D = 1")
+    panels[1, 0].set_ylabel("late loss ÷\nloss of D = 1")
     panels[0, 0].legend(frameon=False, fontsize=7.5, loc="lower left")
 
 

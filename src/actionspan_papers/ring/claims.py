@@ -265,7 +265,7 @@ def _judged(arguments: argparse.Namespace) -> claims.Judged:
         "A difference above 0 speaks for the claim. Our runs have the 95 % interval over their "
         f"repeats (Welch). All else is exact: it follows from the printed fits, on {GPUS} GPUs "
         "where none are named, or from counting. No table of the paper has its times, so its fits "
-        "replace them. The gain is that of the ring's lead in speed ratio from one GPU more; K "
+        "replace them. The gain is of the ring's lead in speed ratio from one GPU more; K "
         "is the size of the gradient. Links are emulated, and their times medians of all-reduces "
         f"({arguments.links.name}; the included one: 2 to 8 hosts on 2 cores, 2026-11-28).",
     ]

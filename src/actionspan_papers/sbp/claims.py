@@ -186,7 +186,7 @@ def _against_ends(
         printed: The paper's numbers of each training.
         places: Where it claims that training is better, and that SBP loses little.
         chosen: Cells of all rows that count.
-        sampled: Further cells of those of SBP.
+        sampled: Further cells of SBP's rows.
     """
 
     def theirs(way: Trained, other: Trained, more: float = 0) -> float | None:

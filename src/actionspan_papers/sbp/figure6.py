@@ -107,7 +107,7 @@ def _draw(figure: Figure, _: DataFrame, found: _Found, own: SbpSettings, *__: ob
     axes.minorticks_off()
     axes.set(
         title="Samplers and step sizes",
-        xlabel="step size of the encoder ÷ that of the head",
+        xlabel="step size of the encoder ÷ step size of the head",
         ylabel="per-frame mAP (%)",
     )
     axes.legend(frameon=False, fontsize=7.5)

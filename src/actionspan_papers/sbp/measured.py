@@ -189,7 +189,7 @@ class Counts:
         return rehearsal.expected_bytes(Choice(case.execution, case.ratio, self._settings.piece))
 
     def operations_part(self, case: Case) -> float:
-        """Return the operations by those of full training, counted; NaN if they cannot be."""
+        """Return the operations by full training's, counted; NaN if they cannot be."""
         return math.nan if self._full is None else self._operations(case) / self._full
 
     def _operations(self, case: Case) -> int:
@@ -207,7 +207,7 @@ class Counts:
 
 
 def operations_by_form(case: Case, count: int) -> float:
-    """Return the operations of the encoder by those of full training, backward as two forwards."""
+    """Return the operations of the encoder by full training's, backward as two forwards."""
     part = kept_count(count, case.ratio) / count
     if case.way == "frozen":
         return 1 / 3

@@ -32,7 +32,7 @@ def _rows(_: argparse.Namespace) -> list[Row]:
 def cost_rows(shape: "Shape", grid: tuple[int, int, int]) -> list[Row]:
     """Return a row a form of attention and way to train.
 
-    Products are those of explicit attention; fused attention has as many in the forward pass, and
+    Products are of explicit attention; fused attention has as many in the forward pass, and
     runs the scores again in backward.
 
     Args:

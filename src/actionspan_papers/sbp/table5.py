@@ -1,6 +1,6 @@
 """Write table 5 of paper 004: proposals of the whole pipeline on features of tuned encoders.
 
-The pipeline is that of a run, by the stages' own functions on files of a scratch folder, with RGB
+The pipeline is a run's, by the stages' own functions on files of a scratch folder, with RGB
 alone.
 """
 
@@ -42,7 +42,7 @@ from actionspan_papers.sbp.trainings import (
 PRINTED = np.flatnonzero(
     np.isclose(DETECTION_THRESHOLDS[:, None], (0.3, 0.4, 0.5, 0.6, 0.7)).any(axis=1)
 )
-"""Of `DETECTION_THRESHOLDS`, those of table 5: tIoU 0.3, 0.4, 0.5, 0.6, 0.7."""
+"""The thresholds of table 5 among `DETECTION_THRESHOLDS`: tIoU 0.3, 0.4, 0.5, 0.6, 0.7."""
 _SUBSET = "validation"
 _AUC = VIDEO_COLUMNS.index("AUC")
 _MEASURES = {"auc": "AUC", "map": "mAP"}

@@ -115,7 +115,7 @@ def interval_words(own: SbpSettings) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Training:
-    """A way to train an encoder; `encoder_share` is its step size ÷ that of the network above."""
+    """A way to train an encoder; `encoder_share` is its step size ÷ the network's above."""
 
     way: WayName = "sbp"
     keep_ratio: float = 1.0

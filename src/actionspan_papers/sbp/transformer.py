@@ -2,8 +2,8 @@
 
 A graph model has no encoder apart from a head: every layer mixes the nodes. So each layer but the
 top ones drops backward paths itself (paper 004, section 3.2.2): after each layer the gradient of
-dropped nodes is zero, that of the shortcut and of keys and values included. The forward pass is
-that of a plain transformer up to rounding: kept and dropped nodes go through the same products in
+dropped nodes is zero, also of the shortcut and of keys and values. The forward pass is as in a
+plain transformer up to rounding: kept and dropped nodes go through the same products in
 two batches.
 """
 
@@ -258,7 +258,7 @@ class VideoTransformer(nn.Module):
         super().__init__()
         sizes = frames, height, width
         if min(patch) < 1 or any(size % part for size, part in zip(sizes, patch, strict=True)):
-            raise ValueError(f"patch {patch}: each number divides that of the clip, {sizes}")
+            raise ValueError(f"patch {patch}: each number divides the clip's, {sizes}")
         t, h, w = (size // part for size, part in zip(sizes, patch, strict=True))
         self.clip = frames, channels, height, width
         """The shape of a clip."""

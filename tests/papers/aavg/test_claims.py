@@ -140,10 +140,10 @@ def test_the_table(tmp_path):
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"clips": ["clip0", "other"]}, "clips are not those of"),
-        ({"classes": ["calm", "war"]}, "classes are not those of"),
-        ({"labels": [1, 0]}, "labels are not those of"),
-        ({"samples": 5}, "samples are not those of"),
+        ({"clips": ["clip0", "other"]}, "clips differ from"),
+        ({"classes": ["calm", "war"]}, "classes differ from"),
+        ({"labels": [1, 0]}, "labels differ from"),
+        ({"samples": 5}, "samples differ from"),
         ({"labels": [0, 2]}, "not the scores of a classifier's validation clips"),
     ],
 )
@@ -193,7 +193,7 @@ def test_differences_are_of_the_seeds_that_both_have(tmp_path):
     scores = scores_of(tmp_path, **seeds)
     assert findings(scores=scores)[ADAPTIVE].difference == pytest.approx(10)
     one_each = findings(scores=[scores[0], scores[-1]])[ADAPTIVE]
-    assert one_each.why == "Fewer than two seeds of both say nothing about the next."
+    assert one_each.why == "Fewer than two seeds of both show nothing about the next."
     assert math.isnan(one_each.low)
 
 
@@ -357,7 +357,7 @@ def test_half_the_epochs_of_half_the_time_are_super_linear(tmp_path):
 @pytest.mark.parametrize(
     ("changed", "why"),
     [
-        ({"joined": JOINED[:1]}, "One seed of aavg3-epoch and none-k1 says nothing"),
+        ({"joined": JOINED[:1]}, "One seed of aavg3-epoch and none-k1 shows nothing"),
         ({"joined": []}, "There are no runs of aavg3-epoch."),
         ({"alone": np.full((2, 4), np.nan)}, "There is no validation clip."),
         (SILENT, "Its learners are in one proc"),

@@ -5,7 +5,7 @@ one ends the bout of the one before; a point event ends where it starts. Times c
 of the first player; the project has their lengths. The label is the behaviour.
 
 We write an observation for each video. One subject does one thing once at a time, so instances of
-a label that overlap, and have the same subject or none, are those of several subjects. With the
+a label that overlap, and have the same subject or none, belong to several subjects. With the
 keys of the page its ethogram has these, and a label with a point key has point events.
 """
 

@@ -97,7 +97,7 @@ def _named(line: Line) -> Line:
 
 
 def _text_lines(path: Path, text: str, reading: Reading) -> Iterator[Line]:
-    """Yield the lines of a text file; its name is that of the class."""
+    """Yield the lines of a text file; it has the name of the class."""
     label = path.stem.rsplit("_", 1)[0]
     for number, content in enumerate(text.split("\n"), start=1):
         words = content.split()
