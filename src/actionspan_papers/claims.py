@@ -148,12 +148,12 @@ class Finding:
 
 _NEEDS = (
     ("Not built", "building it"),
-    ("There are no runs", "runs of them"),
-    ("There are no such runs", "runs of them, timed"),
+    ("Runs of", "runs of them"),
+    ("Such runs are missing", "runs of them, timed"),
     ("numbers of ranks", "runs on more ranks"),
     ("interval over videos", "two videos or more"),
     ("interval over clips", "two clips or more"),
-    ("no validation clip", "validation clips"),
+    ("Validation clips", "validation clips"),
     ("ne seed", "two seeds or more"),
     ("two seeds", "two seeds or more"),
     ("One run of each", "repeats"),
@@ -233,7 +233,7 @@ def one_seed(names: Sequence[str]) -> str:
 
 def no_runs(names: Sequence[str]) -> str:
     """Return why methods without any training leave a claim open; empty where there is none."""
-    return f"There are no runs of {' and '.join(names)}." if names else ""
+    return f"Runs of {' and '.join(names)} are missing." if names else ""
 
 
 Judged = tuple[Sequence[Finding], Sequence[str]]

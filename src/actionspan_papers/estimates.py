@@ -26,7 +26,7 @@ class Estimate:
     low: float = math.nan
     high: float = math.nan
     why_not: str = ""
-    """Why there is no value, in a few words."""
+    """Why the value is missing, in a few words."""
     form: str = ".2f"
     samples: int = 0
     """How many units the interval is over, if that is known."""

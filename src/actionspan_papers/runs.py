@@ -54,7 +54,7 @@ def read_logs(
     """Read logs of training: (columns, S, E) numbers of each run.
 
     Raises:
-        InputError: A file is no log, or has another number of epochs than the first file of the
+        InputError: A file is not a log, or has another number of epochs than the first file of the
             run (or of all runs, if they must be `all_alike`).
     """
     logs = {}

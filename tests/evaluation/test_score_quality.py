@@ -183,7 +183,7 @@ def test_scores_beyond_a_share_have_no_calibration_error_but_an_order(tmp_path, 
     assert {row["error_tiou"] for row in table} == {row["error_0.5"] for row in table} == {None}
     assert (float(table[0]["rank_correlation"]) > 0) == (scale > 0)
     page = reliability_markdown(scored, bins, "mine", "validation")
-    assert "there is no calibration error" in page
+    assert "have no calibration error" in page
     draw_reliability(tmp_path / "figure.svg", scored, bins, "mine")
     assert DIAGONAL not in (tmp_path / "figure.svg").read_text()
 

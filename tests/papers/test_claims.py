@@ -88,7 +88,7 @@ def test_as_much_data_as_it_names_shows_the_effect(effect, half, samples):
     ("why", "needs"),
     [
         ("Not built: EAMSGD.", "building it"),
-        ("There are no runs of mtn.", "runs of them"),
+        ("Runs of mtn are missing.", "runs of them"),
         ("One seed of mtn shows nothing about the next.", "two seeds or more"),
         ("It takes GPUs.", "one GPU; docs/gpu.md has its times"),
         ("Nobody looked.", "other data"),

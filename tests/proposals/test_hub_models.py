@@ -127,7 +127,7 @@ def test_a_revision_is_another_model(hub, monkeypatch):
 @pytest.mark.parametrize(
     ("name", "line"),
     [
-        ("hf:org/none", "hf:org/none: there is no such model, or it is private"),
+        ("hf:org/none", "hf:org/none: the model does not exist, or is private"),
         ("hf:org/demo@v9", "hf:org/demo@v9: org/demo has no revision v9"),
         ("hf:org/pickled", "hf:org/pickled: no model.safetensors in it, and nothing else"),
         ("hf:org/a/b", "hf:org/a/b: HFValidationError"),

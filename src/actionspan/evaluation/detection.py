@@ -211,7 +211,7 @@ def detection_precision_by_class(
     Instances are start, end and label of each video; detections have a score before the label.
 
     Raises:
-        ValueError: A row is reversed or not finite, there is no instance, or two ids of the
+        ValueError: A row is reversed or not finite, no video has an instance, or two ids of the
             detections mean one video.
     """
     # 1. check all rows, and find the videos

@@ -114,7 +114,7 @@ def read_frame_rates(path: Path) -> dict[str, float]:
     `thumos14_test_groundtruth.csv` (`video-name`, `frame-rate`).
 
     Raises:
-        InputError: The file is no such table, or gives a video two rates.
+        InputError: The file is not such a table, or gives a video two rates.
     """
     records = iterate_video_info(str(path), read_text(path), Reading(strict=True))
     return {record.video_id: record.fps for record in records if record.fps}

@@ -83,7 +83,7 @@ def instance_outcomes(
     Proposals are (P, 3) start and end in seconds and score for each video id, in any order.
 
     Raises:
-        ValueError: A row is reversed or not finite, there is no instance at all, two ids of the
+        ValueError: A row is reversed or not finite, no video has an instance, two ids of the
             proposals mean one video, or the duration of a video with instances is not positive.
     """
     videos = {video.video_id: video for video in annotations if video.instances}

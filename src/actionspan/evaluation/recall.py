@@ -222,7 +222,7 @@ def average_recall_activitynet(
         proposals: For each video id, (P, 3) start, end and score, in any order, start <= end.
 
     Raises:
-        ValueError: A row is reversed or not finite, there is no instance at all, or two ids of
+        ValueError: A row is reversed or not finite, no video has an instance, or two ids of
             the proposals mean one video.
     """
     truth = with_instances(check_truth(ground_truth))
@@ -316,7 +316,7 @@ def average_recall_thumos14(
 
     Raises:
         FrameRateError: A video that is scored has no frame rate above 0.
-        ValueError: A row is reversed or not finite, there is no instance at all, or two ids mean
+        ValueError: A row is reversed or not finite, no video has an instance, or two ids mean
             one video.
     """
     truth = with_instances(check_truth(ground_truth))

@@ -70,7 +70,7 @@ def draw_timeline(
         instances: The true instances, if they are known.
         segments: (P, 2) starts and ends of the proposals in seconds.
         scores: (P,) their scores.
-        motion: (M,) a measure of motion of M equal parts, drawn where there are no probabilities.
+        motion: (M,) a measure of motion of M equal parts, drawn where probabilities are missing.
     """
     boxes = np.asarray(segments, dtype=np.float64).reshape(-1, 2)
     values = np.asarray(scores, dtype=np.float64)

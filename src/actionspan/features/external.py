@@ -144,7 +144,7 @@ def find_file(folder: Path, video_id: str) -> Path:
     """Return the file of a video; either name may have ActivityNet's `v_` or lack it.
 
     Raises:
-        InputError: There is no file, or more than one.
+        InputError: The file is missing, or there are several.
     """
     stems = (video_id, *other_names(video_id))
     names = [folder / f"{stem}{suffix}" for stem in stems for suffix in _SUFFIXES]

@@ -108,11 +108,11 @@ class TwoStream:
         `bound` are the pixels of motion at level 255.
 
         Raises:
-            InputError: There is no snippet.
+            InputError: The batches hold no snippet.
         """
         encoded = [self.batch(*images, bound) for images in batches if len(images[0])]
         if not encoded:
-            raise InputError("there is no snippet")
+            raise InputError("no snippets")
         return {key: np.concatenate([each[key] for each in encoded]) for key in encoded[0]}
 
     def batch(
@@ -290,7 +290,7 @@ def _prepare(settings: EncoderSettings, channels: int, threads: int) -> None:
 
 def _work(
     frame_file: Path | None,
-    flow_file: Path,  # or a store of pictures, where there is no file of frames
+    flow_file: Path,  # or a store of pictures, without a file of frames
     settings: EncoderSettings,
     channels: int,
     name: str,

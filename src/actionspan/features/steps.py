@@ -38,7 +38,7 @@ def rescale(
         motion: The features measure motion: a picture that is held is at rest, 0.
 
     Raises:
-        ValueError: Shapes disagree, there is no snippet, or times do not increase.
+        ValueError: Shapes disagree, snippets are missing, or times do not increase.
     """
     # checks
     features = np.asarray(features, np.float32)

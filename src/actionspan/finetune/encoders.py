@@ -170,7 +170,7 @@ def write_encoder(
     """Write the `encoder_content` of a network of timm or transformers as its library does.
 
     Raises:
-        InputError: The network that it started from is no longer there.
+        InputError: The network that it started from is gone.
     """
     source = find_source(settings.rgb_encoder, settings.rgb_weights)
     levels, state = (encoder.mean, encoder.std), part_of(content["state_dict"], "model.")

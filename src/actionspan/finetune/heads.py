@@ -156,7 +156,7 @@ def build_head(
     full, this one included.
 
     Raises:
-        ValueError: There is no such head, or a size is not allowed.
+        ValueError: The head is not known, or a size is not allowed.
     """
     if name not in HEADS:
         raise ValueError(f"head is {name!r}; it must be one of {', '.join(HEADS)}")

@@ -95,8 +95,8 @@ class SnippetStore:
 
         Raises:
             InputError: A file is missing or is not a snippet store, a video is in two of them, they
-                were made with different settings, or there is no video at all.
-            ValueError: There is no reader, or no stride.
+                were made with different settings, or hold no video.
+            ValueError: The number of readers or the stride is 0.
         """
         for name, number in (("readers", readers), ("stride", stride)):
             if number < 1:
@@ -142,7 +142,7 @@ class SnippetStore:
         They are (n, height, width, 3) bytes, or (n, height, width, 2L) codes 1 … 255 of the flow.
 
         Raises:
-            InputError: A picture is damaged, or there is no such video.
+            InputError: A picture is damaged, or the video is missing.
             ValueError: The video has no such row.
         """
         pictures = self._of(video)
@@ -167,8 +167,8 @@ class SnippetStore:
         They are, for each stream, (n, size, size, 3 or 2L) bytes: the augmentation's box, resized.
 
         Raises:
-            InputError: A picture is damaged, or there is no such video.
-            ValueError: The video has no such row, or there is no such stream.
+            InputError: A picture is damaged, or the video is missing.
+            ValueError: The video has no such row, or the stream is missing.
         """
         for stream in streams:
             if stream not in STREAMS:

@@ -111,7 +111,7 @@ class DeviceMemory:
         self._cuda = torch.cuda
         self._gpu = device if device.type == "cuda" else None
         if self._gpu:
-            self._cuda.init()  # type: ignore[no-untyped-call]  # before it there are no statistics to forget
+            self._cuda.init()  # type: ignore[no-untyped-call]  # before it statistics do not exist
 
     def held(self) -> int:
         """Return the bytes held now; 0 where the system does not report them."""

@@ -52,8 +52,8 @@ def add_shard_flags(
         parser: Of the step.
         *settings: Dataclasses of settings; the settings of faults are added to them.
         inputs: The help texts of the flags that name a file to read.
-        processes: What `--processes` counts; without it there is no such flag.
-        threads: What `--threads` counts; without it there is no such flag.
+        processes: What `--processes` counts; empty: the flag is left out.
+        threads: What `--threads` counts; empty: the flag is left out.
         out: The help text of `--out`.
     """
     for name, text in (inputs or {}).items():

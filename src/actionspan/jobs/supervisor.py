@@ -71,7 +71,7 @@ def supervise(words: Sequence[str]) -> None:
 
 
 def _above(run: Process | None) -> Iterator[Process]:
-    """Yield the processes that the work is for: when one is gone, it is no longer needed."""
+    """Yield the processes that the work is for: when one is gone, nobody needs it any more."""
     pids = [os.getppid()]
     if run is not None:
         line = list(ancestors(os.getpid()))

@@ -86,7 +86,7 @@ def _end_jobs(run: Process) -> None:
 
 
 def _marked(mark: bytes, batch: str) -> set[int]:
-    """Return the processes with this in their environment, none where there is no /proc.
+    """Return the processes with this in their environment, none without /proc.
 
     Batch jobs are left out: they inherit it on a cluster that hands the environment on.
     """

@@ -65,7 +65,7 @@ class Parts:
         """Take what has come, and yield each picture that is whole.
 
         Raises:
-            InputError: There is no boundary in 64 MiB; the line lacks the source.
+            InputError: 64 MiB hold no boundary; the line lacks the source.
         """
         self._data += data
         while (picture := self._next()) is not None:
@@ -293,7 +293,7 @@ class _Camera(Connection):
         finally:
             log.setLogLevel(before)
         if not self._capture.isOpened():
-            raise InputError(f"{self._shown}: there is no such camera, or another program uses it")
+            raise InputError(f"{self._shown}: the camera is missing, or another program uses it")
         self._capture.set(cv2.CAP_PROP_BUFFERSIZE, 1)  # stale frames are of no use
 
     def frames(self) -> Iterator[Seen]:

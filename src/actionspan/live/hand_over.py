@@ -51,7 +51,7 @@ class Arrived:
 class HandOver:
     """A queue of at most `room` snippets between two threads.
 
-    With `block`, `put` waits for room. With `newest` it never waits: where there is no room, the
+    With `block`, `put` waits for room. With `newest` it never waits: where room is lacking, the
     whole queue is dropped, so that long stretches are kept and not every second snippet, and the
     next snippet carries a gap that marks it.
     """

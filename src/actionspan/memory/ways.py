@@ -93,7 +93,7 @@ class StochasticBackward(nn.Module):
             (T, …) the encoder's features of the rows.
 
         Raises:
-            ValueError: There are no rows, or a norm uses batch statistics, or the encoder draws
+            ValueError: No rows are given, or a norm uses batch statistics, or the encoder draws
                 random numbers where rows are drawn by their gradients.
         """
         encoding.refuse_batch_statistics(self.encoder)

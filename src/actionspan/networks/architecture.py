@@ -31,7 +31,7 @@ def architecture(network: str) -> Architecture:
     """Return a network's architecture; its modules are imported only here.
 
     Raises:
-        InputError: It is a plug-in's, and cannot be imported or is no `Architecture`.
+        InputError: It is a plug-in's, and cannot be imported or is not an `Architecture`.
     """
     if network in REGISTERED:
         return REGISTERED[network]

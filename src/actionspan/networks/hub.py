@@ -57,7 +57,7 @@ def find_source(name: str, weights: Path | None = None, *, fetch: bool = True) -
         fetch: Whether weights that are not here are fetched, once.
 
     Raises:
-        InputError: There is no such model, its library is missing, or its weights are not here
+        InputError: The model does not exist, its library is missing, or its weights are not here
             and cannot be fetched.
     """
     if name.startswith(FROM_TIMM):

@@ -65,7 +65,7 @@ def telling(name: str, repository: str = "") -> Iterator[None]:
         line = f"its licence must be accepted at {page}; then run `hf auth login`"
         raise InputError(f"{name}: {line}") from None
     except errors.RepositoryNotFoundError:
-        raise InputError(f"{name}: there is no such model, or it is private") from None
+        raise InputError(f"{name}: the model does not exist, or is private") from None
     except (errors.HfHubHTTPError, errors.LocalEntryNotFoundError, errors.OfflineModeIsEnabled):
         raise InputError(f"{name}: its weights are not on this machine; {get}") from None
     except Exception as error:  # of code that is not ours

@@ -83,7 +83,7 @@ def measure(exchanges: Mapping[str, Exchange], comm: Communicator, room: Room) -
     """Return the fastest exchange of each size, by the least seconds of the slowest rank.
 
     The least, as whatever else the machine does only adds to it. A size represents those down to a
-    third of it. The largest comes first, as it counts most; what there is no time for takes the
+    third of it. The largest comes first, as it counts most; a size without time left takes the
     choice of the last.
     """
     whole = room(SIZES[0] // 4, torch.float32, torch.device("cpu"))

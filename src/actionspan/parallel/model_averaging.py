@@ -103,7 +103,7 @@ class InProcessAveraging(_Averager):
         averages: Number of averages so far.
 
     Raises:
-        ValueError: There is no model, or not one optimiser for each.
+        ValueError: No model is given, or not one optimiser for each.
     """
 
     def __init__(

@@ -37,7 +37,7 @@ def bundle_path(path: Path) -> Path:
     `hf:ORG/NAME`, and `hf:ORG/NAME@REVISION`, is one on Hugging Face's hub, which is fetched once.
 
     Raises:
-        InputError: There is no such file, or it cannot be fetched.
+        InputError: The file does not exist, or cannot be fetched.
     """
     if path.as_posix().startswith(FROM_HUB) and not path.exists():
         return _from_hub(path.as_posix())

@@ -43,7 +43,7 @@ def train_classifier(
 
     Args:
         videos: Of the training subset, in an order of no meaning (e.g. by id); taken one by one.
-        channels: C, also where there is no video.
+        channels: C, also without videos.
         settings: Folds, penalties and how far ends are moved.
 
     Returns:

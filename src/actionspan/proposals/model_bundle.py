@@ -128,7 +128,7 @@ def load_bundle(path: Path) -> Bundle:
     It may be a stranger's: each part is checked before it is built, and no path in it is opened.
 
     Raises:
-        InputError: There is no such file or it is not one of these.
+        InputError: The file does not exist or is not one of these.
     """
     path = bundle_path(path)
     part = read_model(path, _UNREADABLE)

@@ -144,7 +144,7 @@ def _take_likely(
             kept[:, place], scores[:, place] = order.take(at), flat.take(at)
             first, last = starts.take(at)[:, None], ends.take(at)[:, None]
             starts[at], ends[at], flat[at] = np.inf, -np.inf, -1.0
-            # `arrays.overlap` in place; where there is no union nothing is shared
+            # `arrays.overlap` in place; without a union nothing is shared
             np.minimum(end, last, out=shared)
             shared -= np.maximum(start, first, out=hull)
             np.maximum(end, last, out=hull)

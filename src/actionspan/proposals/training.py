@@ -39,7 +39,7 @@ def train_pem(
     the same bits.
 
     Raises:
-        InputError: A file cannot be used, there is no room, or the loss is no longer a number.
+        InputError: A file cannot be used, the disk is full, or the loss is not a number any more.
     """
     # read the examples
     table = open_candidates(candidates_path)
@@ -83,7 +83,7 @@ def train_evaluator(
         The evaluator and its log, a row an epoch.
 
     Raises:
-        InputError: The training loss is no longer a number, or there is no room.
+        InputError: The training loss is not a number any more, or the disk is full.
     """
     with deterministic(threads=1):
         # 1. prepare the network, the samples and the checkpoint

@@ -42,8 +42,8 @@ class Proposer:
         cameras: The zones of videos by patterns of their names; without any, whole frames count.
 
     Raises:
-        InputError: There is no such file, it is not a complete model, its encoder is not here, or
-            there is no such device.
+        InputError: The file does not exist or is not a complete model, or its encoder or the device
+            is not here.
     """
 
     def __init__(

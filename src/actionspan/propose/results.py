@@ -90,8 +90,8 @@ def result_of(
 ) -> Result:
     """Return the result to store; `before` is an earlier result of the same file.
 
-    With `sound` it has loudness and change in up to 2,000 parts of the video, None where there is
-    no sound; a video without any has no such curves.
+    With `sound` it has loudness and change in up to 2,000 parts of the video, None without
+    sound; a video without any has no such curves.
     """
     curves: dict[str, list[float | None]] = {}
     if proposed.motion is not None:

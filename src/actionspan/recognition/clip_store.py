@@ -69,7 +69,7 @@ class ClipStore:
 
         Raises:
             InputError: A file is missing or is not a clip store, a clip is in two of them, they are
-                made with different settings, or there is no clip at all.
+                made with different settings, or hold no clip.
         """
         stored = read_stores(paths, "clip", _MADE_BY, ("label", "subset"))
         jpegs.check_alike(stored, "clip")
@@ -119,7 +119,7 @@ def write_clip(
     """Write a clip of positions in order of time into an empty group.
 
     Raises:
-        InputError: There is no position, or too many planes.
+        InputError: Positions are missing, or planes are too many.
     """
     size = {"height": settings.height, "width": settings.width}
     jpegs.write_jpegs(group, positions, **size, quality=settings.jpeg_quality, bound=bound)

@@ -41,7 +41,7 @@ def build_classifier(
     torchvision's; None: those that come as a package.
 
     Raises:
-        InputError: There are no such weights, or there are but none are wanted.
+        InputError: The weights do not exist, or exist but none are wanted.
     """
     if weights is not None and not settings.pretrained:
         raise InputError(f"{weights}: not used with pretrained false; leave out one of them")
@@ -63,7 +63,7 @@ def carry_over(
     Its last layer is carried over too; both streams have the same `classes`.
 
     Raises:
-        InputError: That is no such model, or has a different network or different classes.
+        InputError: It is not such a model, or has a different network or different classes.
     """
     part = read_model(rgb)
     if "format" not in part or part["format"].value != FORMAT:

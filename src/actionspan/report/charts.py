@@ -44,7 +44,7 @@ def recall_charts(records: Sequence[Record]) -> list[Chart]:
     note = (
         f"Subset {first['subset']}, videos: {first['videos']:,}, instances: {first['instances']:,}"
     )
-    several = first["videos"] > 1  # else there is no interval over videos
+    several = first["videos"] > 1  # one alone has no interval over videos
     note += ". Intervals: bootstrap over videos" * several
     curves = {record["method"]: curves_of(record) for record in records}
     return [

@@ -29,7 +29,7 @@ def write_page(path: Path, page: Page) -> None:
     """Write a page as one HTML file, atomically.
 
     Raises:
-        JobError: There is no room for the file.
+        JobError: The disk has no room for the file.
     """
     parts = {
         "title": page.title,

@@ -102,7 +102,7 @@ class Corrections:
             return {**self._remarks, **another}
 
     def check_place(self) -> None:
-        """Raise JobError if the folder is no longer the one that was opened."""
+        """Raise JobError if the folder has become another than the one that was opened."""
         with suppress(OSError):
             if os.path.samestat(self.table.parent.stat(), self._place):
                 return
@@ -126,7 +126,7 @@ class Corrections:
         """Keep a change of the given version, and return the next.
 
         Raises:
-            KeyError: There is no such video.
+            KeyError: The video does not exist.
             Conflict: The version is not the last one.
             ValueError: Something could not be kept, read again or learned from.
             InputError: The video's file in the folder cannot be read.

@@ -174,7 +174,7 @@ class ReviewWork:
         """Return the zones of a video, see `DrawnZones.of`.
 
         Raises:
-            KeyError: There is no such video.
+            KeyError: The video does not exist.
         """
         if video_id not in self.videos:
             raise KeyError(video_id)
@@ -184,7 +184,7 @@ class ReviewWork:
         """Keep zones, see `DrawnZones.save`; then look again.
 
         Raises:
-            KeyError: There is no such video.
+            KeyError: The video does not exist.
             InputError: They are not zones, or not the video's.
         """
         with self._wake:

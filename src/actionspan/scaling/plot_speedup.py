@@ -31,7 +31,7 @@ def speed_ratios(
     `part` gives the seconds of a run that are compared.
 
     Raises:
-        InputError: There is no single-rank run, or no other.
+        InputError: The single-rank run is missing, or all others.
     """
     alone = [part(run) for run in runs if run.exchange == SINGLE]
     if not alone:

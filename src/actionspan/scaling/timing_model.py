@@ -170,7 +170,7 @@ def fit_runs(runs: Sequence[Run]) -> dict[str, Fit]:
     The runs of exchange `none` are the single-rank reference.
 
     Raises:
-        ValueError: There is no run of an exchange.
+        ValueError: No run is of an exchange.
     """
     single = [run for run in runs if run.exchange == SINGLE and run.t1 is not None]
     fits = {}

@@ -115,7 +115,7 @@ def new_h5(path: Path) -> "Iterator[h5py.File]":
     """Write an HDF5 file.
 
     Raises:
-        OSError: There was no room for it, or another error of the system.
+        OSError: The disk had no room for it, or another error of the system.
     """
     import h5py
 

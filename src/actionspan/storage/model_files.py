@@ -158,7 +158,7 @@ def write_model(path: Path, content: Mapping[str, Any]) -> None:
     in several places is written once.
 
     Raises:
-        JobError: There is no room for the file.
+        JobError: The disk has no room for the file.
     """
     tensors: dict[str, Tensor] = {}
     names: dict[int, str] = {}

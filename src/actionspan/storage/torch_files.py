@@ -21,7 +21,7 @@ def write_torch(path: Path, content: Mapping[str, Any]) -> None:
     """Write `content` by `torch.save`, atomically; equal content gives equal bytes.
 
     Raises:
-        InputError: There is no room for the file.
+        InputError: The disk has no room for the file.
     """
     # to an open file: given a path, torch.save puts the name of the file into the file
     with atomic_path(path) as partial, partial.open("wb") as file:

@@ -57,7 +57,7 @@ def atomic_path(path: Path) -> Iterator[Path]:
     file is synced before it is renamed, so that a power failure leaves the old or the new file.
 
     Raises:
-        JobError: There is no room for the file, or it is an input of the command or a folder.
+        JobError: The disk has no room for the file, or it is an input of the command or a folder.
     """
     refuse_input(path)
     if path.is_dir():

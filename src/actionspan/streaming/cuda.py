@@ -31,7 +31,7 @@ class StreamExecutor(Runs):
     Without `devices` neighbouring stages share one, or have the next.
 
     Raises:
-        ValueError: There is no GPU, or the devices do not fit the stages.
+        ValueError: The machine has no GPU, or the devices do not fit the stages.
     """
 
     name = "stream"

@@ -66,7 +66,7 @@ class GraphExecutor(StreamExecutor):
     pipeline's `train` and `eval`, and weights in place.
 
     Raises:
-        ValueError: There is no GPU, or a stage does what no graph can repeat.
+        ValueError: The machine has no GPU, or a stage does what no graph can repeat.
     """
 
     name = "graph"

@@ -156,7 +156,7 @@ def read_samples(
     empty.
 
     Raises:
-        InputError: A file is missing, there is no training video, a video has no annotation
+        InputError: A file is missing, training videos are missing, a video has no annotation
             entry, or features are not finite.
     """
     # choose the rows

@@ -3,7 +3,7 @@
 No learning: a run, a bout, begins where motion rises above the video's own level and ends where it
 falls back, by two thresholds (the hysteresis of Canny, 1986). Motion is what blocks of the picture
 change by beyond the video's noise; slow light and gain change all of them alike and do not count.
-Where nothing moves there is no bout. A bout with changes that come again and again is divided into
+Where nothing moves no bout is found. A bout with changes that come again and again is divided into
 its periods, the first peak of their correlation with themselves.
 """
 

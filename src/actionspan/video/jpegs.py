@@ -60,7 +60,7 @@ def write_jpegs(
     planes. `quality` is JPEG's, 1 to 100, and `bound` the pixels of motion at code 255.
 
     Raises:
-        InputError: There is no position, or too many planes.
+        InputError: Positions are missing, or planes are too many.
     """
     # compress
     frames, flows, seconds, planes = [], [], [], 0
@@ -77,7 +77,7 @@ def write_jpegs(
         flows.append(jpeg_of(stack, quality))
         seconds.append(position.seconds)
     if not seconds:
-        raise InputError("there is no frame to store")
+        raise InputError("no frames to store")
     # write
     content = hashlib.sha256(f"{planes} {height} {width} {bound}".encode())
     for name, values in (
@@ -192,7 +192,7 @@ def read_pictures(
                     group.attrs[key]
             except (AttributeError, KeyError):
                 raise InputError(
-                    f"{path}: not a {kind} store: {name} is no {kind}; make it with {made_by}"
+                    f"{path}: not a {kind} store: {name} is not a {kind}; make it with {made_by}"
                 ) from None
             yield name, pictures
 

@@ -3,7 +3,7 @@
 Level k is of the samples from 40 k to 40 (k + 1) milliseconds after the first frame: the root
 of the mean of their squares over all channels, in dB below full scale. A sine of amplitude a has
 the level 20 log10(a / √2). Silence is `FLOOR`, the step of 16 bits; where the track has no sample
-there is no level (NaN). The change at an edge between two levels is the mean level after it minus
+the level is NaN. The change at an edge between two levels is the mean level after it minus
 the mean level before it. Nothing is read into either: silence is a level like others.
 """
 
@@ -196,7 +196,7 @@ def sound_rows(path: Path, seconds: float, times: Float64) -> Float32:
 def at_snippets(curves: Float32, times: Float64) -> Float32:
     """Return the mean (T, 2) of curves (N, 2) around T rising times, as far as to the next.
 
-    Where there is no level, loudness is the mean of the others and change is 0; a video without
+    Where the level is NaN, loudness is the mean of the others and change is 0; a video without
     sound is as one of silence.
     """
     reach = float(np.median(np.diff(times))) / 2 if len(times) > 1 else 0.5

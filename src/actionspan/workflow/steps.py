@@ -65,7 +65,7 @@ def step_module(words: str) -> str:
     """Return the module of a step: actionspan.video.flow for "video flow".
 
     Raises:
-        ValueError: There is no such step.
+        ValueError: The step does not exist.
     """
     first, *rest = words.split() or [""]
     module = OURS.get(first) or commands().get(first, f"actionspan.{first}")
@@ -141,7 +141,7 @@ def step(words: str) -> list[str]:
     """Return the source files of a step of the command line, e.g. `"video flow"`.
 
     Raises:
-        ValueError: There is no such step.
+        ValueError: The step does not exist.
     """
     return source_files(step_module(words))
 

@@ -116,8 +116,8 @@ def read_run_logs(paths: Iterable[Path]) -> dict[RunKey, RunLogs]:
     """Read `…/{run}/{stream}/log.tsv` of any runs, in the order given, seeds in theirs.
 
     Raises:
-        InputError: A path names no run, two are of one run, a file is no log, or has another
-            number of epochs than the first.
+        InputError: A path names no run, two are of one run, a file is not a log, or has
+            another number of epochs than the first.
     """
     by_run = _by_run(paths, "log.tsv")
     return {
@@ -134,8 +134,8 @@ def read_run_scores(paths: Iterable[Path]) -> dict[RunKey, RunScores]:
     """Read `…/{run}/{stream}/scores.json` of any runs, in the order given, seeds in theirs.
 
     Raises:
-        InputError: A path names no run, two are of one run, a file is no such scores, or is of
-            other clips, labels or classes than the first.
+        InputError: A path names no run, two are of one run, a file does not hold such scores, or
+            is of other clips, labels or classes than the first.
     """
     scores = {}
     first: tuple[Path, Mapping[str, Any]] | None = None

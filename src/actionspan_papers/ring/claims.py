@@ -199,7 +199,7 @@ def _constant(runs: Sequence[Run], part: str, law: _Law) -> Estimate | str:
 def _r2(runs: Sequence[Run], name: str) -> float | str:
     """Return R² of the equation less what explains; a fit through all numbers of ranks is none."""
     if not runs:
-        return f"There are no runs of {name}."
+        return f"Runs of {name} are missing."
     ranks, seconds = timing_model.ranks_and_seconds(runs)
     columns = timing_model.model_columns(name, ranks)
     fit = timing_model.least_squares(columns, seconds)
@@ -216,7 +216,7 @@ def _link_evidence(links: Sequence[Run]) -> dict[str, Estimate | float | str]:
     most = {name: max((n for each, n in seconds if each == name), default=0) for name in _LAWS}
     for name, law in _LAWS.items():
         ranks = sorted(n for each, n in seconds if each == name and n > 1)
-        missing = "There are no such runs in --links."
+        missing = "Such runs are missing in --links."
         if len(ranks) > 1:
             few, many = (seconds[name, n] / law(n) for n in (ranks[0], ranks[-1]))
             evidence[f"links_{name}"] = _MARGIN - abs(100 * math.log(many / few))
@@ -240,7 +240,7 @@ def _logarithms(runs: Sequence[Run], part: str) -> _Logarithms:
 def _sum(logarithms: _Logarithms, signs: Mapping[tuple[str, int], int]) -> Estimate | str:
     """Return the sum of means with these signs, or why it has no interval."""
     if not signs.keys() <= logarithms.keys():
-        return "There are no such runs, or their parts were not timed."
+        return "Such runs are missing, or their parts were not timed."
     groups = [sign * logarithms[key] for key, sign in signs.items()]
     if min(map(len, groups)) < 2:
         return "One run of each shows nothing about the next."
@@ -251,7 +251,7 @@ def _sum(logarithms: _Logarithms, signs: Mapping[tuple[str, int], int]) -> Estim
 def _negative(runs: Sequence[Run]) -> Estimate | str:
     """Return -C of equation 1 fitted to the ring's runs."""
     if not runs:
-        return "There are no runs of ring."
+        return "Runs of ring are missing."
     ranks, seconds = timing_model.ranks_and_seconds(runs)
     fit = timing_model.least_squares(timing_model.model_columns("ps", ranks), seconds)
     ends = fit.estimate.interval([0, -1, 0]) if fit.estimate and fit.degrees else None

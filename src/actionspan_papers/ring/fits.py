@@ -39,7 +39,7 @@ def ratios(exchange: str, gpus: Float64) -> Float64:
 
 
 def runs_of(arguments: argparse.Namespace) -> list[Run]:
-    """Return our timed runs, none where there is no table of them."""
+    """Return our timed runs, none without a table of them."""
     return read_times(arguments.times) if arguments.times else []
 
 

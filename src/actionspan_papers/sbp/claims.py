@@ -102,13 +102,13 @@ def cell(rows: DataFrame, column: str, **chosen: object) -> Estimate | str:
     )
     own = where(rows, **chosen)
     if not len(own):
-        return f"There are no runs of {words}."
+        return f"Runs of {words} are missing."
     row = own.iloc[0]
     if row.get("seeds") == 1:
         return f"One seed of {words} shows nothing about the next."
     value, low, high = (row.get(f"{column}{end}", math.nan) for end in ("", "_low", "_high"))
     if math.isnan(value + low + high):
-        return f"There is no interval of {words}."
+        return f"The interval of {words} is missing."
     return Estimate(value=value, low=low, high=high, form="+.2f")
 
 

@@ -1,8 +1,8 @@
 """The small transformer of table 3: the rendered clips that it learns from, and its training.
 
 Each clip shows one action or none. It has a scene, a person, a camera and perhaps motion of its own
-that is no action, so that a few hundred clips show more than the videos of a data set that are cut
-into as many. They are drawn by the demo's code at a few frames a second, with no file between.
+that is not an action, so that a few hundred clips show more than the videos of a data set that are
+cut into as many. They are drawn by the demo's code at a few frames a second, with no file between.
 """
 
 import random

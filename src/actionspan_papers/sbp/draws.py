@@ -187,7 +187,7 @@ def block_grams(
         feature_gradients: (T, C) gradients of the loss by the output of the last.
 
     Raises:
-        ValueError: There is no block, or the gradients do not fit what comes out.
+        ValueError: No block is given, or the gradients do not fit the outputs.
     """
     if not blocks:
         raise ValueError("0 blocks: 1 at least")

@@ -240,7 +240,7 @@ def _growth(case: Case, settings: MeasureSettings) -> int | None:
 
 
 def _allocated(case: Case, settings: MeasureSettings) -> int:
-    torch.cuda.init()  # type: ignore[no-untyped-call]  # before it there are no statistics to reset
+    torch.cuda.init()  # type: ignore[no-untyped-call]  # before it statistics do not exist
     torch.cuda.reset_peak_memory_stats(settings.device)
     _steps(case, settings)
     return torch.cuda.max_memory_allocated(settings.device)

@@ -74,12 +74,12 @@ def test_differences_of_scores_that_are_equal_better_or_worse_in_every_video(tmp
 def test_what_the_data_do_not_give_is_not_testable(tmp_path):
     found = findings(gained(tmp_path, mtn=0.1, origin=0.05))
     for key, why in {
-        TAG_AUC: "There are no runs of tag.",
-        ("001, table 3", "dense", "se", "AUC"): "There are no runs of dense and se.",
+        TAG_AUC: "Runs of tag are missing.",
+        ("001, table 3", "dense", "se", "AUC"): "Runs of dense and se are missing.",
         ("001, table 2", "mtn", "origin", "THUMOS14 AR@500"): (
             "mtn has no AR@500: too few proposals; origin has no AR@500: too few proposals."
         ),
-        MTN_LOSS: "There are no runs of mtn and origin.",
+        MTN_LOSS: "Runs of mtn and origin are missing.",
     }.items():
         assert found[key].verdict == UNKNOWN
         assert found[key].why.startswith(why)

@@ -44,7 +44,7 @@ def found(runs=()):
         ("total", REPRODUCED, 2 * 8 - 2 * 7, "14 K against 16 K"),
         ("worker", NOT, 0, "14 K each"),
         ("busiest", REPRODUCED, 16 - 2 * 7 / 8, "1.75 K against 16 K"),
-        *((key, UNKNOWN, np.nan, "There are no") for key in OURS),
+        *((key, UNKNOWN, np.nan, "are missing") for key in OURS),
     ],
 )
 def test_verdicts_on_what_is_printed(key, verdict, difference, why):

@@ -58,7 +58,7 @@ def stream(file: str, text: TextIO) -> Iterator[Record]:
 
     Raises:
         InputError: An entry is not usable, or an id is there twice.
-        KeyError: There is no object "database".
+        KeyError: The object "database" is missing.
         ValueError: It is there twice, or the file is not JSON.
     """
     seen: set[str] = set()

@@ -98,7 +98,7 @@ def read_annotation_file(
             takes subsets of any name, and from JSON any id.
         points: The length in seconds of an instance that ends where it starts; 0: none.
         not_done: Whether corrections of `review` are taken that are saved but not done. Else a line
-            names their videos; None: there is no flag that takes them.
+            names their videos; None: the command has no flag that takes them.
 
     Raises:
         InputError: The file is missing, empty, not text, not JSON, or of no known format; or, if
