@@ -148,8 +148,8 @@ def _frames_by_duration(
 ) -> int:
     """Return the number of frames by the duration in a container's header, 0 if not known.
 
-    It is known where no other stream may be longer, and frames are as regular as the stated rate;
-    the frames of MXF are counted before any is lost. `seconds` is known of ASF.
+    It is known where no other stream may be longer, and frames follow at the stated rate; in MXF
+    they do before any is lost. `seconds` is known of ASF.
     """
     stated = container.format.name in _STATED_DURATION and len(container.streams) == 1
     seconds = seconds or (container.duration or 0) / av.time_base

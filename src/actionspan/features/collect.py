@@ -166,7 +166,7 @@ class _Shards:
         return values
 
     def read(self, video: Video) -> _Raw:
-        """Return a video's features, which must fit the first video's that was read."""
+        """Return a video's features, which must fit the features of the first one read."""
         group = self.group(video)
         raw = _Raw(
             streams={key: group[key][:].astype(np.float32) for key in self.streams if key in group},

@@ -178,7 +178,7 @@ def encode_shard(
     found by its name among `cameras`. Returns the reasons of the rejected videos by video id.
 
     Raises:
-        InputError: The flow or the encoders cannot be made here, or `how.faults` is to stop.
+        InputError: The flow or the encoders cannot be made here, or `how.faults` asks to stop.
     """
     how = how or ShardWork()
     settings = replace(settings, encoders=pinned(settings.encoders))

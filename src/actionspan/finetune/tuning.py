@@ -79,8 +79,8 @@ def tune(
         continued: Resume from a checkpoint in the folder, if there is one.
 
     Raises:
-        InputError: A file is missing or wrong, the budget is too small, or the loss is not a
-            number any more.
+        InputError: A file is missing or wrong, the budget is too small, or the loss is not
+            finite.
     """
     parallel = parallel or ParallelSettings()
     if settings.way == "bank" and comm is not None and comm.Get_size() > 1:

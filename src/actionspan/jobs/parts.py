@@ -81,7 +81,7 @@ def map_videos(
 
     Raises:
         JobError: The disk is full, `prepare` failed or somebody ended a process; parts are kept.
-        InputError: A video was rejected and `how.faults` is to stop; the other parts are kept.
+        InputError: A video was rejected and `how.faults` asks to stop; the other parts are kept.
     """
     # 1. a part for each video
     how = how or ShardWork()

@@ -92,7 +92,7 @@ def plan_memory(
         way: Of training, as for `make_way`.
         execution: Of `sbp`. `auto`: split where it fits, else replay in pieces.
         sampler: Of the kept rows.
-        videos: The videos of the bank, which keeps their features.
+        videos: Number of videos in a bank.
 
     Returns:
         The plan; the same for the same arguments.

@@ -31,7 +31,7 @@ _FEWEST = 8  # steps of a part of a video below which it is left out
 _NEAR, _FAR = 0.5, 0.15  # best tIoU with an instance, of cells near and far from the truth
 _SPREAD = 0.05  # of an instance over the cells that overlap it most, in tIoU
 _LEAST_SHARE = 0.6  # tIoU from which a cell has a share of an instance
-_MOST_LISTED = 100  # videos with the lists that decide whether bouts are worth it
+_MOST_LISTED = 100  # videos that decide, by their lists, whether bouts are worth it
 _LEAST_AT_CUTS = 0.1  # of instances; a smaller share is at cuts by chance
 
 

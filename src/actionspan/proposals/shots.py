@@ -40,7 +40,7 @@ def shot_runs(cuts: Float64, duration: float) -> tuple[Float64, Float64]:
 def share_on_cuts(instances: Float64, cuts: Float64, duration: float) -> tuple[int, int]:
     """Return how many instances (G, 2) begin and end at cuts or ends of the video, and of how many.
 
-    None counts in a video without cuts, which cannot decide.
+    None counts in a video without cuts, which shows nothing.
     """
     shots = _between_shots(cuts)
     if not len(shots) or not len(instances):

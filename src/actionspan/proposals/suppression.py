@@ -22,7 +22,7 @@ def soft_nms(
 ) -> tuple[Int64, Float64]:
     """Choose proposals best first, each decaying the rest that overlap it much (BSN, 2018).
 
-    The best remaining proposal is taken. Every other with a tIoU with it above
+    The best remaining proposal is taken. Every other that overlaps it by a tIoU above
     low_threshold + slope · width, where width is the length of the best as a share of the full
     width, has its score multiplied by exp(−tIoU² / epsilon). Then the next best is taken, until
     `keep` are. Proposals of equal score are in order of their start, then of their end, so that the

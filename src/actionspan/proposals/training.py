@@ -39,7 +39,7 @@ def train_pem(
     the same bits.
 
     Raises:
-        InputError: A file cannot be used, the disk is full, or the loss is not a number any more.
+        InputError: A file cannot be used, the disk is full, or the loss is not finite.
     """
     # read the examples
     table = open_candidates(candidates_path)
@@ -83,7 +83,7 @@ def train_evaluator(
         The evaluator and its log, a row an epoch.
 
     Raises:
-        InputError: The training loss is not a number any more, or the disk is full.
+        InputError: The training loss is not finite, or the disk is full.
     """
     with deterministic(threads=1):
         # 1. prepare the network, the samples and the checkpoint

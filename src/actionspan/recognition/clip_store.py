@@ -119,7 +119,7 @@ def write_clip(
     """Write a clip of positions in order of time into an empty group.
 
     Raises:
-        InputError: Positions are missing, or planes are too many.
+        InputError: No position is given, or too many planes are.
     """
     size = {"height": settings.height, "width": settings.width}
     jpegs.write_jpegs(group, positions, **size, quality=settings.jpeg_quality, bound=bound)

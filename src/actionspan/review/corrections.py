@@ -102,7 +102,7 @@ class Corrections:
             return {**self._remarks, **another}
 
     def check_place(self) -> None:
-        """Raise JobError if the folder has become another than the one that was opened."""
+        """Raise JobError if another folder has replaced the one that was opened."""
         with suppress(OSError):
             if os.path.samestat(self.table.parent.stat(), self._place):
                 return

@@ -92,7 +92,7 @@ def fit_times(runs: Sequence[Run]) -> dict[str, dict[str, Any]]:
         What `timing_model.json` holds, by exchange; all times in seconds.
 
     Raises:
-        ValueError: No run is of an exchange.
+        ValueError: An exchange has no runs.
     """
     single = [run for run in runs if run.exchange == SINGLE]
     fits = models.fit_runs(runs)

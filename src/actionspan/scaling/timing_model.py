@@ -170,7 +170,7 @@ def fit_runs(runs: Sequence[Run]) -> dict[str, Fit]:
     The runs of exchange `none` are the single-rank reference.
 
     Raises:
-        ValueError: No run is of an exchange.
+        ValueError: An exchange has no runs.
     """
     single = [run for run in runs if run.exchange == SINGLE and run.t1 is not None]
     fits = {}

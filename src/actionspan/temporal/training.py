@@ -152,7 +152,7 @@ def train(
     now). If the training is `continued`, it begins at the checkpoint in the folder, if any.
 
     Raises:
-        InputError: See `read_samples`; or the loss is not a number any more.
+        InputError: See `read_samples`; or the loss is not finite.
     """
     stopwatch = Stopwatch() if started is None else Stopwatch(started)
     parallel = parallel or ParallelSettings()

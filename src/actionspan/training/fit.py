@@ -264,7 +264,7 @@ def fit(
     `checkpoint`.
 
     Raises:
-        InputError: The loss is not a number any more, or the disk has no room for the checkpoint.
+        InputError: The loss is not finite, or the disk has no room for the checkpoint.
     """
     replica, stopwatch = run.replica, stopwatch or Stopwatch()
     ahead = range(run.epoch + 1, epochs + 1)

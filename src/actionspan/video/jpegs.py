@@ -60,7 +60,7 @@ def write_jpegs(
     planes. `quality` is JPEG's, 1 to 100, and `bound` the pixels of motion at code 255.
 
     Raises:
-        InputError: Positions are missing, or planes are too many.
+        InputError: No position is given, or too many planes are.
     """
     # compress
     frames, flows, seconds, planes = [], [], [], 0

@@ -36,7 +36,7 @@ class StreamSettings(Checked):
 
 @dataclass(frozen=True, kw_only=True)
 class SpeedSettings(Checked):
-    """The networks to measure the speed of, and how long."""
+    """The networks for measuring speed, and for how long."""
 
     layers: int = option(20, "convolutions of the plain network and of the pooled one", least=8)
     maps: int = option(16, "maps of each of these convolutions", least=1)
@@ -171,6 +171,6 @@ def ways(stages: Sequence[int]) -> list[Variant]:
 
 
 WORKS = {"inference": False, "learning": True}
-"""The work of the networks to measure the speed of, and whether they learn."""
+"""The work of the networks for measuring speed, and whether they learn."""
 EXECUTORS = ("thread", "process")
 MEASURED, EMULATED = "measured", "emulated"

@@ -97,7 +97,7 @@ class TuningSettings(Checked):
     epochs: int = option(4, "of each tuning", least=1)
     temporal_rate: float = option(0.001, "Adam's step size for the network above", above=0)
     encoder_share: float = option(
-        0.1, "Adam's step size for the encoder ÷ for the network above (paper: 0.1)", above=0
+        0.1, "the encoder's step size of Adam ÷ the network's above (paper: 0.1)", above=0
     )
     batch_size: int = option(4, "videos in a step", least=1)
 

@@ -118,7 +118,7 @@ def _table(_: DataFrame, __: argparse.Namespace) -> Table:
         "A100, `max_memory_allocated`; frame dropout from table 1.",
         f"Bytes of one SBP layer at n = {nodes}, d = {HEAD} and r = ½, ¼, ⅛, as parts of a plain "
         f"one's: {one_layer}.",
-        "Ours saves the tensors of the kept nodes and runs nothing again. The paper's algorithm 1 "
+        "Ours saves all that the kept nodes need and runs nothing again. The paper's algorithm 1 "
         "saves the kept inputs of each operation alone and runs it again in backward, which would "
         "explain that its SBP stands between our SBP and our SBP + checkpointing. Checkpointing "
         "costs less than a third more: a layer that is run again stops at the last tensor needed.",
