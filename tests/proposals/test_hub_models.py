@@ -175,7 +175,7 @@ def test_propose_takes_it_by_name(hub, tmp_path, capfd):
     ours = (tmp_path / "ours/events.json").read_text()
     assert (out / "events.json").read_text() == ours
     assert main([*words, str(out), "--model", "hf:org/none"]) == 2
-    assert capfd.readouterr().err.splitlines()[-1].endswith("no such model, or it is private")
+    assert capfd.readouterr().err.splitlines()[-1].endswith("does not exist, or is private")
 
 
 def test_a_card_has_the_facts_of_the_file():
