@@ -228,7 +228,7 @@ def test_encoders_that_see_no_clips_are_one_line(tmp_path):
     write_model(tmp_path, "vit")
     write_clip_model(tmp_path / "clips", "videomae")
     for name, how, message in (
-        ("", {}, "sees single pictures; give it as rgb_encoder"),
+        ("", {}, "sees single images; give it as rgb_encoder"),
         ("clips", {"clip_pooling": "cls"}, "clip_pooling cls: .* has no class token"),
         ("clips", {"clip_layer": -9}, "clip_layer -9: .* has 3"),
     ):

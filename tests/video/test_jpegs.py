@@ -72,7 +72,7 @@ def test_files_in_another_form_name_who_makes_them(tmp_path, path):
         values = file["v/rgb"][:]
         del file["v/rgb"]
         file["v"].create_dataset("rgb", data=values, compression="gzip")
-    with pytest.raises(InputError, match="not a video store: v is no video"):
+    with pytest.raises(InputError, match="not a video store: v is not a video"):
         stored(path)
 
 

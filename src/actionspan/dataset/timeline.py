@@ -24,7 +24,7 @@ from actionspan.jobs.apart import still_working
 class Timeline:
     """When each frame of a file is shown, read from its packets.
 
-    The stream is the one FFmpeg calls best: the largest picture that is not a cover image.
+    The stream is the one FFmpeg calls best: the largest image that is not a cover image.
     """
 
     seconds: Float64  # (frames,) increasing from 0

@@ -1,6 +1,6 @@
 """Facts about a video file, read from its packets without decoding.
 
-The stream is FFmpeg's best, which decord picks too: the largest picture, not a cover image. Its
+The stream is FFmpeg's best, which decord picks too: the largest image, not a cover image. Its
 packets are its frames, so `frames` is the count of a sequential decoder. A file is bad when its
 container states a greater length than it has, when a packet is damaged, or when an H.264/H.265 unit
 passes the end of its packet (decord stops there, OpenCV ends early in silence). In streams without
@@ -91,7 +91,7 @@ def _read_packets(path: Path, video: Video, limits: LimitSettings) -> Video:
     with opened(path) as (container, stream):
         width, height = stream.codec_context.width, stream.codec_context.height
         if width < 1 or height < 1:
-            raise InputError("the video stream has no picture size")
+            raise InputError("the video stream has no frame size")
         limits.check(width, height, stream.frames)
         unit_bytes = _unit_length_bytes(stream.codec_context.name, stream.codec_context.extradata)
         rate = float(stream.average_rate or stream.guessed_rate or 0)
@@ -158,7 +158,7 @@ def _frames_by_duration(
     steps = [after - before for before, after in pairwise(sorted(times))]
     others = [step for step in steps if abs(step - 1 / rate) > 1.01 * tick]
     regular = len(steps) - len(others)
-    # a short WMV with one gap, of whole frames, has lost them; other files may hold a picture
+    # a short WMV with one gap, of whole frames, has lost them; other files may hold a frame
     gap = sum(others) if container.format.name == "asf" and len(others) == 1 <= regular else 0.0
     lost = gap > 0 and abs(gap - round(gap * rate) / rate) <= 1.01 * tick
     if container.format.name != "mxf" and not lost and regular < _REGULAR * len(steps):

@@ -43,7 +43,7 @@ class NotCopiedError(InputError):
 
 
 def copy_clip(clip: Clip, folder: Path) -> Path:
-    """Copy a clip's pictures and sound without encoding, from a key frame at or before its start.
+    """Copy a clip's frames and sound without encoding, from a key frame at or before its start.
 
     Returns:
         The file: in the container of the video where that is common, else Matroska.
@@ -70,7 +70,7 @@ def copy_clip(clip: Clip, folder: Path) -> Path:
             _seek(source, streams[0], place)
             copied, reached = 0, dict[Any, float]()
             for packet in _with_decoding_times(source.demux(streams)):
-                # in the order of decoding: pictures behind the end may be needed by those before
+                # in the order of decoding: frames behind the end may be needed by those before
                 if packet.dts * packet.time_base >= end:
                     left.discard(packet.stream)
                 elif packet.dts <= reached.get(packet.stream, -math.inf):
@@ -146,7 +146,7 @@ def encode_clip(clip: Clip, folder: Path) -> Path:
 
 
 def write_reel(clips: Iterable[Clip], out: Path) -> None:
-    """Encode all clips as one film, in the size of the first; see `encode_clip`."""
+    """Encode all clips as one video, in the size of the first; see `encode_clip`."""
 
     def frames() -> Iterator[tuple[float, UInt8]]:
         at = 0.0
@@ -161,7 +161,7 @@ def write_reel(clips: Iterable[Clip], out: Path) -> None:
 
 
 def frames_of(clip: Clip) -> Iterator[tuple[float, UInt8]]:
-    """Yield the pictures of a clip, upright, each with its time after the start in seconds.
+    """Yield the frames of a clip, upright, each with its time after the start in seconds.
 
     Raises:
         InputError: The video cannot be read, or frames of the clip are not there.

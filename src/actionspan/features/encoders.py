@@ -85,7 +85,7 @@ class Encoder:
 
     Each video starts a new batch, so that a video's features do not depend on other videos, to the
     bit. `networks.architecture.Inputs` makes numbers of levels; networks of timm and transformers
-    see pictures as their own library prepares them.
+    see images as their own library prepares them.
     """
 
     def __init__(

@@ -34,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--like", type=Path, metavar="FILE", help=like)
     add("--label", action="append", default=[], help="search for this label alone; may be repeated")
     add_reading(parser)
-    encoder = "model of pictures (or clips) and words: hf:ORGANISATION/MODEL or a folder"
+    encoder = "model of images (or clips) and words: hf:ORGANISATION/MODEL or a folder"
     add("--encoder", help=encoder)
     also = "another wording of the same; may be repeated"
     add("--also", action="append", default=[], metavar="WORDS", help=also)
@@ -123,7 +123,7 @@ def _check(arguments: argparse.Namespace, words: str | None) -> None:
     if not arguments.videos:
         raise InputError(f"{words!r} in which videos? name files or folders")
     if arguments.encoder is None:
-        raise InputError("--encoder: name a model of pictures and words (docs/encoders.md)")
+        raise InputError("--encoder: name a model of images and words (docs/encoders.md)")
     for flag in ("label", "index"):
         if getattr(arguments, flag):
             raise InputError(f"--{flag}: of a search by --like")

@@ -25,7 +25,7 @@ FORMAT = "actionspan finetune 1"  # of model.safetensors; the features stage rea
 
 
 class _StreamEncoder(nn.Module):
-    """Pictures of a stream, uint8 (n, size, size, C), to pooled features (n, F)."""
+    """Images of a stream, uint8 (n, size, size, C), to pooled features (n, F)."""
 
     mean: Tensor
     std: Tensor
@@ -44,7 +44,7 @@ class _StreamEncoder(nn.Module):
         return super().train(False)
 
     def forward(self, pictures: Tensor) -> Tensor:
-        """Encode pictures as the features stage does."""
+        """Encode images as the features stage does."""
         if self.bgr:
             pictures = pictures.flip(-1)
         images = (pictures.to(self.mean.device).float() - self.mean) / self.std
@@ -72,7 +72,7 @@ class StreamEncoders(nn.Module):
         return encoder
 
     def forward(self, *pictures: Tensor) -> Tensor:
-        """Encode n pictures of each stream, (n, size, size, C) each, as (n, F)."""
+        """Encode n images of each stream, (n, size, size, C) each, as (n, F)."""
         parts = [self.of(each)(images) for each, images in zip(self.streams, pictures, strict=True)]
         return torch.cat(parts, dim=1)
 

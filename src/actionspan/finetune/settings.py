@@ -71,7 +71,7 @@ class FinetuneSettings(Checked):
     )
     memory_budget_mb: int = option(
         4096,
-        "of a rank: activations, weights, gradients, optimiser state, pictures; libraries come "
+        "of a rank: activations, weights, gradients, optimiser state, images; libraries come "
         "on top",
         unit="MB",
         least=1,
@@ -99,7 +99,7 @@ class FinetuneSettings(Checked):
     batch_size: int = option(4, "videos in a step", least=1)
     encoder_rate: float = option(0.00005, "Adam's step size for encoders", above=0)
     temporal_rate: float = option(0.0005, "Adam's step size for the temporal network", above=0)
-    augment: bool = option(True, "crop and flip the pictures, alike in a video and epoch")
+    augment: bool = option(True, "crop and flip the images, alike in a video and epoch")
     keep: Keep = option(
         "last",
         "last epoch, average of the last ones, or best by the actionness of training videos that "
@@ -115,9 +115,7 @@ class FinetuneSettings(Checked):
         least=0,
     )
     precision: Literal["float32", "bfloat16"] = option("float32", "arithmetic of the encoders")
-    seed: int = option(
-        1, "seed of kept snippets, pictures, order of videos", least=0, most=2**32 - 1
-    )
+    seed: int = option(1, "seed of kept snippets, images, order of videos", least=0, most=2**32 - 1)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -164,10 +162,10 @@ def tuning_settings(
 
 @dataclass(frozen=True, kw_only=True)
 class StoreSettings(Checked):
-    """How pictures of each video's snippets are stored: about 3 MB for 100 of them.
+    """How images of each video's snippets are stored: about 3 MB for 100 of them.
 
     By default they are as large as the frames of the video stage. A network then sees the same
-    pictures in training as in the features stage, and crops of 0.8 have enough pixels.
+    images in training as in the features stage, and crops of 0.8 have enough pixels.
     """
 
     height: int = option(
@@ -183,5 +181,5 @@ class StoreSettings(Checked):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.height % JPEG_BLOCK:
-            # the planes of a snippet are one picture: no block of it may hold two of them
+            # the planes of a snippet are one image: no block of it may hold two of them
             raise ValueError(f"height {self.height}: must be a multiple of {JPEG_BLOCK}")

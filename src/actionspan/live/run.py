@@ -65,7 +65,7 @@ class Stream:
         self._queue = self.reader.hand_over
         self._resumed = self.at.snippets > 0
         self._in_flight: deque[tuple[Arrived, bool]] = deque()  # and whether it is as the last
-        self._shown: UInt8 | None = None  # the picture that was submitted last
+        self._shown: UInt8 | None = None  # the image that was submitted last
         self._made: Encoded | None = None  # the last answer
         self._submitted = 0
         self._failure: InputError | None = None

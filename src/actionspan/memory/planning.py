@@ -1,7 +1,7 @@
 """From a memory budget to the execution, the pieces and the keep ratio of a training step.
 
 The budget is of all that training adds to a process: weights, gradients, Adam's two moments, the
-pictures of the longest video, tensors saved for backward, and the temporaries of a layer. The
+images of the longest video, tensors saved for backward, and the temporaries of a layer. The
 closed form gives the first guess; a whole step on the `meta` device decides, where tensors have
 sizes and no memory.
 """

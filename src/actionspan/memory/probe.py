@@ -55,7 +55,7 @@ class _LightFrames:
         return self._count
 
     def __getitem__(self, rows: Tensor, /) -> Tensor | tuple[Tensor, ...]:
-        """Return `len(rows)` rows; making numbers of pictures needs them twice for a moment."""
+        """Return `len(rows)` rows; making numbers of images needs them twice for a moment."""
 
         def made(row: Tensor) -> Tensor:
             size = (len(rows), *row.shape[1:])

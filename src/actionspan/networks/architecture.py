@@ -1,4 +1,4 @@
-"""The image networks by name: how each is built, and how 8-bit pictures become its input."""
+"""The image networks by name: how each is built, and how 8-bit images become its input."""
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple

@@ -63,7 +63,7 @@ class Block(nn.Module):
 
 
 class Pool(nn.Module):
-    """The mean over the picture, (B, C, H, W) to (B, C)."""
+    """The mean over the image, (B, C, H, W) to (B, C)."""
 
     def forward(self, images: Tensor) -> Tensor:
         """Average."""

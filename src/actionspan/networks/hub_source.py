@@ -1,6 +1,6 @@
 """Where a network of timm or transformers comes from, and its possible inputs.
 
-A folder of a few bytes may ask for any network and any picture. So its numbers are limited as in
+A folder of a few bytes may ask for any network and any image. So its numbers are limited as in
 models, and its network is built on torch's `meta` device first, which takes no memory.
 """
 

@@ -154,7 +154,7 @@ class DensityModel:
     lattice: LatticeSettings
     calibration: Calibration
     ahead: float | None = None  # steps behind its end that a cell is seen, for a stream; None: all
-    on_cuts: float = 0.0  # share of instances that begin and end where a film is cut
+    on_cuts: float = 0.0  # share of instances that begin and end where a video is cut
     per_bout: float = 0.0  # instances expected at each bout on top
 
     def cells(self, probabilities: Float32, seconds: float) -> tuple[Float64, NDArray[np.bool_]]:

@@ -129,7 +129,7 @@ class DensitySettings(Checked):
     seed: int = option(0, "seed of the first weights and of the samples", least=0)
     on_cuts: float | None = option(
         None,
-        "share of instances that begin and end where a film is cut, in videos that are; null: as "
+        "share of instances that begin and end where a video is cut, in videos that are; null: as "
         "in the training videos",
         least=0,
         most=1,

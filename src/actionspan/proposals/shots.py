@@ -1,4 +1,4 @@
-"""Shots of edited footage as segments: where a film is cut, instances may begin and end at cuts.
+"""Shots of edited footage as segments: where a video is cut, instances may begin and end at cuts.
 
 Candidates are runs of 1 to 6 shots. A run is worth exp(s - 4 m): s is how much the colours change
 at its weaker end, m the most at a cut inside it.

@@ -72,7 +72,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--encoder", action="append", default=[], help=f"{encoder}; may be repeated")
     words = 'labels of events instead of the model\'s, such as "fall, sit down" (with --labels-by)'
     add("--labels", metavar="WORDS", help=words)
-    by = "model of pictures (or clips) and words, as for `actionspan find` (docs/encoders.md)"
+    by = "model of images (or clips) and words, as for `actionspan find` (docs/encoders.md)"
     add("--labels-by", metavar="MODEL", help=by)
 
 

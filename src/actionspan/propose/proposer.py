@@ -32,7 +32,7 @@ class Proposer:
     """A trained model, loaded once and used for any number of videos.
 
     On one thread (`torch.set_num_threads(1)`) its results are the workflow's, bit for bit. With
-    tuned encoders they are so but for what JPEG alters: the workflow encodes stored pictures.
+    tuned encoders they are so but for what JPEG alters: the workflow encodes stored images.
 
     Args:
         model: `model.safetensors` or the folder that holds it, such as `results/proposals/span`;

@@ -54,7 +54,7 @@ class Shown:
 
 @dataclass(frozen=True, kw_only=True)
 class Result:
-    """The stored result of a video: rows with times in milliseconds, and curves for its picture."""
+    """The stored result of a video: rows with times in milliseconds, and curves for its figure."""
 
     video_id: str
     path: str
@@ -71,7 +71,7 @@ class Result:
     frame_seconds: Sequence[float] = ()  # when each frame is shown, where that is not at the rate
     unplayable: str = ""  # why a browser may not play the file
     still: float = 0.0  # share of the video in which nothing changes
-    shown: str = ""  # digest of the content of picture and chapters; empty before they are made
+    shown: str = ""  # digest of the content of figure and chapters; empty before they are made
     files: Mapping[str, str] = field(default_factory=dict)  # fingerprints of those, by suffix
 
     def at(self, path: Path) -> "Result":

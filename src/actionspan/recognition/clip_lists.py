@@ -83,7 +83,7 @@ class ClipSettings(Checked):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.height % JPEG_BLOCK:
-            # the planes of a position are one picture: no block of it may hold two of them
+            # the planes of a position are one image: no block of it may hold two of them
             raise ValueError(f"height {self.height}: must be a multiple of {JPEG_BLOCK}")
         if self.height > self.width:
             raise ValueError(f"width {self.width}: at least the height, {self.height}")

@@ -33,13 +33,13 @@ from actionspan.storage.writing import open_h5
 from actionspan.temporal.probabilities import read_probabilities
 
 CURVES = ("start", "actionness", "end")
-_STALL_SECONDS = 120.0  # for a picture
+_STALL_SECONDS = 120.0  # for an image
 _MOST_POINTS = 500  # of a curve: more than a screen shows
 
 
 @dataclass(frozen=True, kw_only=True)
 class PageSettings(Checked):
-    """Which videos the page shows, and how many pictures of each."""
+    """Which videos the page shows, and how many images of each."""
 
     subsets: tuple[Subset, ...] = option(
         ("validation", "training", "testing"), "the subset of the videos shown", fewest=1
@@ -49,7 +49,7 @@ class PageSettings(Checked):
         "where there are more: a third of lowest recall, a third of highest, the rest by chance",
         least=1,
     )
-    thumbnails: int = option(16, "small pictures of each video; 0: none", least=0, most=200)
+    thumbnails: int = option(16, "small images of each video; 0: none", least=0, most=200)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -82,7 +82,7 @@ def _asset(name: str) -> str:
 
 
 def _policy(*, served: bool) -> str:
-    """Return the content security policy: inline parts by their hash, pictures as data, videos."""
+    """Return the content security policy: inline parts by their hash, images as data, videos."""
     return "; ".join(
         [
             "default-src 'none'",

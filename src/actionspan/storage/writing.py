@@ -112,7 +112,7 @@ def create_h5(path: Path, settings_digest: str) -> "Iterator[h5py.File]":
 
 
 def append_rows(group: "h5py.Group", name: str, block: NDArray[np.generic]) -> None:
-    """Append rows to a dataset: a chunk holds a row of pictures, or 1,024 numbers."""
+    """Append rows to a dataset: a chunk holds a row of images, or 1,024 numbers."""
     row = block.shape[1:]
     if name not in group:
         chunks = (1 if row else 1024, *row)

@@ -6,11 +6,11 @@ reproduced by a file made for the tests:
 
 - it rewinds by a seek before the first frame, and in MPEG-TS that loses the first frames;
 - where fewer frames can be shown than the file has packets (an edit list trims it, or it begins in
-  the middle of a group of pictures), it fills the end with stale pictures;
+  the middle of a GOP), it fills the end with stale frames;
 - a frame with rows padded to 4 bytes or more a pixel comes back with that many channels.
 
 The last is corrected. `decode.read_frames` reads the other files, and what follows an error, by
-PyAV, which gives bitwise the same pictures (10-bit ones differ by rounding).
+PyAV, which gives bitwise the same frames (10-bit ones differ by rounding).
 """
 
 import ctypes
@@ -56,14 +56,14 @@ def decord() -> Any:
 
 
 def decord_pictures(path: Path) -> Iterator[Callable[[], UInt8]]:
-    """Yield functions that return each frame's (H, W, 3) RGB picture.
+    """Yield functions that return each frame's (H, W, 3) RGB image.
 
     They end early, without an error, where decord cannot continue.
     """
     base = needed("decord._ffi.base", "decord")
     errors = (base.DECORDError, base.DECORDLimitReachedError, RuntimeError, AssertionError)
     try:
-        # The tolerance is a share of the frames: at this value the first stale picture is an error.
+        # The tolerance is a share of the frames: at this value the first stale frame is an error.
         reader = decord().VideoReader(str(path.absolute()), num_threads=1, fault_tol=1e-9)
         for _ in range(len(reader)):
             yield partial(_picture, reader.next())

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 RECIPE = "recipe"
 """The attribute of a file that holds the digest of the recipe its features are made by."""
 FEATURES = "features"
-"""The member of a video's group of frames or flow that replaces pictures by valid features."""
+"""The member of a video's group of frames or flow that replaces images by valid features."""
 
 
 class Made(NamedTuple):

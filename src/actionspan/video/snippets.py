@@ -97,11 +97,11 @@ def _with_squares(frames: Iterable[Frame], settings: FrameSettings) -> Iterator[
 
 
 def _cut_snippets(frames: Iterable[Frame], settings: FrameSettings) -> Iterator[Snippet]:
-    """Yield snippets with the whole picture in the place of the square."""
+    """Yield snippets with the whole image in the place of the square."""
     length, half = settings.snippet_frames, settings.snippet_frames // 2
     before, stack = settings.stack // 2, settings.stack
     gray: dict[int, UInt8] = {}  # by frame: those that the next snippets need
-    waiting: list[tuple[int, UInt8, float, UInt8 | None]] = []  # centre frames with their pictures
+    waiting: list[tuple[int, UInt8, float, UInt8 | None]] = []  # centre frames with their images
     size, count, next_centre = (0, 0), 0, half
     picture = rgb = np.zeros((0, 0, 3), np.uint8)
     seconds = 0.0
@@ -138,7 +138,7 @@ def _cut_snippets(frames: Iterable[Frame], settings: FrameSettings) -> Iterator[
 
 
 def _view(picture: UInt8, settings: FrameSettings) -> UInt8 | None:
-    """Return the picture that a square is cut from, hardly larger than the smallest one needs."""
+    """Return the image that a square is cut from, hardly larger than the smallest one needs."""
     if settings.mover_side == 0:
         return None
     side = round(settings.mover_side / SMALLEST_SHARE)

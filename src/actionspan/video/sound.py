@@ -56,7 +56,7 @@ def sound_curves(path: Path, seconds: float) -> Float32:
 
 
 def sound_frames(path: Path) -> Iterator[tuple[AudioFrame, float]]:
-    """Yield the frames of the best track, each with its time in seconds from the first picture.
+    """Yield the frames of the best track, each with its time in seconds from the first frame.
 
     They end where something is wrong: the video is not lost with its sound.
     """

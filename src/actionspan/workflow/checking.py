@@ -246,7 +246,7 @@ def _problems_of_tuned(config: Mapping[str, Any]) -> Iterator[str]:
     if not config["video"]["keep"]:
         yield (
             "video.keep: must be true with features.source: finetuned, as encoders are "
-            "tuned on pictures of the frames and flow"
+            "tuned on images of the frames and flow"
         )
     encoders, finetune = config["features"]["encoders"], config["finetune"]
     tuned = Path(encoders["rgb_encoder"]).is_relative_to("results/finetune")
@@ -259,7 +259,7 @@ def _problems_of_tuned(config: Mapping[str, Any]) -> Iterator[str]:
     if min(store["height"], store["width"]) < size:
         yield (
             f"finetune.store: {store['height']} × {store['width']} pixels are fewer than "
-            f"finetune.input_size, {size}: pictures would be enlarged; raise height and width"
+            f"finetune.input_size, {size}: images would be enlarged; raise height and width"
         )
     if encoders["clip_encoder"] != "none":
         yield (

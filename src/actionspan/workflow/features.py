@@ -22,7 +22,7 @@ class FeaturesPlan:
         features, video = config["features"], config["video"]
         self.external = features["source"] == "external"  # people bring the features
         self.kind = kind_of(config)
-        # encoders are from `finetune`, which see its pictures
+        # encoders are from `finetune`, which see its images
         self.tuned = features["source"] == "finetuned"
         # a job goes from videos to features with nothing written between
         self.one_pass = not video["keep"]
@@ -120,9 +120,9 @@ def encoders_of(config: Mapping[str, Any]) -> dict[str, Any]:
             encoders[f"{stream}_weights"] = f"results/finetune/{stream}/model.safetensors"
         for folder in tuned_folders(config):  # which has the weights
             encoders |= {"rgb_encoder": folder, "rgb_weights": None, "rgb_digest": None}
-        # as they saw pictures while they were tuned
+        # as they saw images while they were tuned
         encoders |= {"input_size": finetune["input_size"], "crop": "squash"}
-    # pictures that are stored have no square, and the papers' classifiers know none
+    # images that are stored have no square, and the papers' classifiers know none
     encoders["mover"] = encoders["mover"] and config["features"]["source"] == "pooled"
     if trains_classifiers(config):
         for stream in ("rgb", "flow"):

@@ -67,7 +67,7 @@ OURS: Mapping[str, Section] = {
         (own.FinetuneKnobs, FinetuneSettings),
         "encoders tuned on the training videos (docs/finetune.md): for features.source finetuned",
     ),
-    "finetune.store": Section((StoreSettings,), "the pictures that they are tuned on"),
+    "finetune.store": Section((StoreSettings,), "the images that they are tuned on"),
     "features": Section((own.FeaturesKnobs,)),
     "features.encoders": Section((features.EncoderSettings,)),
     "features.external": Section(

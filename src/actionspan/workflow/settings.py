@@ -165,7 +165,7 @@ class EvaluationKnobs(Checked):
         "runs of shots, for edited footage: it decodes the scored videos once more",
         choices=METHODS,
     )
-    timelines: int = option(1, "pictures of single videos that a plain run draws", least=0)
+    timelines: int = option(1, "figures of single videos that a plain run draws", least=0)
     folds: int = option(
         0,
         "folds of cross-validation over the training videos (docs/protocol.md; snakemake folds); "

@@ -216,7 +216,7 @@ _NOT_BUILT = (
     ("stages balanced with the times of copies are faster", "section IV",
      "balance_stages weighs the times of layers alone; messages.md has the bytes of copies."),
     ("the flow of two stages looks like one stage's; with four it is a little worse", "figure 4",
-     "pictures of flow. flow.md has losses, and the distance to the flow of DIS."),
+     "images of flow. flow.md has losses, and the distance to the flow of DIS."),
     ("a larger window brings a pipeline that learns from pixels nearer to sequential learning",
      "figure 3", "learning from pixels. classification.md has the same of snippets' features."),
 )  # fmt: skip

@@ -108,7 +108,7 @@ class FlowLearningSettings(Checked):
     apart: int = option(4, "from the first frame of a pair to the second", least=1, unit="frames")
     choosing_pairs: int = option(400, "pairs of other videos, on which rates are chosen", least=50)
     learning_rates: tuple[float, ...] = _tried_rates()
-    maps: int = option(8, "maps of the widest picture inside the network", least=2)
+    maps: int = option(8, "maps of the widest image inside the network", least=2)
     smoothness: float = option(0.005, "weight of the regularity of the flow in the loss", least=0)
     window_seconds: float = option(
         4.0, "window over which the loss is averaged (paper: 60)", above=0, unit="seconds"

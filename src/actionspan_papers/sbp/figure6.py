@@ -72,7 +72,7 @@ def _table(
     caption = [
         "Figure 6 of paper 004: per-frame mean average precision of online detection, in percent, "
         f"with SBP at r = {compared.figure_ratio:g}. Causal attention over EfficientNet-Lite0 on "
-        f"pictures of {tuning.input_size} pixels, {tuning.epochs} epochs, step size of the head "
+        f"images of {tuning.input_size} pixels, {tuning.epochs} epochs, step size of the head "
         f"{tuning.temporal_rate:g}. {videos} validation videos.",
         interval_words(own),
     ]

@@ -32,7 +32,7 @@ def _table(frame: DataFrame, _: argparse.Namespace, settings: MeasureSettings) -
     clock = "CPU seconds" if cpu else "seconds of the clock"
     caption = [
         f"Ways to train {settings.network} (untrained, norms folded) and a temporal network on "
-        f"{settings.snippets} pictures of {settings.input_size} pixels; pieces of "
+        f"{settings.snippets} images of {settings.input_size} pixels; pieces of "
         f"{settings.piece}, one thread, MiB.",
         "- **saved**: counted by hooks of autograd, without numbers; closed form r·M_s + M_c, or "
         "max(m·a, M_c) where pieces of m are run again.",

@@ -66,7 +66,7 @@ def cases(ratios: Sequence[float]) -> list[Case]:
 
 
 class Pictures:
-    """A video of 8-bit pictures, read as the numbers that a network takes."""
+    """A video of 8-bit images, read as the numbers that a network takes."""
 
     def __init__(self, network: Architecture, count: int, size: int, device: str) -> None:
         self._pictures = torch.zeros((count, size, size, 3), dtype=torch.uint8, device=device)

@@ -239,7 +239,7 @@ def _table(
     caption = [
         "Table 5 of paper 004: proposals of the whole pipeline, in percent. AUC of AR@AN, and mean "
         "average precision at tIoU 0.3 to 0.7 of proposals as detections of one class. "
-        f"EfficientNet-Lite0 on RGB pictures of {tuning.input_size} pixels, tuned with an MTN for "
+        f"EfficientNet-Lite0 on RGB images of {tuning.input_size} pixels, tuned with an MTN for "
         f"{tuning.epochs} epochs (frozen: public weights); then a new MTN and evaluator are "
         f"trained on its features. {videos} validation videos.",
         interval_words(own),

@@ -221,7 +221,7 @@ class VideoTransformer(nn.Module):
     """(B, T, C, H, W) clips to (B, classes) scores: patches, layers, the mean of all, a classifier.
 
     Nodes are patches of t frames, row by row and frame by frame; each has a learned position in
-    time and one in the picture. Every patch of every frame sees all others.
+    time and one in the image. Every patch of every frame sees all others.
     """
 
     def __init__(
