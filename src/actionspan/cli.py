@@ -124,7 +124,7 @@ def _inputs_kept(parsed: argparse.Namespace) -> AbstractContextManager[None]:
 
 
 def _status(words: Sequence[str], error: Exception) -> int | None:
-    """Return the exit status after an error of the system, None where there is no line for it."""
+    """Return the exit status after an error of the system, None for one without a line."""
     if isinstance(error, BrokenPipeError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0

@@ -20,7 +20,7 @@ _CHECKOUT = Path(__file__).parents[2] / "pyproject.toml"
 
 @cache
 def plugins(group: Group, ours: tuple[str, ...] = ()) -> Mapping[str, EntryPoint]:
-    """Return the entry points of `actionspan.{group}` by name; those of no package are left out.
+    """Return the entry points of `actionspan.{group}` by name, except any of no package.
 
     Raises:
         InputError: Two packages give the same name, or one gives a name of `ours`.

@@ -1,4 +1,4 @@
-"""Settings as frozen dataclasses: a knob's default, unit, bounds, help and flag in one place."""
+"""Settings as frozen dataclasses: default, unit, bounds, help and flag of each in one place."""
 
 import argparse
 import dataclasses
@@ -39,7 +39,7 @@ def option(default: Any, help: str, **limits: Any) -> Any:
 class Knob:
     """A field of settings: its annotation, and the declarations of `option`.
 
-    Bounds are those of a number, or of each number of a list. Numbers are finite, and a list holds
+    Bounds are of a number, or of each number of a list. Numbers are finite, and a list holds
     no value twice.
     """
 
@@ -55,7 +55,7 @@ class Knob:
     below: float | None = None  # the number is less than this
     most: float | None = None  # the number is this or less
     also: float | str | None = None  # a value that is allowed too, outside these bounds
-    choices: tuple[Any, ...] = ()  # the values allowed; by default those of a Literal
+    choices: tuple[Any, ...] = ()  # the values allowed; by default a Literal's
     pattern: str = ""  # of texts that are allowed in addition to the choices
     like: str = ""  # what these texts are, for messages
     fewest: int = 0  # items of a list, or characters of a text
@@ -157,7 +157,7 @@ class Knob:
 
 @dataclass(frozen=True, kw_only=True)
 class Checked:
-    """Settings whose values are checked against what `option` declares of them."""
+    """Settings with values that are checked against their declarations by `option`."""
 
     def __post_init__(self) -> None:
         for knob in knobs_of(type(self)):
@@ -273,7 +273,7 @@ def from_mapping(settings: type[Settings], values: Mapping[str, Any]) -> Setting
 
 
 def to_json(before: str = "{}", **sections: Any) -> str:
-    """Return settings by section as JSON, added to those of an earlier stage."""
+    """Return settings by section as JSON, added to an earlier stage's."""
     made = {name: dataclasses.asdict(settings) for name, settings in sections.items()}
     return json.dumps(json.loads(before) | made, sort_keys=True, default=str)
 

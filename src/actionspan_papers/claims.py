@@ -24,7 +24,7 @@ def judge(
 ) -> tuple[Verdict, str]:
     """Return the verdict on a claim, by the interval of the difference, and one sentence why.
 
-    A claim says which of two is better, not by how much: the verdict is on the sign alone. The
+    A claim names the better of two, not by how much: the verdict is on the sign alone. The
     paper's difference is only mentioned, in `form`.
     """
     if low > 0:
@@ -148,12 +148,12 @@ class Finding:
 
 _NEEDS = (
     ("Not built", "building it"),
-    ("There are no runs", "runs of them"),
-    ("There are no such runs", "runs of them, timed"),
+    ("Runs of", "runs of them"),
+    ("Such runs are missing", "runs of them, timed"),
     ("numbers of ranks", "runs on more ranks"),
     ("interval over videos", "two videos or more"),
     ("interval over clips", "two clips or more"),
-    ("no validation clip", "validation clips"),
+    ("Validation clips", "validation clips"),
     ("ne seed", "two seeds or more"),
     ("two seeds", "two seeds or more"),
     ("One run of each", "repeats"),
@@ -217,7 +217,7 @@ def by_print(
     """Return the verdicts on the claims of a paper's printed.tsv, by numbers that it prints.
 
     A margin is above 0 for the claim of its key, and words fill the reasons; `measured` has
-    differences of our runs by key. What is in neither is open: the reason states what it takes.
+    differences of our runs by key. Others are open: the reason states the means they take.
     """
     findings = []
     for row in read_tsv(Path(__file__).parent / paper / "printed.tsv"):
@@ -238,12 +238,12 @@ def of_row(row: Mapping[str, str], ours: Estimate | float | str, **how: Any) -> 
 
 def one_seed(names: Sequence[str]) -> str:
     """Return why methods with one training each leave a claim open; empty where there is none."""
-    return f"One seed of {' and '.join(names)} says nothing about the next." if names else ""
+    return f"One seed of {' and '.join(names)} shows nothing about the next." if names else ""
 
 
 def no_runs(names: Sequence[str]) -> str:
     """Return why methods without any training leave a claim open; empty where there is none."""
-    return f"There are no runs of {' and '.join(names)}." if names else ""
+    return f"Runs of {' and '.join(names)} are missing." if names else ""
 
 
 Judged = tuple[Sequence[Finding], Sequence[str]]
@@ -253,7 +253,7 @@ Judged = tuple[Sequence[Finding], Sequence[str]]
 def claims_experiment(paper: str, judge: Callable[..., Judged], **options: Any) -> Experiment:
     """Return the experiment that writes the verdicts on a paper, given by its number.
 
-    `judge` gets the flags and the settings; the options are those of `Experiment`.
+    `judge` gets the flags and the settings; the options are as in `Experiment`.
     """
 
     def rows(judged: Judged, *_: object) -> list[Row]:

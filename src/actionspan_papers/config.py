@@ -6,7 +6,7 @@ from actionspan.workflow.config import sections_text
 from actionspan.workflow.sections import PLUGGED
 
 _HEAD = """\
-# The knobs of the papers' experiments. Override any of them in a file of your own:
+# The settings of the papers' experiments. Override any of them in a file of your own:
 #   snakemake --cores 2 --configfile my.yaml tables
 """
 

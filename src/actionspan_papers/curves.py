@@ -39,7 +39,7 @@ def range_forms(column: str) -> dict[str, str]:
 def draw_curves(figure: Figure, frame: DataFrame, name: str, column: str, title: str) -> None:
     """Draw the rows of `epoch_rows`: a curve for each `name`, named at its end, in its band.
 
-    A curve with an epoch without a value is left out, and the figure says so.
+    A curve with an epoch without a value is left out, and the figure states it.
     """
     from matplotlib.ticker import MaxNLocator
 

@@ -26,7 +26,7 @@ class Estimate:
     low: float = math.nan
     high: float = math.nan
     why_not: str = ""
-    """Why there is no value, in a few words."""
+    """Why the value is missing, in a few words."""
     form: str = ".2f"
     samples: int = 0
     """How many units the interval is over, if that is known."""
@@ -68,7 +68,7 @@ def resampled_scores(values: Float64, instances: Int64, drawn_videos: Int64) -> 
     """Return (B, K) the mean over seeds of those means, for each resample of the videos.
 
     It is NaN where some seed has no value of any video that was drawn. Values and instances are
-    those of `seed_scores`, drawn videos (B, V) those of `draw_videos`.
+    as in `seed_scores`, drawn videos (B, V) as in `draw_videos`.
     """
     counts = drawn_videos.astype(np.float64)  # (B, V), for a fast matrix product
     total = np.zeros((len(counts), values.shape[2]))
@@ -96,7 +96,7 @@ def seeds_half_width(groups: Sequence[Float64], confidence: float) -> float:
     variance = sum(part for part, _ in parts)
     if variance == 0:
         return 0.0
-    # Welch and Satterthwaite; in parts of the sum, whose squares cannot underflow
+    # Welch and Satterthwaite; in parts of the sum: their squares cannot underflow
     degrees = 1 / sum((part / variance) ** 2 / free for part, free in parts)
     return float(stdtrit(degrees, (1 + confidence) / 2)) * math.sqrt(variance)
 
@@ -174,7 +174,7 @@ def over_samples_and_seeds(
 ) -> Estimate:
     """Return a value with its interval over samples (videos or clips: the unit) and seeds.
 
-    It is NaN where the value is; the arguments are those of `interval` and `seeds_half_width`.
+    It is NaN where the value is; the arguments are as in `interval` and `seeds_half_width`.
     """
     if math.isnan(value):
         return Estimate()

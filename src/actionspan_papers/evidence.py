@@ -1,6 +1,6 @@
-"""Claims that a GPU decides: what they compare (`PAPER/on_gpu.tsv`), and measurements (`gpu.tsv`).
+"""Claims that a GPU decides: their sides (`PAPER/on_gpu.tsv`), and measurements (`gpu.tsv`).
 
-`make gpu` writes `gpu.tsv`; what it does not measure again keeps its row, with its date.
+`make gpu` writes `gpu.tsv`; rows not measured again keep their date.
 """
 
 import math
@@ -35,7 +35,7 @@ Measurements = Mapping[tuple[str, ...], Measured]
 
 
 def read_measurements(path: Path = MEASUREMENTS) -> Measurements:
-    """Return the measurements of a table, none where there is no file.
+    """Return the measurements of a table; empty without a file.
 
     Where `least` or `most` is empty, it is the value.
 

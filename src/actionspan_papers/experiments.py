@@ -30,7 +30,7 @@ _ENDS = ("", "_low", "_high")
 
 
 def files(form: str) -> dict[str, Any]:
-    """Return the options of a flag that takes a list of files, whose paths have this form."""
+    """Return the options of a flag that takes a list of files with paths of this form."""
     return {"type": Path, "nargs": "+", "required": True, "help": form}
 
 
@@ -49,7 +49,7 @@ class Table:
     rows: Sequence[Row] | None = None
     """By default the rows of the TSV."""
     forms: Mapping[str, str] = field(default_factory=dict)
-    """Formats of numbers that differ from those of the TSV."""
+    """Formats of numbers that differ from the TSV's."""
     words: Mapping[str, str] = field(default_factory=dict)
     """Replacements for words of the TSV."""
     align: str = ""
@@ -157,7 +157,7 @@ def _text(cell: Cell, form: str, words: Mapping[str, str] = {}) -> str:
 def table_cells(rows: Sequence[Row], forms: Mapping[str, str]) -> tuple[list[str], list[list[str]]]:
     """Return the columns and the rows of a TSV; unknown values are empty.
 
-    The first row says which columns have intervals.
+    The first row decides which columns have intervals.
     """
     columns = [
         f"{name}{end}"

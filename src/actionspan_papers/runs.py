@@ -35,7 +35,7 @@ def named_files(
 ) -> dict[str, dict[int, Path]]:
     """Return the file of each seed of each method or model, by names such as mtn-seed2.
 
-    `form` says how their paths should look, for the message.
+    `form` is the right form of their paths, for the message.
 
     Raises:
         InputError: A name is empty, or two files are of one method and seed.
@@ -54,7 +54,7 @@ def read_logs(
     """Read logs of training: (columns, S, E) numbers of each run.
 
     Raises:
-        InputError: A file is no log, or has another number of epochs than the first file of the
+        InputError: A file is not a log, or has another number of epochs than the first file of the
             run (or of all runs, if they must be `all_alike`).
     """
     logs = {}

@@ -18,7 +18,7 @@ def test_the_end_of_the_last_chapter_is_that_of_the_video(tmp_path, capsys):
     assert capsys.readouterr().err == f"{tmp_path / 'walk.txt'}: names no video of these\n"
     walk.write_bytes(b"no video")
     assert Truth(tmp_path / "walk.txt", {"walk": walk}).instances == {"walk": (stand,)}
-    assert "whose duration is not known here" in capsys.readouterr().err
+    assert "its duration is not known here" in capsys.readouterr().err
 
 
 def test_a_video_that_is_not_needed_is_not_opened(tmp_path):

@@ -131,7 +131,7 @@ def test_times_that_need_the_video_are_left_out_unless_it_is_given(tmp_path, vid
     (tmp_path / "walk.txt").write_text("0:00 Stand\n0:01 Walk\n")
     convert(tmp_path / "walk.txt", tmp_path / "a.csv")
     assert segments(tmp_path / "a.csv") == {"walk": [(0, 1, "Stand")]}
-    assert "row 2: end is the end of the video, whose duration is not" in capsys.readouterr().err
+    assert "row 2: end is the end of the video, and its duration is not" in capsys.readouterr().err
     convert(tmp_path / "walk.txt", tmp_path / "b.csv", "--videos", videos)
     assert segments(tmp_path / "b.csv") == {"walk": [(0, 1, "Stand"), (1, 2, "Walk")]}
     assert capsys.readouterr().err == ""

@@ -123,7 +123,7 @@ def write_gif_header(path, width, height):
 
 def test_a_header_may_not_claim_any_size(tmp_path):
     path = write_gif_header(tmp_path / "huge.gif", 15000, 15000)
-    expected = "pictures of 15000×15000 pixels are more than video.max_pixels, 36000000"
+    expected = "frames of 15000×15000 pixels are more than video.max_pixels, 36000000"
     assert probe_video(path).error.startswith(expected)
     large = probe_video(write_gif_header(tmp_path / "8k.gif", 7680, 4320))
     assert large.error == "the video stream has a single frame; two or more are needed"

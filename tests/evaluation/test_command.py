@@ -240,7 +240,7 @@ def test_score_names_what_is_wrong_in_one_line(folder, refused):
     assert f"annotations.json: no video of subset 'test'; {subsets}" in line
     assert "resamples 0: from 1 to 1000000" in refused(score(folder, "--resamples", 0))
     line = refused(score(folder, "--subset", "training"))
-    assert "random.json: none of its videos (e.g. 'val_0') is among those of subset" in line
+    assert "random.json: none of its videos (e.g. 'val_0') is in subset" in line
     content = json.loads((folder / "random.json").read_text())
     content["results"]["val_1"][4]["segment"] = [float("nan"), 1]
     (folder / "random.json").write_text(json.dumps(content))

@@ -30,7 +30,7 @@ from worlds.scored import annotated, write_results
 
 # `a` has an instance of 10 s, found twice (tIoU 0.8, then 0.5); `calm` has none.
 ANNOTATIONS = [annotated("a", (0, 10)), annotated("calm")]
-DIAGONAL = "<!-- as the score says -->"  # as the figure comments its outlined text
+DIAGONAL = "<!-- as the score states -->"  # as the figure comments its outlined text
 PROPOSALS = {
     "a": [(0, 5, 0.6), (0, 8, 0.9), (12, 14, 0.1)],
     "calm": [(3, 4, 0.4)],
@@ -183,7 +183,7 @@ def test_scores_beyond_a_share_have_no_calibration_error_but_an_order(tmp_path, 
     assert {row["error_tiou"] for row in table} == {row["error_0.5"] for row in table} == {None}
     assert (float(table[0]["rank_correlation"]) > 0) == (scale > 0)
     page = reliability_markdown(scored, bins, "mine", "validation")
-    assert "there is no calibration error" in page
+    assert "have no calibration error" in page
     draw_reliability(tmp_path / "figure.svg", scored, bins, "mine")
     assert DIAGONAL not in (tmp_path / "figure.svg").read_text()
 

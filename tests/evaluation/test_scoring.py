@@ -259,7 +259,7 @@ def test_bad_files_are_one_line_by_every_protocol(folder, protocol, refused):
     assert "proposals.json: '0' and 'v_v_0' mean one video" in line
     write_results(path, {"foreign": [(1, 2, 1)]})
     line = refused(score(folder, protocol, *more))
-    assert "proposals.json: none of its videos (e.g. 'foreign') is among those of subset" in line
+    assert "proposals.json: none of its videos (e.g. 'foreign') is in subset" in line
 
 
 @pytest.mark.parametrize("twin", ["0", "v_0"])

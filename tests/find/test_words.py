@@ -90,7 +90,7 @@ def test_a_model_without_its_tokenizer_or_of_pictures_alone_knows_no_words(tmp_p
     with pytest.raises(InputError, match="its tokenizer is not here"):
         text_vectors(find_source(str(tmp_path / "clip")), ["a person"])
     write_model(tmp_path, "dinov2")
-    with pytest.raises(InputError, match="knows no words; give a model of pictures and words"):
+    with pytest.raises(InputError, match="knows no words; give a model of images and words"):
         text_vectors(find_source(str(tmp_path)), ["a person"])
     _, file = write_timm(tmp_path / "timm", "test_vit")
     with pytest.raises(InputError, match="knows no words"):
@@ -130,9 +130,9 @@ def test_what_cannot_be_asked_for_is_one_line(tmp_path, monkeypatch, capsys):
     (tmp_path / "video.mp4").write_bytes(b"none")
     name = "timm:MODEL, hf:ORGANISATION/MODEL or a path"
     for words, message in (
-        (["a person falls", "."], "--encoder: name a model of pictures and words"),
+        (["a person falls", "."], "--encoder: name a model of images and words"),
         (["a person falls"], "'a person falls' in which videos"),
-        ([".", "--encoder", "hf:a/b"], "a file or folder; first say what to search for"),
+        ([".", "--encoder", "hf:a/b"], "a file or folder; put the search text first"),
         (["falls", ".", "--encoder", "resnet18"], "--encoder resnet18: timm:MODEL, hf:"),
         (["falls", ".", "--encoder", "clip"], f"--encoder clip: {name}"),
         (["falls", ".", "--encoder", "./nothing"], "./nothing: no such folder or file"),

@@ -192,9 +192,9 @@ def test_rows_videos_and_streams_that_do_not_exist_are_refused(store, write_stor
         (
             "rgb_offsets",
             None,
-            "0000.h5: not a video store: a is no video; make it with `actionspan",
+            "0000.h5: not a video store: a is not a video; make it with `actionspan",
         ),
-        ("time", [0, 1, 2], "video a has 3 times for 2 pictures"),
+        ("time", [0, 1, 2], "video a has 3 times for 2 images"),
         ("time", [1, 1], "video a: its times do not rise, or its duration 0.8 s is not above 0"),
     ],
 )

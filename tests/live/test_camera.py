@@ -243,6 +243,6 @@ def test_a_dead_address_is_one_line_and_leaves_nothing(video, tmp_path, words, m
 
 
 def test_a_camera_of_this_machine_that_is_not_there_is_one_line(tmp_path, capfd):
-    with pytest.raises(InputError, match="camera:97: there is no such camera"):
+    with pytest.raises(InputError, match="camera:97: the camera is missing"):
         run_stream("camera:97", tmp_path / "out")
     assert capfd.readouterr().err == ""

@@ -315,7 +315,7 @@ class TestMqtt:
             send(broker.url, "a")
         assert len(broker.logins) == times
         first, last = capsys.readouterr().err.splitlines()
-        assert "the broker says " in first
+        assert "the broker answers " in first
         assert ("trying again" in first) == (times > 1)
         assert last.endswith(LOST)
 

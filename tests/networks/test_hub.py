@@ -187,7 +187,7 @@ def test_other_weights_and_other_preprocessing_have_other_digests(tmp_path):
         pinned(replace(settings, rgb_encoder=str(tmp_path / "b")))
     file = tmp_path / "a/preprocessor_config.json"
     file.write_text(file.read_text().replace("image_mean", "image_mean_of_another"))
-    with pytest.raises(InputError, match="wanted are those of"):
+    with pytest.raises(InputError, match="wanted is"):
         pinned(settings)
 
 
@@ -203,9 +203,9 @@ def test_a_models_encoder_is_where_it_is_said_to_be_and_no_path_of_it_is_opened(
     by_name = pinned(EncoderSettings(rgb_encoder="timm:test_vit2", rgb_weights=file))
     assert located(by_name, [str(file)]) == by_name
     for chosen, given, message in (
-        (settings, [], r"its encoder is .*dinov2\d; say where by --encoder"),
+        (settings, [], r"its encoder is .*dinov2\d; give its path by --encoder"),
         (settings, ["other"], "--encoder other: timm:MODEL, hf:ORGANISATION/MODEL or"),
-        (by_name, [], "say where by --encoder"),
+        (by_name, [], "give its path by --encoder"),
         (EncoderSettings(rgb_encoder="hf:a/b"), [], "has no digest"),
         (EncoderSettings(), ["hf:a/b"], "the model has encoders of its own"),
     ):

@@ -183,7 +183,7 @@ def test_a_model_needs_the_same_networks_of_both_streams(tmp_path):
     settings = pinned(clip_settings(clip, rgb_encoder=str(folder)))
     assert settings.clip_digest
     assert settings.clip_digest != settings.rgb_digest
-    with pytest.raises(InputError, match="its encoder is .*clips; say where by --encoder"):
+    with pytest.raises(InputError, match="its encoder is .*clips; give its path by --encoder"):
         located(settings, [str(folder)])
     assert located(settings, [str(clip), str(folder)]) == settings  # in any order
     # a file in a folder is not taken for a checkpoint of the other's
@@ -228,7 +228,7 @@ def test_encoders_that_see_no_clips_are_one_line(tmp_path):
     write_model(tmp_path, "vit")
     write_clip_model(tmp_path / "clips", "videomae")
     for name, how, message in (
-        ("", {}, "sees single pictures; give it as rgb_encoder"),
+        ("", {}, "sees single images; give it as rgb_encoder"),
         ("clips", {"clip_pooling": "cls"}, "clip_pooling cls: .* has no class token"),
         ("clips", {"clip_layer": -9}, "clip_layer -9: .* has 3"),
     ):

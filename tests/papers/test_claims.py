@@ -88,8 +88,8 @@ def test_as_much_data_as_it_names_shows_the_effect(effect, half, samples):
     ("why", "needs"),
     [
         ("Not built: EAMSGD.", "building it"),
-        ("There are no runs of mtn.", "runs of them"),
-        ("One seed of mtn says nothing about the next.", "two seeds or more"),
+        ("Runs of mtn are missing.", "runs of them"),
+        ("One seed of mtn shows nothing about the next.", "two seeds or more"),
         ("Not measured: make gpu writes it.", "`make gpu` on a machine with a GPU"),
         ("Nobody looked.", "other data"),
     ],

@@ -127,7 +127,7 @@ def test_a_revision_is_another_model(hub, monkeypatch):
 @pytest.mark.parametrize(
     ("name", "line"),
     [
-        ("hf:org/none", "hf:org/none: there is no such model, or it is private"),
+        ("hf:org/none", "hf:org/none: the model does not exist, or is private"),
         ("hf:org/demo@v9", "hf:org/demo@v9: org/demo has no revision v9"),
         ("hf:org/pickled", "hf:org/pickled: no model.safetensors in it, and nothing else"),
         ("hf:org/a/b", "hf:org/a/b: HFValidationError"),
@@ -175,7 +175,7 @@ def test_propose_takes_it_by_name(hub, tmp_path, capfd):
     ours = (tmp_path / "ours/events.json").read_text()
     assert (out / "events.json").read_text() == ours
     assert main([*words, str(out), "--model", "hf:org/none"]) == 2
-    assert capfd.readouterr().err.splitlines()[-1].endswith("no such model, or it is private")
+    assert capfd.readouterr().err.splitlines()[-1].endswith("does not exist, or is private")
 
 
 def test_a_card_has_the_facts_of_the_file():

@@ -119,7 +119,7 @@ def changed(path, *keys, value):
         (("temporal", "settings", "members"), 10**6, "temporal: settings: members 1000000: from 2"),
         (("temporal", "channels"), 10**400, "temporal: channels a number of"),
         (("temporal", "channels"), 267.0, "channels 267.0: a whole number"),
-        (("temporal", "model"), "mtn", "its weights are not those of mtn in this version"),
+        (("temporal", "model"), "mtn", "its weights do not fit mtn in this version"),
         (("temporal", "state_dict", "last.bias"), torch.full((30,), float("nan")), "last.bias: h"),
         (("density", "members"), [], "density: members []: a list of 1 to 100"),
         (

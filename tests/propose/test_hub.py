@@ -40,7 +40,7 @@ def test_it_is_refused_without_its_encoder_and_with_another(trained, here, tmp_p
     words = (tmp_path / "out", video, "--model", trained.span)
     call = here(*words)
     assert (call.status, len(call.errors)) == (2, 1)
-    assert "say where by --encoder" in call.errors[0]
+    assert "give its path by --encoder" in call.errors[0]
     write_model(tmp_path / "other", "vit")
     call = here(*words, "--encoder", tmp_path / "other")
     assert (call.status, len(call.errors)) == (2, 1)

@@ -168,7 +168,7 @@ def test_files_without_clips_are_refused(write_store, tmp_path):
         ([write_store([])], "0000.h5: no clip is in there"),
         ([], "no file: no clip"),
         ([tmp_path / "gone.h5"], "gone.h5: no such file"),
-        ([tmp_path / "frames.h5"], "frames.h5: not a clip store: video is no clip"),
+        ([tmp_path / "frames.h5"], "frames.h5: not a clip store: video is not a clip"),
     ):
         with pytest.raises(InputError, match=words):
             ClipStore(paths)

@@ -190,7 +190,7 @@ def test_mistakes_are_one_line(learn, clips, tmp_path):
     with pytest.raises(InputError, match=r"a resnet34, but the flow network is a tiny"):
         learn(stream="flow", rgb=tmp_path / "other.pt")
     write_model(tmp_path / "named.pt", {**named, "classes": ["a", "b", "c"]})
-    with pytest.raises(InputError, match="its classes are a, b, c, but those of the clips are bri"):
+    with pytest.raises(InputError, match="its classes are a, b, c, but the clips' are bri"):
         learn(stream="flow", rgb=tmp_path / "named.pt")
     flow = learn("flow", stream="flow", aavg=PARTS[:2], epochs=1) / "model.safetensors"
     with pytest.raises(InputError, match="a network of flow, but flow starts from rgb"):

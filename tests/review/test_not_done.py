@@ -33,7 +33,7 @@ def table(tmp_path):
 
 def test_they_are_named(table, capsys):
     assert [record.video_id for record in read_annotation_file(table).records] == ["done"]
-    line = f"{table}: left out 1 video whose corrections are saved but not Done (tick Done): half\n"
+    line = f"{table}: left out 1 video with corrections saved but not Done (tick Done): half\n"
     assert capsys.readouterr().err == line
     read_annotation_file(table, not_done=False)
     assert "(tick Done, or give --not-done): half" in capsys.readouterr().err

@@ -40,7 +40,7 @@ REJECTED = {
     "videos/crash.mp4": "the work on it crashed: killed by SIGSEGV",
     "videos/memory.mp4": "too little memory to work on it",
     "videos/stall.mp4": "no progress in 20 s",
-    "videos/huge.gif": "pictures of 15000×15000 pixels are more than video.max_pixels",
+    "videos/huge.gif": "frames of 15000×15000 pixels are more than video.max_pixels",
     "videos/empty.mp4": "the file is empty",
     "videos/loop.mp4": "a link that leads to itself",
     "videos/pipe.mp4": "not a file but a pipe",

@@ -128,5 +128,5 @@ def test_a_model_of_an_earlier_version_loads_where_its_network_is_the_same():
     after = predict_probabilities(load_model({**content, "settings": earlier}), features)
     np.testing.assert_array_equal(after, before)
     learned = {**content["state_dict"], "fusion_logit": torch.tensor(0.5)}
-    with pytest.raises(InputError, match="its weights are not those of mtn in this version"):
+    with pytest.raises(InputError, match="its weights do not fit mtn in this version"):
         load_model({**content, "state_dict": learned})

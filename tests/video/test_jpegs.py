@@ -66,19 +66,19 @@ def test_a_picture_that_is_cut_off_is_damaged(path, stream):
 
 
 def test_files_in_another_form_name_who_makes_them(tmp_path, path):
-    with pytest.raises(InputError, match="v is no video; make it with a command"):
+    with pytest.raises(InputError, match="v is not a video; make it with a command"):
         list(read_pictures(path, "video", "a command", needed=("label",)))
     with h5py.File(path, "r+") as file:
         values = file["v/rgb"][:]
         del file["v/rgb"]
         file["v"].create_dataset("rgb", data=values, compression="gzip")
-    with pytest.raises(InputError, match="not a video store: v is no video"):
+    with pytest.raises(InputError, match="not a video store: v is not a video"):
         stored(path)
 
 
 def test_there_is_something_to_store(tmp_path):
     with (
         create_h5(tmp_path / "s.h5", "") as file,
-        pytest.raises(InputError, match="there is no frame to store"),
+        pytest.raises(InputError, match="no frames to store"),
     ):
         write_jpegs(file.create_group("v"), [], height=8, width=8, quality=90, bound=1.0)

@@ -223,7 +223,7 @@ def test_a_compressed_header_is_read_as_it_was(whole):
 @pytest.mark.parametrize("inside", [b"moov", b"udta"])
 def test_a_compressed_header_of_more_than_64_mib_is_refused(tmp_path, whole, inside):
     path = with_packed_header(whole, (64 << 20) + 1, inside=inside)
-    said = "its compressed header (cmov) says 67108865 bytes; at most 67108864"
+    said = "its compressed header (cmov) states 67108865 bytes; at most 67108864"
     refused(path, tmp_path, re.escape(said))
 
 

@@ -22,7 +22,7 @@ class Video:
 
     `duration_seconds` is frames / fps at a constant frame rate and the span of the time stamps at a
     variable one; `width` and `height` are in pixels as displayed (rotation applied);
-    `stated_frames` is how many the container says it has, 0 where it does not say; `variable` is 1
+    `stated_frames` is the number of frames that the container states, else 0; `variable` is 1
     where frames do not follow each other at `fps`, else 0.
     """
 

@@ -51,8 +51,8 @@ class Truth:
 
     Args:
         path: Annotations of any format.
-        videos: The files of the videos by id. Only those are opened whose annotations count frames
-            or last to a video's end.
+        videos: The files of the videos by id. A video is only opened if its annotations count
+            frames or last to its end.
         **how: Arguments of `read_annotation_file`.
 
     Raises:

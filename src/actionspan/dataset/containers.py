@@ -155,7 +155,7 @@ def _ebml_number(file: BinaryIO) -> int | None:
 def turned_sideways(path: Path, track_id: int) -> bool:
     """Return whether an MP4/MOV track is displayed turned by 90 or 270 degrees.
 
-    Other containers hardly ever turn a picture and give False.
+    Other containers hardly ever turn an image and give False.
     """
     if is_playlist(path):  # its tracks have the ids of no file
         path = first_file(path)
@@ -226,7 +226,7 @@ def open_container(path: Path) -> InputContainer:
         )
         return container
     except av.ArgumentError:
-        what = "a playlist, a picture or a damaged header"
+        what = "a playlist, an image or a damaged header"
         raise InputError(f"{path}: not a video that FFmpeg can read: {what}") from None
 
 

@@ -132,7 +132,7 @@ def form_of(path: Path, named: str | None) -> str:
     """Return the format in which to write a file.
 
     Raises:
-        InputError: None is named, and the suffix is that of no format.
+        InputError: None is named, and no format has the suffix.
     """
     form = named or _BY_SUFFIX.get(path.suffix.lower())
     if form is None:
@@ -189,8 +189,8 @@ def write_records(
 def what_is_lost(records: Sequence[Record], written: Sequence[Record]) -> Counter[str]:
     """Count, for each fact, the videos for which the written file does not repeat it.
 
-    Segments whose times are a little off, as a format has them in milliseconds or frames, are lost
-    as "exact times".
+    Segments with times a little off, as a format has them in milliseconds or frames, are lost as
+    "exact times".
     """
     back = {record.video_id: facts(record) for record in written}
     lost = Counter[str]()

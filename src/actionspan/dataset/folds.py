@@ -44,7 +44,7 @@ def fold_parts(video_ids: Iterable[str], folds: int) -> list[list[str]]:
     The order of the ids has no influence, and each video is in one part.
 
     Raises:
-        ValueError: There are not enough videos for so many folds.
+        ValueError: There are fewer videos than folds.
     """
     order = sorted(video_ids, key=lambda name: hashlib.sha256(name.encode()).hexdigest())
     if not 2 <= folds <= len(order):

@@ -20,7 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the step's flags."""
     add = parser.add_argument
     shards = "shard tables of `dataset probe`; @FILE names a file that lists them, one per line;"
-    shards += " without any, videos and durations are those of the annotations"
+    shards += " without any, videos and durations are from the annotations"
     add("--shards", nargs="*", default=[], metavar="FILE", help=shards)
     _add_annotations(parser, "annotations; several files (such as both of THUMOS14) are joined")
     folder = "the folder of the videos, to name the files in it that were passed over"

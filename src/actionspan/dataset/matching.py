@@ -86,8 +86,8 @@ def read_annotations(
 def index_videos(probed: Sequence[Video], reading: Reading, settings: IndexSettings) -> Index:
     """Join probed videos, which may have an `error`, with their annotations.
 
-    Videos that no record names have no instance and are in the subset testing, and so are those of
-    which every row is rejected. A record without a subset is put in training or validation by the
+    Videos that no record names have no instance and are in the subset testing, and so are videos
+    with every row rejected. A record without a subset is put in training or validation by the
     hash of its video's id.
     """
     videos = {video.video_id: video for video in sorted(probed, key=lambda v: v.video_id)}
@@ -170,7 +170,7 @@ class Names:
         self.composed = {unicodedata.normalize("NFC", video_id): video_id for video_id in ordered}
 
     def find(self, name: str) -> str | None:
-        """Return the id that a name stands for, None for a name of no video.
+        """Return the id that a name means, None for a name of no video.
 
         Annotations may leave out or add ActivityNet's `v_`, may name the file with its suffix, and
         may be composed differently (Unicode NFC) from names that macOS wrote.
@@ -279,7 +279,7 @@ def split_subsets(
     """Put each video into training or validation by the hash of its id.
 
     Other videos have no influence, except that neither subset lacks a video with an action: if one
-    would, it takes the video whose hash is nearest.
+    would, it takes the video with the nearest hash.
 
     Args:
         videos: Whether something happens in each, by id.

@@ -114,10 +114,10 @@ def merge(
     """Return annotations in which each corrected video has the instances of its correction.
 
     Subset, duration and frame rate of a video stay. An instance without a label or a subject of its
-    own gets those of the instance it was, if there was one, and with the same label its modifiers.
+    own gets the former instance's, if there was one, and with the same label its modifiers.
 
     Args:
-        records: The annotations, whose instances are sound.
+        records: The annotations, with sound instances.
         corrections: The truth of some videos; of two for a video the last counts.
         emptied: Videos of the annotations of which no row is left, and which are there again only
             if they are corrected.

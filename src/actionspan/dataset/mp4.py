@@ -84,7 +84,7 @@ def claimed_samples(path: Path) -> int:
             tables = _inside(file, [track], b"mdia", b"minf", b"stbl")
             sizes = [span for kind in (b"stsz", b"stz2") for span in _inside(file, tables, kind)]
             times = _inside(file, tables, b"stts")
-            # sound whose samples last a tick each, some less than a byte, is taken by its chunks
+            # sound with samples of a tick each, some less than a byte, is taken by its chunks
             kind = _numbers(file, _inside(file, [track], b"mdia", b"hdlr"), 8)
             ticks = _numbers(file, times, 4) + _numbers(file, times, 12)
             each = _PER_ENTRY if kind == [_SOUND] and ticks == [1, 1] else 1
@@ -96,7 +96,7 @@ def claimed_samples(path: Path) -> int:
 def check_packed(path: Path) -> None:
     """Refuse headers of MP4/MOV that unpack to too much: FFmpeg allocates the size that they claim.
 
-    They may stand in any box but that of the samples, and in another such header.
+    They may stand in any box but the samples', and in another such header.
     """
     found: set[tuple[int, bytes]] = set()
     with _mp4(path) as (file, spans):
@@ -107,7 +107,7 @@ def check_packed(path: Path) -> None:
         for place, stated in found:
             size = int.from_bytes(stated, "big")
             if size > _UNPACKED:
-                line = f"its compressed header (cmov) says {size} bytes; at most {_UNPACKED}"
+                line = f"its compressed header (cmov) states {size} bytes; at most {_UNPACKED}"
                 raise InputError(f"{path}: {line}")
             inside = b""
             with suppress(zlib.error):  # FFmpeg will not read it either
@@ -140,7 +140,7 @@ def _mp4(path: Path) -> Iterator[tuple[BinaryIO, list[tuple[int, int]]]]:
 
 
 def _inside(file: BinaryIO, spans: list[tuple[int, int]], *kinds: bytes) -> list[tuple[int, int]]:
-    """Return (start, end) of the contents of boxes, each kind inside those of the kind before."""
+    """Return (start, end) of the contents of boxes, each kind inside the kind before."""
     for wanted in kinds:
         found = [box for span in spans for box in boxes(file, *span)]
         spans = [(start, end) for kind, start, end in found if kind == wanted]

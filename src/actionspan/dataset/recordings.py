@@ -161,7 +161,7 @@ def _given(text: str) -> datetime:
 
 
 def _follows(before: _File, after: _File) -> bool:
-    """Return whether there is no gap between two files of a camera.
+    """Return whether two files of a camera follow each other without a gap.
 
     Raises:
         InputError: They are of the same time.

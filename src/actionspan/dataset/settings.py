@@ -28,7 +28,7 @@ class LimitSettings(Checked):
 
     max_pixels: int = option(
         36_000_000,
-        "a video with larger pictures is rejected; 8K has 33 to 35 million, and decoding takes "
+        "a video with larger frames is rejected; 8K has 33 to 35 million, and decoding takes "
         "up to about 45 bytes of memory for each",
         unit="pixels",
         least=1,
@@ -46,7 +46,7 @@ class LimitSettings(Checked):
         """
         if width * height > self.max_pixels:
             raise InputError(
-                f"pictures of {width}×{height} pixels are more than video.max_pixels, "
+                f"frames of {width}×{height} pixels are more than video.max_pixels, "
                 f"{self.max_pixels}; raise it if they are real"
             )
         if frames > self.max_frames:

@@ -116,7 +116,7 @@ def assign_shards(
         ids: Video ids, without repetition, in any order.
         videos_per_shard: Videos of a shard on average; `"auto"`: 24, fewer if that makes fewer than
             `least` shards, more if it makes more than 1,024, but never above 64; 1: each video's
-            shard has its name. Shards not split yet hold up to twice as many as split ones.
+            shard has its name. A shard not split yet holds up to twice the videos of a split one.
         least: Minimum number of shards of a small set with `"auto"`.
 
     Returns:

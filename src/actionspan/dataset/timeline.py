@@ -24,7 +24,7 @@ from actionspan.jobs.apart import still_working
 class Timeline:
     """When each frame of a file is shown, read from its packets.
 
-    The stream is the one FFmpeg calls best: the largest picture that is not a cover image.
+    The stream is the one FFmpeg calls best: the largest image that is not a cover image.
     """
 
     seconds: Float64  # (frames,) increasing from 0
@@ -58,7 +58,7 @@ def uneven(seconds: Float64, rate: float) -> Float64:
 
 
 def _own_seconds(video: Video) -> Float64:
-    """Return when each frame of a probed video is shown; nothing where only `fps` says it."""
+    """Return when each frame of a probed video is shown; nothing where `fps` decides it."""
     here = video.variable and video.path.is_file()
     return read_timeline(video.path).seconds if here else np.zeros(0)
 

@@ -1,10 +1,11 @@
 """Facts about a video file, read from its packets without decoding.
 
-The stream is FFmpeg's best, which decord picks too: the largest picture, not a cover image. Its
+The stream is FFmpeg's best, which decord picks too: the largest image, not a cover image. Its
 packets are its frames, so `frames` is the count of a sequential decoder. A file is bad when its
-container says it is longer than it is, when a packet is damaged, or when an H.264/H.265 unit passes
-the end of its packet (decord stops there, OpenCV ends early in silence). In streams without a
-stated length (MPEG-PS, MPEG-TS, live Matroska) a missing rest shows only if it cut a packet in two.
+container states a greater length than it has, when a packet is damaged, or when an H.264/H.265 unit
+passes the end of its packet (decord stops there, OpenCV ends early in silence). In streams without
+a stated length (MPEG-PS, MPEG-TS, live Matroska) a missing rest shows only if it cut a packet in
+two.
 """
 
 import hashlib
@@ -35,7 +36,7 @@ _REGULAR = 0.9  # share of the frames of a constant rate that a damaged file sti
 
 
 def probe_video(path: Path, limits: LimitSettings | None = None, *, checksum: bool = True) -> Video:
-    """Probe a file; if it is bad or beyond the limits, `error` says why and the numbers are 0.
+    """Probe a file; if it is bad or beyond the limits, `error` is the reason and the numbers are 0.
 
     Without `checksum` it has no `sha256`, for which all bytes are read.
     """
@@ -90,7 +91,7 @@ def _read_packets(path: Path, video: Video, limits: LimitSettings) -> Video:
     with opened(path) as (container, stream):
         width, height = stream.codec_context.width, stream.codec_context.height
         if width < 1 or height < 1:
-            raise InputError("the video stream has no picture size")
+            raise InputError("the video stream has no frame size")
         limits.check(width, height, stream.frames)
         unit_bytes = _unit_length_bytes(stream.codec_context.name, stream.codec_context.extradata)
         rate = float(stream.average_rate or stream.guessed_rate or 0)
@@ -115,7 +116,7 @@ def _read_packets(path: Path, video: Video, limits: LimitSettings) -> Video:
                 times.append(packet.pts * tick)
                 if times[-1] > last_time:
                     last_time, last_duration = times[-1], (packet.duration or 0) * tick
-        # 3. the container's own facts, and those of the packets
+        # 3. the container's own facts, and the packets'
         if frames < 2:
             only = "has a single frame; two or more are needed" if frames else "has no frame"
             raise InputError(f"the video stream {only}")
@@ -145,10 +146,10 @@ def _read_packets(path: Path, video: Video, limits: LimitSettings) -> Video:
 def _frames_by_duration(
     container: InputContainer, seconds: float, times: Sequence[float], rate: float, tick: float
 ) -> int:
-    """Return the frames that the duration in a container's header stands for, 0 if not known.
+    """Return the number of frames by the duration in a container's header, 0 if not known.
 
-    It is known where no other stream may be longer, and frames are as regular as the stated rate
-    says; those of MXF are before any is lost. `seconds` is known of ASF.
+    It is known where no other stream may be longer, and frames follow at the stated rate; in MXF
+    they do before any is lost. `seconds` is known of ASF.
     """
     stated = container.format.name in _STATED_DURATION and len(container.streams) == 1
     seconds = seconds or (container.duration or 0) / av.time_base
@@ -157,7 +158,7 @@ def _frames_by_duration(
     steps = [after - before for before, after in pairwise(sorted(times))]
     others = [step for step in steps if abs(step - 1 / rate) > 1.01 * tick]
     regular = len(steps) - len(others)
-    # a short WMV with one gap, of whole frames, has lost them; other files may hold a picture
+    # a short WMV with one gap, of whole frames, has lost them; other files may hold a frame
     gap = sum(others) if container.format.name == "asf" and len(others) == 1 <= regular else 0.0
     lost = gap > 0 and abs(gap - round(gap * rate) / rate) <= 1.01 * tick
     if container.format.name != "mxf" and not lost and regular < _REGULAR * len(steps):

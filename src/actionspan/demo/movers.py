@@ -17,7 +17,7 @@ _LEAVES = ((58, 104, 44), (82, 128, 52), (104, 146, 64), (70, 96, 38))
 
 
 Draw = Callable[[Image, int, Float64], None]
-"""Draws a frame of what moves onto a picture, by the (2, 3) affine map from scene to picture."""
+"""Draws a frame of what moves onto an image, by the (2, 3) affine map from scene to image."""
 
 
 def leaves(crowns: Sequence[Mover], time: Float64, rng: np.random.Generator) -> Draw:
@@ -72,7 +72,7 @@ def screen(mover: Mover, time: Float64, rng: np.random.Generator) -> Draw:
 
 
 def fill(image: Image, corners: Float64, colour: Colour, to_picture: Float64) -> None:
-    """Fill a convex polygon of the scene, (K, 2), on the picture."""
+    """Fill a convex polygon of the scene, (K, 2), on the image."""
     mapped = corners @ to_picture[:, :2].T + to_picture[:, 2]
     cv2.fillConvexPoly(image, (mapped * 16).astype(np.int32), colour, cv2.LINE_AA, SHIFT)
 

@@ -116,11 +116,11 @@ class Figure:
 def build_figure(
     at: dict[str, Float64], turn: Float64, sizes: Float64, to_picture: Float64, clothes: Clothes
 ) -> Figure:
-    """Turn joints into polygons on the picture.
+    """Turn joints into polygons on the image.
 
     `at` holds the joints of `poses.joints`, `turn` (F,) the angles away from facing the camera in
     radians, `sizes` (F,) body heights in pixels of the scene, and `to_picture` (F, 2, 3) affine
-    maps from body heights to the picture.
+    maps from body heights to the image.
     """
     parts: list[tuple[str, Float64, Colour]] = []
     wide = clothes.build
@@ -211,7 +211,7 @@ def _draw_shadow(image: Image, x: int, y: int, half: int) -> None:
 
 
 def draw_figure(image: Image, figure: Figure, frame: int) -> None:
-    """Draw the person of one frame and the shadow onto an RGB picture."""
+    """Draw the person of one frame and the shadow onto an RGB image."""
     _draw_shadow(image, *figure.shadows[frame].tolist())
     for part in figure.orders[0 if figure.left_is_far[frame] else 1]:
         outline, colour = figure.polygons[part][frame], figure.colours[part]

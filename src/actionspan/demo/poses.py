@@ -207,7 +207,7 @@ def _limb(flex: Float64, out: Float64, side: int) -> Float64:
 
 
 def joints(pose: Pose) -> dict[str, Float64]:
-    """Return where the joints are on the picture, (F, 2) each: x right, y down, in body heights.
+    """Return where the joints are on the image, (F, 2) each: x right, y down, in body heights.
 
     The origin is on the ground at `place` 0. An orthographic camera looks down by `_ELEVATION`.
     The lowest of the `BEARING` joints touches the ground, except for `lift`.

@@ -17,9 +17,9 @@ from actionspan.demo.scenes import PAINTERS
 from actionspan.storage.writing import atomic_path
 
 _PAN = 0.17
-"""The farthest pan to either side, in picture widths."""
-_MARGIN_X, _MARGIN_Y = 2 * _PAN + 0.1, 0.24  # how much larger a scene is than the picture
-# One thread and no look-ahead (which reads memory nobody set): equal pictures, equal bytes.
+"""The farthest pan to either side, in image widths."""
+_MARGIN_X, _MARGIN_Y = 2 * _PAN + 0.1, 0.24  # how much larger a scene is than the image
+# One thread and no look-ahead (which reads memory nobody set): equal images, equal bytes.
 _X264 = {"preset": "veryfast", "crf": "25", "threads": "1",
          "x264-params": "threads=1:mbtree=0:rc-lookahead=0"}  # fmt: skip
 _MPEG4_BITS_PER_PIXEL = 0.2
@@ -49,7 +49,7 @@ def render_video(path: Path, plan: VideoPlan) -> None:
 
 
 def _encode(path: Path, pictures: Iterable[Image], plan: VideoPlan) -> None:
-    """Encode RGB pictures with one thread and no date, so that equal pictures give equal bytes."""
+    """Encode RGB images with one thread and no date, so that equal images give equal bytes."""
     codec = plan.codec if plan.codec in av.codecs_available else "mpeg4"
     with av.open(str(path), "w", options={"fflags": "+bitexact"}) as container:
         # The encoder.
@@ -97,7 +97,7 @@ def _prepare(
     tall = plan.height + 2 * round(_MARGIN_Y * plan.height / 2)
     scene = PAINTERS[shot.scene](rng, wide, tall)
     middle = np.array([wide / 2, tall / 2])
-    # The person, whose origin on the ground is `foot`.
+    # The person, with the origin `foot` on the ground.
     landscape = plan.width > plan.height
     size = plan.height * (rng.uniform(0.56, 0.68) if landscape else rng.uniform(0.46, 0.52))
     offset = np.array(
@@ -118,7 +118,7 @@ def _prepare(
     if not seats and rng.random() < 0.6:
         seats = [np.array([rng.uniform(-0.6, 0.6), -0.3])]
     stools = [(*(foot + size * seat), size) for seat in seats]
-    # What passes through, across the picture and its margins.
+    # What passes through, across the image and its margins.
     half = 0.5 * (plan.width + _MARGIN_X * plan.width) + 0.3 * size
     span = (float(middle[0] - half), float(middle[0] + half))
     ground = (float(foot[1] - 3), float(foot[1] + 12))
@@ -162,7 +162,7 @@ def _draw(take: _Take, frame: int, camera: Float64, plan: VideoPlan) -> Image:
 
 
 def _draw_stool(image: Image, stool: tuple[float, float, float], to_picture: Float64) -> None:
-    """Draw a wooden stool whose seat is under the hips of the person who sits on it."""
+    """Draw a wooden stool with its seat under the hips of the person who sits on it."""
     x, y, size = stool
     half, thick, tall = 0.11 * size, 0.04 * size, 0.24 * size
     top = y + 0.045 * size
@@ -176,7 +176,7 @@ def _draw_stool(image: Image, stool: tuple[float, float, float], to_picture: Flo
 
 
 def _camera_path(plan: VideoPlan, time: Float64, rng: np.random.Generator) -> Float64:
-    """Return (F, 2, 3) affine maps from pixels about the scene's middle to the picture."""
+    """Return (F, 2, 3) affine maps from pixels about the scene's middle to the image."""
     # Some cameras are on a tripod, others are held by hand.
     still = rng.random() < 0.4
     shake = (rng.uniform(0.05, 0.2) if still else rng.uniform(0.6, 2.4)) * plan.height / 240
@@ -213,7 +213,7 @@ def _tremor(time: Float64, rng: np.random.Generator) -> Float64:
 
 
 def brightness(plan: VideoPlan, time: Float64, rng: np.random.Generator) -> Float64:
-    """Return (F,) factors on the picture: slow drift, changing lights, flickering lights."""
+    """Return (F,) factors on the image: slow drift, changing lights, flickering lights."""
     gain = rng.uniform(0.82, 1.02) + 0.05 * np.sin(time * rng.uniform(0.1, 0.4) + rng.uniform(0, 6))
     for event in plan.distractors:
         if event.kind == "flicker":

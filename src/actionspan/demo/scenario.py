@@ -91,7 +91,7 @@ def plan_video(settings: DemoSettings, index: int) -> VideoPlan:
     """Plan one video; its plan depends on the seed, the index and the durations alone."""
     name = _demo_video_name(index)
     rng = random.Random(f"actionspan demo {settings.seed} {index}")
-    # The picture and its length.
+    # The image and its length.
     width, height = rng.choice(_SIZES)
     fps = rng.choice(_RATES)
     frames = round(rng.uniform(settings.shortest_seconds, settings.longest_seconds) * fps)

@@ -1,4 +1,4 @@
-"""The backgrounds of demo videos: textured stills, larger than the picture, for a moving camera.
+"""The backgrounds of demo videos: textured stills, larger than the image, for a moving camera.
 
 A scene is painted once for each shot; `Scene.movers` lists what moves by itself in it (a
 television, leaves in the wind), which `movers` draws.
@@ -44,7 +44,7 @@ def _noise(
 
 
 def _textured(image: Image, rng: np.random.Generator, amount: float, cells: int) -> Image:
-    """Vary the brightness of a picture by smooth and by fine noise."""
+    """Vary the brightness of an image by smooth and by fine noise."""
     height, width = image.shape[:2]
     change = amount * _noise(rng, height, width, cells)
     change += 0.4 * amount * rng.uniform(-1, 1, (height, width))
@@ -121,7 +121,7 @@ def _floor(
 
 
 def _painting(image: Image, rng: np.random.Generator, x: float, y: float, unit: float) -> None:
-    """Draw a framed picture of coloured clouds."""
+    """Draw a framed painting of coloured clouds."""
     _box(image, x, y, 0.85 * unit, 1.05 * unit, (58, 44, 34))
     clouds = 140 + 55 * np.stack([_noise(rng, 20, 16, 3) for _ in range(3)], axis=2)
     coloured = np.clip(clouds, 0, 255).astype(np.uint8)
@@ -132,7 +132,7 @@ def _painting(image: Image, rng: np.random.Generator, x: float, y: float, unit: 
 
 
 def _paint_room(rng: np.random.Generator, width: int, height: int) -> Scene:
-    """Paint a living room: patterned wall, window, bookcase, pictures, perhaps a television."""
+    """Paint a living room: patterned wall, window, bookcase, paintings, perhaps a television."""
     # Wall and floor.
     image = np.zeros((height, width, 3), np.uint8)
     horizon = round(height * rng.uniform(0.66, 0.72))
@@ -173,7 +173,7 @@ def _tree(x: float, y: float, size: float) -> Mover:
 
 
 def _paint_park(rng: np.random.Generator, width: int, height: int) -> Scene:
-    """Paint a meadow with hills, a path, a fence and trees whose leaves move."""
+    """Paint a meadow with hills, a path, a fence and trees with moving leaves."""
     image = np.zeros((height, width, 3), np.uint8)
     horizon = round(height * rng.uniform(0.58, 0.66))
     # The sky, a blue gradient with clouds, and the hills in front of it.

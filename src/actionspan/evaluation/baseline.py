@@ -50,7 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out-json", type=Path, required=True, help="ActivityNet result JSON")
     parser.add_argument("--out-csv", type=Path, required=True, help="the same as a table")
     add_settings(parser, BaselineSettings)
-    # difference and tag only; --proposals says how many are kept
+    # difference and tag only; --proposals is the number kept
     add_settings(parser, SuppressionSettings, without=["keep"])
 
 
@@ -61,7 +61,7 @@ def run(arguments: argparse.Namespace) -> None:
     if not videos:
         held = without_videos(arguments.subset, Counter(video.subset for video in annotations))
         raise InputError(
-            f"{arguments.annotations}: {held}; evaluation.subset (--subset) says which is scored"
+            f"{arguments.annotations}: {held}; evaluation.subset (--subset) names the one to score"
         )
     proposals = _proposals(arguments, annotations, videos)
     results = (
@@ -190,7 +190,7 @@ def _runs_of_shots(
     """Return the proposals of `cuts` of each video, none where it has no features.
 
     Raises:
-        InputError: The file does not say where videos are cut.
+        InputError: The file lacks the cuts of videos.
     """
     features = open_features(path)
     found = {features.video_id[rows.start]: features.marks(rows) for rows in features.videos()}
@@ -221,7 +221,7 @@ def cut_proposals(
     A rule that knows cuts and lengths, and no action. In footage that is spliced from clips every
     instance begins and ends at a cut, and this rule scores like a trained network: a figure of
     edited footage has to be held against it. In uncut footage it finds next to nothing. A run is
-    worth what `shot_runs` says, times the density of the training instances' lengths at its own.
+    worth the value of `shot_runs`, times the density of the training instances' lengths at its own.
 
     Args:
         cuts: (K, 2) when the video is cut, in seconds, rising, and how much the colours change.

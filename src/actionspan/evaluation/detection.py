@@ -10,7 +10,7 @@ matched to its own instances, and the mean over classes gives each the same weig
 
 As in the official evaluator:
 
-- The classes are those of the instances of the scored videos; one without detections has an
+- The classes are the labels of the instances of the scored videos; one without detections has an
   average precision of 0.
 - A detection in a video without an instance (of its class) is a false alarm.
 - Of two instances with equal tIoU the later is matched.
@@ -61,7 +61,7 @@ def detection_precision(
 ) -> DetectionPrecision:
     """Score proposals as detections of one class.
 
-    Arguments and errors are those of `average_recall_activitynet`.
+    Arguments and errors are as in `average_recall_activitynet`.
     """
     truth = check_truth(ground_truth)
     matched, ignored = match_proposals(proposals, truth)
@@ -107,8 +107,8 @@ def pooled_precision(truth: Mapping[str, Float64], proposals: Mapping[str, Float
 def _ranks(proposals: Mapping[str, Float64], chosen: Float64) -> Int64:
     """Return the ranks (M,), from 1, of the `chosen` proposals among all, the best score first.
 
-    They are (M, 2) scores and places in the lists of all videos, best first, those of equal score
-    in the order of their places. Only right proposals need a rank, and they are few: all scores
+    They are (M, 2) scores and places in the lists of all videos, best first, equal scores in the
+    order of their places. Only right proposals need a rank, and they are few: all scores
     are counted, not sorted.
     """
     negated, places = -chosen[:, 0], chosen[:, 1]
@@ -131,7 +131,7 @@ def _ranks(proposals: Mapping[str, Float64], chosen: Float64) -> Int64:
 def match_greedily(tious: Float64, thresholds: Float64) -> NDArray[np.bool_]:
     """Return (P, T) whether each proposal is matched to an instance that no better one has.
 
-    `tious` (P, G) are those of one video's proposals, best score first, with its instances, and
+    `tious` (P, G) are of one video's proposals, best score first, with its instances, and
     `thresholds` (T,) are the least tIoU of a match.
     """
     right = np.zeros((len(tious), len(thresholds)), dtype=bool)
@@ -156,7 +156,7 @@ def match_greedily(tious: Float64, thresholds: Float64) -> NDArray[np.bool_]:
 def average_precision(ranks: Int64, instances: int) -> float:
     """Return the area under precision against recall of one or more instances.
 
-    `ranks` (R,) are those of the right proposals, rising from 1 for the one of the best score.
+    `ranks` (R,) are of the right proposals, rising from 1 for the one of the best score.
     """
     # Precision is highest where a right proposal was just added; elsewhere recall does not change.
     precision = np.arange(1, len(ranks) + 1) / ranks
@@ -211,7 +211,7 @@ def detection_precision_by_class(
     Instances are start, end and label of each video; detections have a score before the label.
 
     Raises:
-        ValueError: A row is reversed or not finite, there is no instance, or two ids of the
+        ValueError: A row is reversed or not finite, no video has an instance, or two ids of the
             detections mean one video.
     """
     # 1. check all rows, and find the videos

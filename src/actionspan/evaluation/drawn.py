@@ -31,7 +31,7 @@ class Curve(NamedTuple):
 
 
 def curves_of(record: Record) -> dict[str, Curve]:
-    """Return a method's curves by kind; that of AUC is a point at x = 100."""
+    """Return a method's curves by kind; the curve of AUC is a point at x = 100."""
     recall, intervals = record["recall"], record["recall@100_interval"]
     low, high = zip(*(intervals[tiou] for tiou in recall), strict=True)
     area = [[percent / 100] for percent in (record["AUC"], *record["AUC_interval"])]

@@ -25,7 +25,7 @@ from actionspan.evaluation.drawn import (
 from actionspan.evaluation.summary import Record
 from actionspan.storage.figures import COLOURS, INK, QUIET, house_style, save_figure, spread_labels
 
-# told apart by lightness and by dashes
+# distinguished by lightness and by dashes
 _BASELINES: dict[str, tuple[str, Any]] = {
     "random": ("#a3a8af", (0, (1, 1.6))),
     "sliding": ("#7c828a", (0, (4, 1.8))),
@@ -51,7 +51,7 @@ def _figure(path: Path, size: tuple[float, float], title: str = "", **gaps: Any)
 def draw_curves(path: Path, records: Sequence[Record]) -> None:
     """Draw both kinds of curves next to each other, and a legend with the areas.
 
-    The intervals of the best models are shaded: those of all would hide each other.
+    The intervals of the best models are shaded: the intervals of all would hide each other.
     """
     curves = {record["method"]: curves_of(record) for record in records}
     looks = _looks(list(curves))
@@ -212,7 +212,7 @@ def _over_scores(
         axes.set_xlim(0, right)
         axes.plot([0, right], [0, right], color=INK, lw=0.8, ls=(0, (2, 2)), zorder=2)
         axes.text(
-            0.98 * right, 0.98 * right, "as the score says", ha="right", va="bottom",
+            0.98 * right, 0.98 * right, "as the score states", ha="right", va="bottom",
             rotation=45, rotation_mode="anchor", transform_rotates_text=True,
             fontsize=7.5, color=QUIET,
         )  # fmt: skip

@@ -40,8 +40,8 @@ def read_ground_truth(
 ) -> VideoTables:
     """Read the instances of one subset: (G, 2) starts and ends in seconds for each video.
 
-    Instances of zero length are kept, as in the official protocol, and so are those of THUMOS14's
-    class Ambiguous.
+    Instances of zero length are kept, as in the official protocol, and so are instances of
+    THUMOS14's class Ambiguous.
 
     Args:
         path: Annotations in any format that `actionspan dataset index` reads.
@@ -114,7 +114,7 @@ def read_frame_rates(path: Path) -> dict[str, float]:
     `thumos14_test_groundtruth.csv` (`video-name`, `frame-rate`).
 
     Raises:
-        InputError: The file is no such table, or gives a video two rates.
+        InputError: The file is not such a table, or gives a video two rates.
     """
     records = iterate_video_info(str(path), read_text(path), Reading(strict=True))
     return {record.video_id: record.fps for record in records if record.fps}

@@ -83,7 +83,7 @@ def instance_outcomes(
     Proposals are (P, 3) start and end in seconds and score for each video id, in any order.
 
     Raises:
-        ValueError: A row is reversed or not finite, there is no instance at all, two ids of the
+        ValueError: A row is reversed or not finite, no video has an instance, two ids of the
             proposals mean one video, or the duration of a video with instances is not positive.
     """
     videos = {video.video_id: video for video in annotations if video.instances}
@@ -213,8 +213,8 @@ def misses_markdown(outcomes: _Outcomes, bins: Sequence[Bin], method: str, subse
         f"{subset}, and the first 100 proposals a video by ActivityNet's budgets. An instance is "
         "found at tIoU t if one of its video's proposals overlaps it by at least t, and missed "
         "otherwise. AR@100 is the mean share found at tIoU 0.5, 0.55, …, 0.95. Missed instances "
-        "are given in percent of the bin's instances; the last column says which share of all "
-        "misses at tIoU 0.5 lies in the bin, to compare with its share of the instances.",
+        "are given in percent of the bin's instances; the last column is the bin's share of all "
+        "misses at tIoU 0.5, to compare with its share of the instances.",
         "",
         f"Missed: {missed}; AR@100 is {100 * (everything.average_recall or 0):.2f} %. "
         f"{result.missing_videos:,} of the videos have no proposal at all.",

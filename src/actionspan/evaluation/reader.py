@@ -91,14 +91,14 @@ def judge_list(annotations: Sequence[Annotation], lists: Mapping[str, ArrayLike]
         given for the `first` 1, 3, 5 and 10 events of each video, with the recall that is the
         `most` so few can have (`most_found`), and the recall of `as_many` events as the video has
         instances. `end_errors` are the median distances in seconds of starts and of ends of right
-        events from those of their instances, None where no event is right. `repeats` is the share
+        events from their instances', None where no event is right. `repeats` is the share
         of the events of ranks 2 to 5 that repeat a better one, None where there is none.
-        `calibration_error` is that of the score as the chance to be right, None where a score lies
-        outside 0…1 or there is no event; the next is its mean if each score were that chance.
+        `calibration_error` is the error of the score as the chance to be right, None without events
+        or where a score lies outside 0…1; the next is its mean if each score were that chance.
         `ranking` is the area under the ROC curve of the scores, see `reliability.ranking`.
 
     Raises:
-        ValueError: A row is reversed or not finite, there is no instance at all, or two ids of
+        ValueError: A row is reversed or not finite, no video has an instance, or two ids of
             the lists mean one video.
     """
     # 1. the lists, best first, and which of their events are right

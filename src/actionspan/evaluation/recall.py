@@ -7,7 +7,7 @@ complete proposals. Proposals of equal score keep the order in which they are gi
 to about 100 V (each video keeps the same share of its list, at its best scores), and at average
 number j = 1 … 100 each video contributes the same percentage of its kept proposals. We
 settle the details that it leaves open:
-- The videos are those of the ground truth that have an instance. A video without proposals misses
+- The videos are those with an instance in the ground truth. A video without proposals misses
   all its instances; proposals of any other video are left out before budgets are counted.
 - Instances of zero length cannot be found and stay in the denominator.
 
@@ -131,7 +131,7 @@ def blocks(count: int) -> Iterator[slice]:
 def _best_of_all(lists: Iterable[_Lists], instances: Int64, unit: float = 0.0) -> Float64:
     """Return (I, 100) the best tIoU of each instance with what counts at each budget.
 
-    `instances` (V,) are G of each video, `unit` is that of `tiou`.
+    `instances` (V,) are G of each video, `unit` is the unit of `tiou`.
     """
     best, end = scratch((int(instances.sum()), len(_SHARES)), np.float64), 0
     for rows, ranked, budgets in (zip(*group, strict=True) for group in _together(lists)):
@@ -222,7 +222,7 @@ def average_recall_activitynet(
         proposals: For each video id, (P, 3) start, end and score, in any order, start <= end.
 
     Raises:
-        ValueError: A row is reversed or not finite, there is no instance at all, or two ids of
+        ValueError: A row is reversed or not finite, no video has an instance, or two ids of
             the proposals mean one video.
     """
     truth = with_instances(check_truth(ground_truth))
@@ -316,7 +316,7 @@ def average_recall_thumos14(
 
     Raises:
         FrameRateError: A video that is scored has no frame rate above 0.
-        ValueError: A row is reversed or not finite, there is no instance at all, or two ids mean
+        ValueError: A row is reversed or not finite, no video has an instance, or two ids mean
             one video.
     """
     truth = with_instances(check_truth(ground_truth))

@@ -104,7 +104,7 @@ class Intervals(NamedTuple):
 def recall_intervals(result: AverageRecall, settings: EvaluationSettings) -> Intervals:
     """Return the percentile bootstrap intervals of AUC and of both recall curves.
 
-    Videos are resampled; a curve's interval is that of each of its points alone. Each video keeps
+    Videos are resampled; a curve's interval is of each of its points alone. Each video keeps
     the budgets it has in the full set. Where all videos have equally many proposals (the common
     case) that is exact; where they do not, a resample would shift all budgets a little, and this
     part of the variation is left out.

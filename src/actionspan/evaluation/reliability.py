@@ -53,11 +53,11 @@ def scored_proposals(
 ) -> ScoredProposals:
     """Find what each proposal of a subset's videos overlaps.
 
-    Proposals are (P, 3) start and end in seconds and score for each video id, in any order; those
-    of other videos are left out.
+    Proposals are (P, 3) start and end in seconds and score for each video id, in any order; other
+    videos' are left out.
 
     Raises:
-        ValueError: A row is reversed or not finite, there is no instance at all, or two ids of
+        ValueError: A row is reversed or not finite, no video has an instance, or two ids of
             the proposals mean one video.
     """
     truth = check_truth({video.video_id: segments_of(video) for video in annotations})
@@ -80,8 +80,8 @@ def scored_proposals(
 def score_bins(scored: ScoredProposals, count: int = BINS) -> list[ScoreBin]:
     """Return bins of equally many proposals (one more or less), lowest scores first.
 
-    Proposals of equal score may lie in two bins, in the order in which they are given. There are
-    no more bins than proposals.
+    Proposals of equal score may lie in two bins, in the order in which they are given. The bins do
+    not outnumber the proposals.
     """
     order = np.argsort(scored.scores, kind="stable")
     if not len(order):
@@ -111,7 +111,7 @@ def calibration_error(
 ) -> float | None:
     """Return the ECE of the scores read as what `truth` returns of a bin.
 
-    It is not defined, None, where there is no proposal or a score lies outside 0…1.
+    It is not defined, None, without proposals or where a score lies outside 0…1.
     """
     if not bins or not scored.is_share:
         return None
@@ -181,9 +181,9 @@ COLUMNS = (
 def table_rows(scored: ScoredProposals, bins: Sequence[ScoreBin]) -> list[list[Any]]:
     """Return a row for all proposals and a row for each bin, as the cells of `COLUMNS`.
 
-    The errors of a bin are its own |mean score - mean tIoU| and |mean score - share@0.5|; those
-    of all are their means over the proposals, the expected calibration errors. An undefined value
-    is None.
+    The errors of a bin are its own |mean score - mean tIoU| and |mean score - share@0.5|; the
+    errors of all are their means over the proposals, the expected calibration errors. An undefined
+    value is None.
     """
     if not bins:
         return [["all", 0, *[None] * (len(COLUMNS) - 2)]]
@@ -213,7 +213,7 @@ def reliability_markdown(
         "",
     ]
     if not bins:
-        return "\n".join([*lines, "There are no proposals."]) + "\n"
+        return "\n".join([*lines, "The method has no proposals."]) + "\n"
     correlation = rank_correlation(scored.scores, scored.best_tiou)
     order = "not defined, because all scores or all tIoU are equal."
     if correlation is not None:
@@ -228,7 +228,7 @@ def reliability_markdown(
     else:
         scale = (
             f"scores lie between {scored.scores.min():.4g} and {scored.scores.max():.4g}; outside "
-            "0…1 they cannot be read as a tIoU or a chance, and there is no calibration error."
+            "0…1 they cannot be read as a tIoU or a chance, and have no calibration error."
         )
     lines += [f"Order: Spearman's rank correlation of score and tIoU is {order}", ""]
     lines += [f"Scale: {scale}", ""]

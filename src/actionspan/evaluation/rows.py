@@ -22,7 +22,7 @@ def check_truth(ground_truth: Mapping[str, ArrayLike]) -> VideoTables:
     """Return the (G, 2) instances of every video, also of videos without any.
 
     Raises:
-        ValueError: A row is reversed or not finite, or there is no instance at all.
+        ValueError: A row is reversed or not finite, or no video has an instance.
     """
     if isinstance(ground_truth, VideoTables) and _are_sound(ground_truth.rows):
         truth = ground_truth

@@ -173,7 +173,7 @@ def check_common(
         len(given[name]) and len(truth[video]) for name, video in matched.items()
     ):
         raise InputError(
-            f"{proposals}: none of its videos (e.g. {next(iter(given))!r}) is among those of "
+            f"{proposals}: none of its videos (e.g. {next(iter(given))!r}) is in "
             f"subset {subset!r} of {ground_truth} (e.g. {next(iter(truth))!r})"
         )
 

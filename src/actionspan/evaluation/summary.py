@@ -131,8 +131,8 @@ def found_markdown(paths: Sequence[Path]) -> str:
         except (KeyError, TypeError, AttributeError):
             raise InputError(f"{path}: not a record of `evaluation reader`") from None
         rows.append(row)
-    titles = ["method", "events listed", "events found", "found in as many as there are"]
-    titles.append("videos whose first event is right")
+    titles = ["method", "events listed", "events found", "found by as many events as instances"]
+    titles.append("videos with a right first event")
     return "\n".join([*markdown_table("lrrrr", titles, rows), ""])
 
 
@@ -179,7 +179,7 @@ def said_of_papers(records: Sequence[Record]) -> str:
         return ""
     both = " against ".join(_score("AUC", auc[name]) for name in ("mtn", "origin"))
     return (
-        "mtn is the network of arXiv:1906.06496, origin that of BSN (Lin et al., ECCV 2018). "
+        "mtn is the network of arXiv:1906.06496, origin BSN's (Lin et al., ECCV 2018). "
         f"In the paper mtn is above origin; here it is not: AUC {both}."
     )
 

@@ -70,7 +70,7 @@ def draw_timeline(
         instances: The true instances, if they are known.
         segments: (P, 2) starts and ends of the proposals in seconds.
         scores: (P,) their scores.
-        motion: (M,) a measure of motion of M equal parts, drawn where there are no probabilities.
+        motion: (M,) a measure of motion of M equal parts, drawn where probabilities are missing.
     """
     boxes = np.asarray(segments, dtype=np.float64).reshape(-1, 2)
     values = np.asarray(scores, dtype=np.float64)
@@ -191,7 +191,7 @@ def _proposals(axes: Axes, segments: Float64, scores: Float64, total: int) -> No
 
 
 def score_texts(scores: Float64) -> list[str]:
-    """Return scores with two to four decimals: as many as divide their range into ten steps."""
+    """Return scores with two to four decimals: enough to divide their range into ten steps."""
     if not len(scores) or 0 < np.abs(scores).max() < 0.01:
         return [f"{score:.1e}" for score in scores]
     spread = float(scores.max() - scores.min())
@@ -200,7 +200,7 @@ def score_texts(scores: Float64) -> list[str]:
 
 
 def _scale(axes: Axes, scores: Float64, height: float) -> None:
-    """Draw the scale of the shades below the time axis; `height` is that of the axes in inches."""
+    """Draw the scale of the shades below the time axis; `height` is the axes' in inches."""
     texts = score_texts(scores)
     scale = axes.inset_axes((0.86, -0.47 / height, 0.08, 0.09 / height))
     scale.imshow([SHADES(np.linspace(0, 1, 64))], aspect="auto", extent=(0, 1, 0, 1))

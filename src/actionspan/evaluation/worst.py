@@ -101,7 +101,7 @@ def _worst_markdown(videos: Sequence[VideoRow], method: str, timelines: str | No
     if timelines is not None:
         figures = [f"{timelines}/{video.video_id}.svg" for video in worst]
         lines += [
-            "A picture of each, with truth, curves and proposals, is made on request: "
+            "A figure of each, with truth, curves and proposals, is made on request: "
             f"`snakemake --cores 1 {printable(shlex.quote(figures[0]))}` (with the run's "
             "`--configfile`, if it had one).",
             "",

@@ -22,8 +22,8 @@ class Agreement:
     """Agreement about a label, or about any (None), over all videos that both have looked at.
 
     `kappa` is Cohen's (1960), of the seconds in which the label applies for one and the other; None
-    where chance alone makes both agree everywhere. Bouts match one to one, at a tIoU of 0.5 or
-    more, as many as can.
+    where chance alone makes both agree everywhere. The largest possible number of bouts is matched
+    one to one, at a tIoU of 0.5 or more.
     """
 
     label: str | None
@@ -131,7 +131,7 @@ def cohens_kappa(agreed: float, first: float, second: float) -> float | None:
 
 
 def matches(first: Float64, second: Float64) -> list[float]:
-    """Return the tIoU of the bouts that match: as many as can, and of these the closest pairs."""
+    """Return the tIoU of matched bouts: the most that can match, and of these the closest pairs."""
     from scipy.optimize import linear_sum_assignment
 
     if not len(first) or not len(second):

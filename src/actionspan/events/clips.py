@@ -27,10 +27,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     exact = "encode again, to begin and end at the event's frames (default: copy the streams, "
     exact += "from the last key frame before an event)"
     add("--exact", action="store_true", help=exact)
-    reel = "one film of all events, encoded again"
+    reel = "one video of all events, encoded again"
     add("--reel", dest="out_reel", type=Path, metavar="FILE.mp4", help=reel)
     add("--label", action="append", metavar="LABEL", help="only these events; may be repeated")
-    around = "show so many seconds before and after each event (default: 0)"
+    around = "seconds to show before and after each event (default: 0)"
     add("--around", type=float, default=0.0, metavar="SECONDS", help=around)
     lists = "write no clip, but lists: VIDEO.csv for LosslessCut and VIDEO.edl for editors"
     add("--lists", action="store_true", help=lists)

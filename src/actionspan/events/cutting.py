@@ -43,7 +43,7 @@ class NotCopiedError(InputError):
 
 
 def copy_clip(clip: Clip, folder: Path) -> Path:
-    """Copy a clip's pictures and sound without encoding, from a key frame at or before its start.
+    """Copy a clip's frames and sound without encoding, from a key frame at or before its start.
 
     Returns:
         The file: in the container of the video where that is common, else Matroska.
@@ -70,7 +70,7 @@ def copy_clip(clip: Clip, folder: Path) -> Path:
             _seek(source, streams[0], place)
             copied, reached = 0, dict[Any, float]()
             for packet in _with_decoding_times(source.demux(streams)):
-                # in the order of decoding: pictures behind the end may be needed by those before
+                # in the order of decoding: frames behind the end may be needed by those before
                 if packet.dts * packet.time_base >= end:
                     left.discard(packet.stream)
                 elif packet.dts <= reached.get(packet.stream, -math.inf):
@@ -90,7 +90,7 @@ def copy_clip(clip: Clip, folder: Path) -> Path:
 
 
 def _with_decoding_times(packets: Iterable[Any]) -> Iterator[Any]:
-    """Yield packets that have times; of some, Matroska does not say right after a seek."""
+    """Yield packets that have times; right after a seek, Matroska does not state some."""
     waiting: dict[Any, list[Any]] = {}
     for packet in packets:
         if packet.pts is None:
@@ -114,7 +114,7 @@ def _landing(path: Path, at: float) -> tuple[float, float]:
     """Return which time stamp to seek to for a key frame at or before one, and the key frame's own.
 
     Raises:
-        NotCopiedError: None is there, or stamps are not those of pictures: AVI has their order.
+        NotCopiedError: None is there, or stamps are not of frames: AVI has their order.
     """
     for place in (at - early for early in _EARLIER):
         with readable(path), opened(path) as (container, stream):
@@ -146,7 +146,7 @@ def encode_clip(clip: Clip, folder: Path) -> Path:
 
 
 def write_reel(clips: Iterable[Clip], out: Path) -> None:
-    """Encode all clips as one film, in the size of the first; see `encode_clip`."""
+    """Encode all clips as one video, in the size of the first; see `encode_clip`."""
 
     def frames() -> Iterator[tuple[float, UInt8]]:
         at = 0.0
@@ -161,7 +161,7 @@ def write_reel(clips: Iterable[Clip], out: Path) -> None:
 
 
 def frames_of(clip: Clip) -> Iterator[tuple[float, UInt8]]:
-    """Yield the pictures of a clip, upright, each with its time after the start in seconds.
+    """Yield the frames of a clip, upright, each with its time after the start in seconds.
 
     Raises:
         InputError: The video cannot be read, or frames of the clip are not there.
@@ -201,7 +201,7 @@ def _frames_from(path: Path, timeline: Timeline, begin: float) -> Iterator[Frame
 
 def _encode(frames: Iterator[tuple[float, UInt8]], out: Path) -> None:
     if _ENCODER not in av.codecs_available:
-        raise InputError(f"PyAV has no encoder {_ENCODER} here; that of pip install av has it")
+        raise InputError(f"PyAV has no encoder {_ENCODER} here; the wheel of pip install av has it")
     options = {"movflags": "+faststart"}
     with atomic_path(out) as partial, av.open(str(partial), "w", "mp4", options=options) as file:
         video: Any = None

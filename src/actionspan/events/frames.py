@@ -15,7 +15,7 @@ from actionspan.events.reading import Observed, add_events, need_durations, over
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's flags."""
     add_events(parser)
-    every = "a row for each bin of so many seconds, 1 where a label applies for half of it or more "
+    every = "a row for each bin of this length, 1 where a label applies for half of it or more "
     every += "(default: a row for each frame)"
     parser.add_argument("--bin", type=float, metavar="SECONDS", help=every)
     folder = "folder for VIDEO.csv (default: frames)"

@@ -50,7 +50,7 @@ def read_events(
 ) -> list[Observed]:
     """Return the videos of a file, by name, with what happens in them.
 
-    Its flags are those of `add_events`; events without a label get the label `unlabelled`.
+    Its flags are from `add_events`; events without a label get the label `unlabelled`.
 
     Raises:
         InputError: The file cannot be read or names no video.

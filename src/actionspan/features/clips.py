@@ -54,7 +54,7 @@ class Windows(NamedTuple):
     """The windows of a video, in samples."""
 
     length: int
-    stride: int  # from one to the next; a window's vectors are those of its middle stride
+    stride: int  # from one to the next; a window's vectors are of its middle stride
     each: int  # samples for which there is a vector
 
     @property
@@ -124,7 +124,7 @@ class ClipEncoder:
 
 
 class ClipStream:
-    """The clips of a video as they are decoded: no more pictures are held than a window has.
+    """The clips of a video as they are decoded: no more frames are held than a window has.
 
     The encoder sees a window as soon as its last sample is there.
     """
@@ -132,13 +132,13 @@ class ClipStream:
     def __init__(self, encoder: ClipEncoder) -> None:
         self.encoder = encoder
         self._pictures: list[UInt8] = []
-        self._first = 0  # the number of the first picture that is held
-        self._rows: list[int] = []  # the picture of each sample
+        self._first = 0  # the number of the first frame that is held
+        self._rows: list[int] = []  # the frame of each sample
         self._start = 0  # of the next window, in samples
         self._found: list[Float32] = []
 
     def take(self, picture: UInt8, samples: int) -> None:
-        """Take the next picture that is kept, and how many samples show it."""
+        """Take the next frame that is kept, and how many samples show it."""
         windows = self.encoder.windows
         self._rows += [self._first + len(self._pictures)] * samples
         self._pictures.append(picture)
@@ -157,7 +157,7 @@ class ClipStream:
         samples = windows.at(self._start, len(rows))
         pictures = np.stack(self._pictures)
         self._found.append(self.encoder.window(pictures, rows[samples] - self._first))
-        # drop the pictures before the next window
+        # drop the frames before the next window
         self._start += windows.stride
         next_sample = max(self._start - windows.before, 0)
         if next_sample < len(rows):

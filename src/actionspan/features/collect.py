@@ -130,7 +130,7 @@ def _find_features(
         line = f"without features: {len(missing)} of {len(listed)} videos: {some}"
         if all_needed:
             raise InputError(
-                f"{videos}: {line}; the logs of `video frames` say why, and "
+                f"{videos}: {line}; the logs of `video frames` have the reasons, and "
                 "--on-bad-input skip continues without them"
             )
         print(line, file=sys.stderr)
@@ -166,7 +166,7 @@ class _Shards:
         return values
 
     def read(self, video: Video) -> _Raw:
-        """Return a video's features, which must fit those of the first video that was read."""
+        """Return a video's features, which must fit the features of the first one read."""
         group = self.group(video)
         raw = _Raw(
             streams={key: group[key][:].astype(np.float32) for key in self.streams if key in group},

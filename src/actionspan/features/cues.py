@@ -7,11 +7,11 @@ Networks trained on few videos do not find this comparison themselves.
 For a stream, a row describes a snippet and its difference from the past. It is 1, then two
 halves of the same kind: the features of all streams and their cues of change. The first half has
 them as they are, the cues by their mean and deviation over the training videos. The second has
-their difference to a running mean of the snippets so far; that of cues in running deviations. So a
-row depends on no snippet but those before it and `ahead` after it, however long the video is, and a
-stream can be served row by row.
+their difference to a running mean of the snippets so far, for cues in running deviations. So a
+row depends on no snippet but the ones before it and `ahead` after it, however long the video is,
+and a stream can be served row by row.
 
-The running mean is that of all snippets so far until there are `horizon` of them; then each new one
+The running mean is over all snippets so far until there are `horizon` of them; then each new one
 has a share of 1 / horizon. It begins as if `_BEFORE` average snippets of the training videos had
 been seen, so that the first few snippets of a video are not taken for all that it shows.
 """
@@ -25,7 +25,7 @@ import numpy as np
 from actionspan.arrays import Float32, Float64
 
 REACHES = (1, 2, 4, 8)  # snippets
-_WEIGHT = 2.0  # deviation of a cue; that of the features is near 1
+_WEIGHT = 2.0  # deviation of a cue; the features' is near 1
 _LEAST_CHANGE = 0.1  # about the change between two snippets of a still scene
 _BEFORE = 4
 _LEAST_DEVIATION = 0.1  # of a cue, in deviations over the training videos
@@ -36,7 +36,7 @@ def change(features: Float32, ahead: int = max(REACHES)) -> Float32:
     """Return the change (T, 4) of features (T, C) over each of `REACHES`.
 
     The side after an edge has no more than `ahead` snippets, so that a snippet's change depends on
-    no more than so many behind it.
+    at most that number behind it.
     """
     steps = len(features)
     sums = np.zeros((steps + 1, features.shape[1]))
@@ -77,7 +77,7 @@ def causal_cues(
 ) -> Float32:
     """Return the logarithms (T, 4 S + M) of the change of S streams and of M curves of motion.
 
-    A row depends on no more than `ahead` snippets behind it; the arguments are those of `cues`.
+    A row depends on no more than `ahead` snippets behind it; the arguments are as in `cues`.
     """
     changes = [change(features, ahead) for features in streams.values()]
     found = [np.log(curves + np.float32(_LEAST_CHANGE)) for curves in changes]
@@ -130,7 +130,7 @@ class _RunningMoments:
 def past_rows(streams: Mapping[str, Float32], motion: Mapping[str, Float32], past: Past) -> Float32:
     """Return the rows (T, 1 + 2 (D + Q)) of a video, with D features of all streams and Q cues.
 
-    The arguments are those of `cues`.
+    The arguments are as in `cues`.
     """
     cues = causal_cues(streams, motion, past.ahead)
     features = _side_by_side(streams, len(cues))

@@ -85,7 +85,7 @@ class Encoder:
 
     Each video starts a new batch, so that a video's features do not depend on other videos, to the
     bit. `networks.architecture.Inputs` makes numbers of levels; networks of timm and transformers
-    see pictures as their own library prepares them.
+    see images as their own library prepares them.
     """
 
     def __init__(
@@ -139,7 +139,7 @@ def runtime_of(settings: EncoderSettings) -> runtime.Runtime:
     """Return the runtime that `runtime` asks for, which is eager where a GPU computes.
 
     Raises:
-        InputError: There is no such device or runtime.
+        InputError: The device or runtime is not here.
     """
     on_cpu = device_of(settings).type == "cpu"
     if settings.runtime == "openvino":
@@ -158,7 +158,7 @@ def device_of(settings: EncoderSettings) -> torch.device:
     """Return the device that `device` and `precision` ask for.
 
     Raises:
-        InputError: There is no such device, or it does not do that precision.
+        InputError: The device is not here, or does not do that precision.
     """
     device = runtime.choose_device(settings.device)
     if device.type == "cpu" and settings.precision == "float16":

@@ -144,7 +144,7 @@ def find_file(folder: Path, video_id: str) -> Path:
     """Return the file of a video; either name may have ActivityNet's `v_` or lack it.
 
     Raises:
-        InputError: There is no file, or more than one.
+        InputError: The file is missing, or there are several.
     """
     stems = (video_id, *other_names(video_id))
     names = [folder / f"{stem}{suffix}" for stem in stems for suffix in _SUFFIXES]
@@ -220,7 +220,7 @@ def _read_npy(path: Path) -> NDArray[Any]:
         claimed = math.prod(shape) * dtype.itemsize
         found = path.stat().st_size - file.tell()
         if claimed != found or min(shape, default=0) < 0:
-            sizes = f"{found} bytes of values, its header says {claimed}"
+            sizes = f"{found} bytes of values, its header states {claimed}"
             raise InputError(f"{path}: not a complete .npy file: {sizes}")
         values = np.fromfile(file, dtype)
     return values.reshape(shape, order="F" if fortran else "C")

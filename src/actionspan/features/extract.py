@@ -1,4 +1,4 @@
-"""Features of each snippet of a shard, from its frames and flow or from stored pictures."""
+"""Features of each snippet of a shard, from its frames and flow or from stored images."""
 
 import argparse
 from pathlib import Path

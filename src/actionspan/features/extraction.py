@@ -42,11 +42,11 @@ COPIED = ("time", "frame_difference", "flow_magnitude", STILL)
 # snippets: (B, H, W, 3) centre frames, (B, 2L, h, w) coded flow, (B, side, side, 3) what moves
 Images = tuple[UInt8, UInt8, UInt8 | None]
 _FACTS = ("fps", "frame_count", "stated_frames", "duration_seconds", "snippet_frames")
-_VIDEO_SHA = "video_sha256"  # the checksum of the video in a store of pictures
+_VIDEO_SHA = "video_sha256"  # the checksum of the video in a store of images
 
 
 class TwoStream:
-    """Both encoders and that of clips, if there is one, loaded once and called for each video."""
+    """Both encoders and a clip encoder, if there is one, loaded once and called for each video."""
 
     def __init__(
         self,
@@ -108,11 +108,11 @@ class TwoStream:
         `bound` are the pixels of motion at level 255.
 
         Raises:
-            InputError: There is no snippet.
+            InputError: The batches hold no snippet.
         """
         encoded = [self.batch(*images, bound) for images in batches if len(images[0])]
         if not encoded:
-            raise InputError("there is no snippet")
+            raise InputError("no snippets")
         return {key: np.concatenate([each[key] for each in encoded]) for key in encoded[0]}
 
     def batch(
@@ -157,7 +157,7 @@ def _still_in(group: Any) -> Mask:
 
 
 def _stored_images(pictures: JpegPictures, size: int) -> Iterator[Images]:
-    """Yield `size` snippets at a time of a video's stored pictures."""
+    """Yield `size` snippets at a time of a video's stored images."""
     for start in range(0, pictures.count, size):
         rows = range(start, min(start + size, pictures.count))
         planes = [pictures.read("flow", row).transpose(2, 0, 1) for row in rows]
@@ -227,9 +227,9 @@ def extract(
 def extract_stored(
     snippets: Path, out: Path, settings: EncoderSettings, how: ShardWork | None = None
 ) -> dict[str, str]:
-    """Do the same for a shard of stored pictures, those that encoders are tuned on."""
+    """Do the same for a shard of stored images, those that encoders are tuned on."""
     if settings.clip_encoder != "none" or settings.mover:
-        line = "stored pictures hold no clips and no squares; give clip_encoder none, and no mover"
+        line = "stored images hold no clips and no squares; give clip_encoder none, and no mover"
         raise InputError(f"{snippets}: {line}")
     with open_h5(snippets) as file:
         pictures = _stored(snippets)
@@ -240,7 +240,7 @@ def extract_stored(
 
 
 def _stored(snippets: Path) -> dict[str, JpegPictures]:
-    """Return the pictures of each video of a store."""
+    """Return the images of each video of a store."""
     made_by = "`actionspan finetune store`"
     return dict(read_pictures(snippets, "video", made_by, needed=("duration_seconds",)))
 
@@ -290,7 +290,7 @@ def _prepare(settings: EncoderSettings, channels: int, threads: int) -> None:
 
 def _work(
     frame_file: Path | None,
-    flow_file: Path,  # or a store of pictures, where there is no file of frames
+    flow_file: Path,  # or a store of images, without a file of frames
     settings: EncoderSettings,
     channels: int,
     name: str,

@@ -15,7 +15,7 @@ from actionspan.features.store import UNSHARED
 from actionspan.jobs.determinism import deterministic
 
 MOST_STEPS = 100_000  # compared with one another; that takes a minute on one core
-FEWEST_FEATURES = 32  # with fewer, such as class scores, a high cosine says what happens, not where
+FEWEST_FEATURES = 32  # with fewer, as of class scores, a high cosine shows what happens, not where
 _BLOCK = 1024  # steps
 
 

@@ -11,14 +11,14 @@ from actionspan.features.settings import EncoderSettings
 from actionspan.networks.hub import HubNetwork, encoder_digest, find_source, load_network
 from actionspan.networks.names import FROM_TIMM, FROM_TRANSFORMERS, is_hub
 
-_HubStream = Literal["rgb", "clip"]  # whose networks timm or transformers may bring
+_HubStream = Literal["rgb", "clip"]  # their networks may come from timm or transformers
 
 
 def hub_network(settings: EncoderSettings, stream: _HubStream = "rgb") -> HubNetwork:
     """Return the network of a stream that timm or transformers bring.
 
     Raises:
-        InputError: It cannot be had, or its weights are not those of the stream's digest.
+        InputError: It cannot be had, or its weights differ from the stream's digest.
     """
     pinned(settings)
     name, weights = _named(settings, stream)
@@ -37,7 +37,7 @@ def _digest(settings: EncoderSettings, stream: _HubStream) -> str | None:
 
 
 def _brought(settings: EncoderSettings) -> list[_HubStream]:
-    """Return the streams whose networks others bring."""
+    """Return the streams with networks from other packages."""
     streams: tuple[_HubStream, ...] = () if settings.source == "motion" else ("rgb", "clip")
     return [stream for stream in streams if is_hub(_named(settings, stream)[0])]
 
@@ -46,7 +46,7 @@ def pinned(settings: EncoderSettings) -> EncoderSettings:
     """Return settings with the digests of networks that others bring.
 
     Raises:
-        InputError: One cannot be had, or is not that of `rgb_digest` or `clip_digest`.
+        InputError: One cannot be had, or differs from `rgb_digest` or `clip_digest`.
     """
     for stream in _brought(settings):
         name, weights = _named(settings, stream)
@@ -60,8 +60,8 @@ def pinned(settings: EncoderSettings) -> EncoderSettings:
 
 def _another(name: str, found: str, wanted: Iterable[str]) -> str:
     those = " or ".join(f"{digest[:12]}…" for digest in wanted)
-    line = f"{name}: weights and preprocessing have the digest {found[:12]}…, wanted are those of"
-    return f"{line} {those}; give these by --encoder"
+    line = f"{name}: weights and preprocessing have the digest {found[:12]}…, wanted is"
+    return f"{line} {those}; give its path by --encoder"
 
 
 def located(settings: EncoderSettings, given: Sequence[str] = ()) -> EncoderSettings:
@@ -70,9 +70,9 @@ def located(settings: EncoderSettings, given: Sequence[str] = ()) -> EncoderSett
     No path in the settings is opened and nothing that they name is fetched.
 
     Args:
-        settings: Those of the model.
+        settings: Of the model.
         given: The networks, or their weights, where the settings name a path or they are not here;
-            which is which their digests say.
+            their digests show which is which.
 
     Raises:
         InputError: A network is not here, or its weights are others.
@@ -103,7 +103,7 @@ def located(settings: EncoderSettings, given: Sequence[str] = ()) -> EncoderSett
             continue
         name, weights = _named(settings, stream)
         if weights or not name.startswith((FROM_TIMM, FROM_TRANSFORMERS)):
-            raise InputError(f"its encoder is {weights or name}; say where by --encoder")
+            raise InputError(f"its encoder is {weights or name}; give its path by --encoder")
         found = encoder_digest(find_source(name, fetch=False))
         if found != digest:
             raise InputError(_another(name, found, [digest]))

@@ -2,7 +2,7 @@
 
 Snippets go from the decoder to the flow and on to the encoders, a batch at a time: memory does not
 grow with the video, unless its colours have more than 8 bits, and no file is made. The features are
-to the bit those of `video frames`, `video flow` and `features extract`.
+to the bit the result of `video frames`, `video flow` and `features extract`.
 """
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
@@ -89,7 +89,7 @@ class VideoEncoder:
     ) -> EncodedVideo:
         """Encode a video file; report to `on_progress`, in a thread, the seconds done.
 
-        `frames` are all that it has, where somebody decodes them already. Only what is inside the
+        `frames` are all its frames, where a caller decodes them already. Only the area inside the
         `zones` counts, if there are any.
 
         Raises:
@@ -143,11 +143,11 @@ def encode_video(
     """Return the features of a video file: a pure function, for Ray Data and whatever maps files.
 
     The networks are loaded at the first call in a process and kept for calls with the same
-    settings. Threads are those of torch and OpenCV in the process.
+    settings. The threads are torch's and OpenCV's in the process.
 
     Args:
         path: The file.
-        settings: Of frames, flow and encoders; by default those of config.yaml.
+        settings: Of frames, flow and encoders; by default as in config.yaml.
 
     Returns:
         For the T snippets of the video: `rgb`, `flow` and, where they are asked for, `mover` and
@@ -172,13 +172,13 @@ def encode_shard(
     recipe: Path | None = None,
     cameras: Cameras = WHOLE,
 ) -> dict[str, str]:
-    """Write the features of a shard's probed videos, except those whose row has an error.
+    """Write the features of a shard's probed videos, except rows with an error.
 
     Features that an earlier run made by the same `recipe` are taken over. The zones of a video are
-    those of its name among `cameras`. Returns the reasons of the rejected videos by video id.
+    found by its name among `cameras`. Returns the reasons of the rejected videos by video id.
 
     Raises:
-        InputError: The flow or the encoders cannot be made here, or `how.faults` says to stop.
+        InputError: The flow or the encoders cannot be made here, or `how.faults` asks to stop.
     """
     how = how or ShardWork()
     settings = replace(settings, encoders=pinned(settings.encoders))

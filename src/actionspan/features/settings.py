@@ -58,8 +58,8 @@ class EncoderSettings(Checked):
     )
     flow_weights: Path | None = option(
         None,
-        "a checkpoint, of RGB (its first convolution is widened) or of flow; packaged: those of "
-        "the package; by default the RGB stream's if both encoders are the same, else packaged",
+        "a checkpoint, of RGB (its first convolution is widened) or of flow; packaged: the "
+        "package's; by default the RGB stream's if both encoders are the same, else packaged",
     )
     flow_histogram: bool = option(
         False, "append a histogram of the flow to the flow network's features"

@@ -23,7 +23,7 @@ def rescale(
     """Rescale a sequence to `steps` bins of equal length over the video.
 
     Features are interpolated linearly between snippet centres, and constant before the first and
-    after the last. Where a video of variable frame rate shows a picture for long, its snippets lie
+    after the last. Where a video of variable frame rate shows a frame for long, its snippets lie
     far apart; features are held there. With `"mean"` a bin is the mean over its length; with
     `"bins"` the mean of three points, its start, middle and end (as in BSN's reference); with
     `"linear"` the point at its middle; with `"nearest"` the snippet nearest to the middle. A
@@ -35,10 +35,10 @@ def rescale(
         duration: Length of the video in seconds.
         steps: How many bins: the result is (steps, C) or (steps,).
         method: One of these names.
-        motion: The features measure motion: a picture that is held is at rest, 0.
+        motion: The features measure motion: a frame that is held is at rest, 0.
 
     Raises:
-        ValueError: Shapes disagree, there is no snippet, or times do not increase.
+        ValueError: Shapes disagree, snippets are missing, or times do not increase.
     """
     # checks
     features = np.asarray(features, np.float32)

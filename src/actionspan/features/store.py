@@ -32,14 +32,15 @@ class Features:
     """The features of all videos, sorted by id.
 
     `array` is (N, steps, C) and stays on disk: rows are read when they are used. A row is a video,
-    or a window of it: then the rows of a video follow each other. `first_step` (N,) says where in
-    its video a row starts and `length` (N,) how many steps the video has. `frame_difference` and
-    `flow_magnitude` are (N, steps), or None for external features. `footage` (N, steps) has equal
-    numbers where training videos share footage, `UNSHARED` elsewhere, and is None in features.h5.
-    `inside` is true of sequences.h5 and causal.h5, `causal` of the latter. `checked` names the
-    content of a file whose writer saw that all features are finite: it changes with them and with
-    the file's size and time. It is empty for other files. `all_marks` has the first row of a video
-    before each of its cuts (K, 3) and bouts (B, 4), and is None in features.h5 and causal.h5.
+    or a window of it: then the rows of a video follow each other. `first_step` (N,) is the step of
+    its video at which a row starts and `length` (N,) the number of steps of the video.
+    `frame_difference` and `flow_magnitude` are (N, steps), or None for external features. `footage`
+    (N, steps) has equal numbers where training videos share footage, `UNSHARED` elsewhere, and is
+    None in features.h5. `inside` is true of sequences.h5 and causal.h5, `causal` of the latter.
+    `checked` names the content of a file if its writer saw that all features are finite: it changes
+    with them and with the file's size and time. It is empty for other files. `all_marks` has the
+    first row of a video before each of its cuts (K, 3) and bouts (B, 4), and is None in features.h5
+    and causal.h5.
     """
 
     array: Float32
@@ -70,7 +71,7 @@ class Features:
         return merge_windows(self.array[rows], self.first_step[rows], int(self.length[rows.start]))
 
     def marks(self, rows: slice) -> Marks | None:
-        """Return the marks of a video, given its rows; None where the file does not say."""
+        """Return the marks of a video, given its rows; None where the file lacks them."""
         if self.all_marks is None:
             return None
         ends = [np.searchsorted(each[:, 0], [rows.start, rows.stop]) for each in self.all_marks]
@@ -164,7 +165,7 @@ def read_description(path: Path) -> tuple[str, str]:
     """Return a description of the features, and the name of their data set.
 
     Raises:
-        InputError: The file does not say.
+        InputError: The file lacks it.
     """
     with open_h5(path) as file:
         for key in ("description", "data"):

@@ -92,7 +92,7 @@ class Transform:
         """Return how many equal steps a video has: `steps`, or with grid "windows" one per snippet.
 
         Rows of a stream are snippets at any distance; others are evened out. `times` are the (T,)
-        snippet centres and `duration` is that of the video, in seconds.
+        snippet centres and `duration` is the video's, in seconds.
         """
         if self.grid == "video":
             return self.steps

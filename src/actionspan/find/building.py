@@ -4,8 +4,8 @@ It holds the steps of all videos, and the means that lead to the few segments wo
 units of a third of a second, of twice this, and so on, in 8 bits. A segment has 3 or 4.25 units, so
 that a long one costs less than a short one. The product with the examples needs five numbers of a
 unit. Its divisor, the whitened length of a description, is kept for each shrinkage. The
-lattice's segments around the best places are then scored as without an index; the whitening is that
-of at most 100,000 segments of each length, drawn at random.
+lattice's segments around the best places are then scored as without an index; the whitening is
+by at most 100,000 segments of each length, drawn at random.
 
 Steps have checksums that are compared as they are read. A damaged unit can only hide a segment.
 """

@@ -29,12 +29,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("videos", nargs="+", metavar="[WORDS] VIDEO", help=what)
     like = (
         "marked segments instead of words, such as corrections.csv of a page or annotations in "
-        "any form: those of each label are searched for by themselves"
+        "any form: the segments of each label are searched for by themselves"
     )
     add("--like", type=Path, metavar="FILE", help=like)
     add("--label", action="append", default=[], help="search for this label alone; may be repeated")
     add_reading(parser)
-    encoder = "model of pictures (or clips) and words: hf:ORGANISATION/MODEL or a folder"
+    encoder = "model of images (or clips) and words: hf:ORGANISATION/MODEL or a folder"
     add("--encoder", help=encoder)
     also = "another wording of the same; may be repeated"
     add("--also", action="append", default=[], metavar="WORDS", help=also)
@@ -82,7 +82,7 @@ def run(arguments: argparse.Namespace) -> int:
     # 2. the features; the folder is checked first, as encoding may take long
     folder = ResultFolder(arguments.out, f"{_MADE_BY} {query.made_by}", replaces=_MADE_BY)
     if query.model is not None:
-        kept = kept / query.model.digest[:16]  # next to those of other encoders
+        kept = kept / query.model.digest[:16]  # next to other encoders' features
     settings = query.model.settings if query.model else None
     how = encoding(arguments, len(videos)), settings, cameras
     encoded = encode_readable(videos.values(), kept, *how)
@@ -119,11 +119,11 @@ def _check(arguments: argparse.Namespace, words: str | None) -> None:
             raise InputError("--encoder, --also, --background: of a search by words, not --like")
         return
     if os.path.exists(words):  # noqa: PTH110, False of a long text
-        raise InputError(f"{words}: a file or folder; first say what to search for, or --like FILE")
+        raise InputError(f"{words}: a file or folder; put the search text first, or --like FILE")
     if not arguments.videos:
         raise InputError(f"{words!r} in which videos? name files or folders")
     if arguments.encoder is None:
-        raise InputError("--encoder: name a model of pictures and words (docs/encoders.md)")
+        raise InputError("--encoder: name a model of images and words (docs/encoders.md)")
     for flag in ("label", "index"):
         if getattr(arguments, flag):
             raise InputError(f"--{flag}: of a search by --like")
@@ -135,7 +135,7 @@ class _Query(NamedTuple):
     find: "Callable[[list[Encoded]], dict[str, dict[str, Similar]]]"  # by label, then by video
     said: str  # what segments are like
     made_by: str
-    model: "WordModel | None" = None  # whose features are searched; None: those of `learn`
+    model: "WordModel | None" = None  # its features are searched; None: the features of `learn`
 
 
 def _examples(videos: Mapping[str, Path], arguments: argparse.Namespace, kept: Path) -> _Query:

@@ -185,7 +185,7 @@ def find_like(footage: Footage, examples: Mapping[str, Sequence[Instance]]) -> d
     """Return how like the examples the other segments of each video are.
 
     Args:
-        footage: All videos, those of the examples among them.
+        footage: All videos, including the examples'.
         examples: Marked segments by video; at least one, of any label.
     """
     room = room_of(examples)

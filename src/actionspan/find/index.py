@@ -261,14 +261,14 @@ class Index:
 
 
 def _ranges(first: NDArray[Any], many: NDArray[Any]) -> tuple[Int64, Int64]:
-    """Return, of ranges of so many numbers from `first` on, the row and the number of each."""
+    """Return, of ranges of `many` numbers from `first` on, the row and the number of each."""
     counts = many.astype(np.int64)
     each = np.repeat(np.arange(len(counts)), counts)
     return each, np.arange(len(each)) + (first.astype(np.int64) - np.cumsum(counts) + counts)[each]
 
 
 def _sums(products: Float32, length: float) -> Float32:
-    """Return (n,) what segments of so many units add up to, by the products (parts, n) of units."""
+    """Return the sums (n,) of segments of `length` units, by the products (parts, n) of units."""
     edges = [-length / 2, *(length * each / PARTS for each in range(PARTS + 1)), 1.5 * length]
     total = np.zeros(products.shape[1], np.float32)
     for of_part, (start, end) in zip(products, itertools.pairwise(edges), strict=True):

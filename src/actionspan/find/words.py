@@ -1,10 +1,10 @@
-"""Search by words: the segments whose pictures are nearest to a text.
+"""Search by words: the segments with the frames nearest to a text.
 
-Pictures and texts are vectors of one space. A step of a video is as near as the mean cosine to all
-wordings, less that to wordings of nothing in particular, less the median of this in the video: what
-is always in the picture is not found. Over all videos it is divided by its median deviation. What
-exceeds one deviation, added up over a segment, is the segment's evidence: it is highest where the
-segment ends with its content.
+Images and texts are vectors of one space. A step of a video is as near as the mean cosine to all
+wordings, less that to wordings of nothing in particular, less the median of this in the video:
+anything in view all the time is not found. Over all videos it is divided by its median deviation.
+The excess over one deviation, added up over a segment, is the segment's evidence: it is highest
+where the segment ends with its content.
 """
 
 from collections.abc import Iterable
@@ -40,7 +40,7 @@ def find_words(
     """Return the segments of each video, and how near they are to words, 0…1.
 
     Args:
-        rows: Videos, each by its name, the vectors (T, D) of its pictures and the seconds of each.
+        rows: Videos, each by its name, the vectors (T, D) of its images and the seconds of each.
         wanted: (N, D) unit vectors of wordings of the search.
         background: (M, D) unit vectors of wordings of nothing in particular.
     """

@@ -21,11 +21,11 @@ from actionspan.networks.hub_tuning import levels_of, save_tuned, unfreeze
 from actionspan.networks.names import is_hub
 from actionspan.networks.weights import describe, unfolded_state
 
-FORMAT = "actionspan finetune 1"  # of model.safetensors, whose state_dict the features stage reads
+FORMAT = "actionspan finetune 1"  # of model.safetensors; the features stage reads its state_dict
 
 
 class _StreamEncoder(nn.Module):
-    """Pictures of a stream, uint8 (n, size, size, C), to pooled features (n, F)."""
+    """Images of a stream, uint8 (n, size, size, C), to pooled features (n, F)."""
 
     mean: Tensor
     std: Tensor
@@ -44,7 +44,7 @@ class _StreamEncoder(nn.Module):
         return super().train(False)
 
     def forward(self, pictures: Tensor) -> Tensor:
-        """Encode pictures as the features stage does."""
+        """Encode images as the features stage does."""
         if self.bgr:
             pictures = pictures.flip(-1)
         images = (pictures.to(self.mean.device).float() - self.mean) / self.std
@@ -72,7 +72,7 @@ class StreamEncoders(nn.Module):
         return encoder
 
     def forward(self, *pictures: Tensor) -> Tensor:
-        """Encode n pictures of each stream, (n, size, size, C) each, as (n, F)."""
+        """Encode n images of each stream, (n, size, size, C) each, as (n, F)."""
         parts = [self.of(each)(images) for each, images in zip(self.streams, pictures, strict=True)]
         return torch.cat(parts, dim=1)
 
@@ -93,7 +93,7 @@ def build_encoders(
     of `side` pixels.
 
     Raises:
-        InputError: The weights do not fit, or there are not so many stages.
+        InputError: The weights do not fit, or there are fewer stages than are frozen.
     """
     if "flow" in streams and settings.flow_encoder in ("flow_histogram", "none"):
         raise InputError(
@@ -170,7 +170,7 @@ def write_encoder(
     """Write the `encoder_content` of a network of timm or transformers as its library does.
 
     Raises:
-        InputError: The network that it started from is no longer there.
+        InputError: The network that it started from is gone.
     """
     source = find_source(settings.rgb_encoder, settings.rgb_weights)
     levels, state = (encoder.mean, encoder.std), part_of(content["state_dict"], "model.")
@@ -178,7 +178,7 @@ def write_encoder(
 
 
 def part_of(state: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
-    """Return the entries of a state_dict whose names begin with `prefix`, without it."""
+    """Return the entries of a state_dict with names that begin with `prefix`, without it."""
     own = [name for name in state if name.startswith(prefix)]
     return {name.removeprefix(prefix): state[name] for name in own}
 

@@ -1,4 +1,4 @@
-"""Epochs of a tuning: pictures in, one backward pass a video, scores of held-out videos out."""
+"""Epochs of a tuning: images in, one backward pass a video, scores of held-out videos out."""
 
 import contextlib
 import itertools
@@ -54,7 +54,7 @@ class Epochs:
 
     def train_epoch(self, epoch: int) -> Row:
         """Go once through the training videos; return columns of the log."""
-        # 1. the steps, and pictures of this rank's videos
+        # 1. the steps, and images of this rank's videos
         replica, stopwatch = self.run.replica, Stopwatch()
         self.memory.forget_peak()
         steps = batches_of(len(self.task.videos.training), self.settings, epoch)
@@ -74,7 +74,7 @@ class Epochs:
                 with stopwatch.part("update", replica):
                     replica.step()
             for _ in waiting:
-                raise AssertionError("more pictures than videos")
+                raise AssertionError("more images than videos")
         # 3. collect the columns
         replica.synchronise()
         gathered = replica.gather(loss, f"the losses of epoch {epoch}")
@@ -101,7 +101,7 @@ class Epochs:
     def _pictures(
         self, steps: list[list[int]], shares: list[slice], epoch: int
     ) -> Iterator[HeldFrames | SnippetFrames]:
-        """Yield the pictures of this rank's videos of an epoch, in the order of its steps."""
+        """Yield the images of this rank's videos of an epoch, in the order of its steps."""
         before = 0
         for step, own in zip(steps, shares, strict=True):
             for place in range(*own.indices(len(step))):

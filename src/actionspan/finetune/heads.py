@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from actionspan.finetune.settings import HEADS, HeadName
 
-BLOCK = 16  # rows; matrix products of one shape round alike, those of other shapes need not
+BLOCK = 16  # rows; matrix products of one shape round alike, of other shapes they need not
 _ATTENTION_HEADS = 4
 _SPEEDS = (2, 8)  # windows after which a running mean has forgotten 1 - 1/e of the past
 
@@ -156,7 +156,7 @@ def build_head(
     full, this one included.
 
     Raises:
-        ValueError: There is no such head, or a size is not allowed.
+        ValueError: The head is not known, or a size is not allowed.
     """
     if name not in HEADS:
         raise ValueError(f"head is {name!r}; it must be one of {', '.join(HEADS)}")

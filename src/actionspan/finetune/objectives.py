@@ -115,7 +115,7 @@ def backward(
     """Run a backward pass for each video of a batch; return their part of its loss.
 
     Args:
-        objective: Whose loss it is.
+        objective: The kind of loss.
         targets: Of the videos.
         features: Of each, (T, C), made when they are asked for.
         whole: The labels of all videos of the batch, on any rank, one after another.

@@ -40,7 +40,7 @@ from actionspan.temporal.samples import epoch_order
 from actionspan.temporal.settings import TemporalSettings
 
 _HEAD_HIDDEN = 128
-_HELD_SHARE = 0.2  # of the budget, above which pictures are not held in memory
+_HELD_SHARE = 0.2  # of the budget, above which images are not held in memory
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,7 +93,7 @@ def untuned(task: Task, encoders: EncoderSettings) -> StreamEncoders:
 
 @torch.no_grad()
 def encode(encoder: nn.Module, task: Task, video: TunedVideo, piece: int) -> Tensor:
-    """Return a video's features (T, C), float32, of its pictures as they are, `piece` at a time."""
+    """Return a video's features (T, C), float32, of its images as they are, `piece` at a time."""
     frames = frames_of(task.store, video, task.settings)
     rows = torch.split(torch.arange(len(frames)), piece)
     return torch.cat([encoder(*frames[each]).float() for each in rows])
@@ -206,9 +206,9 @@ class _Head(nn.Module):
 
 
 def plan_tuning(task: Task, encoders: StreamEncoders) -> MemoryPlan:
-    """Return the plan of a tuning; it does not depend on the content of the pictures.
+    """Return the plan of a tuning; it does not depend on the content of the images.
 
-    Pictures are held in memory where that takes little of the budget; the plan's `picture_bytes`
+    Images are held in memory where that takes little of the budget; the plan's `picture_bytes`
     are above 0 then.
 
     Raises:
@@ -233,7 +233,7 @@ def plan_tuning(task: Task, encoders: StreamEncoders) -> MemoryPlan:
         sampler=settings.sampler,
         videos=len(task.videos.training),
     )
-    # 2. with pictures in memory where there is room, else without
+    # 2. with images in memory where there is room, else without
     held = blank(held=True)
     if held.nbytes <= _HELD_SHARE * settings.memory_budget_mb * MEGABYTE:
         with suppress(ValueError):  # it may fit without them

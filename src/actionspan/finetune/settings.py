@@ -20,7 +20,7 @@ SamplerName = Literal[
 ]
 BY_GRADIENT = ("diverse_gradient", "importance")  # samplers that need replay
 _STEPPED = tuple(name for name, each in MODELS.items() if each.on_steps)
-"""The temporal networks whose loss is on start, action and end of each step."""
+"""The temporal networks with a loss on start, action and end of each step."""
 # the settings of the features stage that choose the networks
 ENCODERS = (
     *("rgb_encoder", "rgb_weights", "rgb_layer", "rgb_pooling", "rgb_digest"),
@@ -48,7 +48,7 @@ class FinetuneSettings(Checked):
     streams: tuple[Stream, ...] = option(("rgb",), "encoders that are tuned", fewest=1)
     keep_ratio: float | Literal["auto"] = option(
         0.25,
-        "r, part of a video's snippets whose gradient is computed; auto: as many as fit",
+        "r, part of a video's snippets with a computed gradient; auto: the largest that fits",
         above=0,
         most=1,
         also="auto",
@@ -71,7 +71,7 @@ class FinetuneSettings(Checked):
     )
     memory_budget_mb: int = option(
         4096,
-        "of a rank: activations, weights, gradients, optimiser state, pictures; libraries come "
+        "of a rank: activations, weights, gradients, optimiser state, images; libraries come "
         "on top",
         unit="MB",
         least=1,
@@ -87,7 +87,7 @@ class FinetuneSettings(Checked):
         most=4_096,
     )
     snippet_stride: int = option(
-        1, "every so many snippets are seen; more are faster and blur boundaries", least=1
+        1, "k: every k-th snippet is seen; a larger k is faster and blurs boundaries", least=1
     )
     frozen_stages: int = option(0, "first stages of each encoder that stay as they are", least=0)
     epochs: int = option(8, "passes over the training videos", least=1)
@@ -99,7 +99,7 @@ class FinetuneSettings(Checked):
     batch_size: int = option(4, "videos in a step", least=1)
     encoder_rate: float = option(0.00005, "Adam's step size for encoders", above=0)
     temporal_rate: float = option(0.0005, "Adam's step size for the temporal network", above=0)
-    augment: bool = option(True, "crop and flip the pictures, alike in a video and epoch")
+    augment: bool = option(True, "crop and flip the images, alike in a video and epoch")
     keep: Keep = option(
         "last",
         "last epoch, average of the last ones, or best by the actionness of training videos that "
@@ -115,9 +115,7 @@ class FinetuneSettings(Checked):
         least=0,
     )
     precision: Literal["float32", "bfloat16"] = option("float32", "arithmetic of the encoders")
-    seed: int = option(
-        1, "seed of kept snippets, pictures, order of videos", least=0, most=2**32 - 1
-    )
+    seed: int = option(1, "seed of kept snippets, images, order of videos", least=0, most=2**32 - 1)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -164,10 +162,10 @@ def tuning_settings(
 
 @dataclass(frozen=True, kw_only=True)
 class StoreSettings(Checked):
-    """How pictures of each video's snippets are stored: about 3 MB for 100 of them.
+    """How images of each video's snippets are stored: about 3 MB for 100 of them.
 
     By default they are as large as the frames of the video stage. A network then sees the same
-    pictures in training as in the features stage, and crops of 0.8 have enough pixels.
+    images in training as in the features stage, and crops of 0.8 have enough pixels.
     """
 
     height: int = option(
@@ -183,5 +181,5 @@ class StoreSettings(Checked):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.height % JPEG_BLOCK:
-            # the planes of a snippet are one picture: no block of it may hold two of them
+            # the planes of a snippet are one image: no block of it may hold two of them
             raise ValueError(f"height {self.height}: must be a multiple of {JPEG_BLOCK}")

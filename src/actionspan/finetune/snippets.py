@@ -1,9 +1,9 @@
-"""Reading stored snippets: pictures of any rows of any video, decoded when they are asked for.
+"""Reading stored snippets: images of any rows of any video, decoded when they are asked for.
 
-Decoded pictures are not kept; the operating system caches the compressed ones.
+Decoded images are not kept; the operating system caches the compressed ones.
 OpenCV decodes and scales without holding Python's lock, so readers work side by side.
 
-All snippets of a video show the same part of its pictures, and are mirrored or not alike: a box
+All snippets of a video show the same part of its images, and are mirrored or not alike: a box
 that moved from snippet to snippet would be motion that the video does not have. It is given in
 fractions, so that it is the same of RGB and of flow, at any size.
 """
@@ -24,17 +24,17 @@ from actionspan.recognition.clip_store import read_stores
 from actionspan.storage.writing import digest
 from actionspan.video.jpegs import STREAMS, JpegPictures, Stream, check_alike, flipped, square
 
-_LEAST_SIDE = 0.8  # of each side of the picture
+_LEAST_SIDE = 0.8  # of each side of the image
 _DRAW = 4004  # separates these draws from others of the same seed, epoch and place
 _MADE_BY = "`actionspan finetune store`"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Augmentation:
-    """A box of the picture, in fractions of its height and width, mirrored or not.
+    """A box of the image, in fractions of its height and width, mirrored or not.
 
     Raises:
-        ValueError: The box is empty or not within the picture.
+        ValueError: The box is empty or not within the image.
     """
 
     top: float = 0.0
@@ -49,12 +49,12 @@ class Augmentation:
                 raise ValueError(f"{self} must be a box within 0 … 1 of each side")
 
     def box(self, height: int, width: int) -> tuple[slice, slice]:
-        """Return the rows and columns of a picture of `height` × `width` pixels, one at least."""
+        """Return the rows and columns of an image of `height` × `width` pixels, one at least."""
         return _pixels(self.top, self.height, height), _pixels(self.left, self.width, width)
 
 
 NONE = Augmentation()
-"""The whole picture as it is."""
+"""The whole image as it is."""
 
 
 def draw(seed: int, epoch: int, place: int) -> Augmentation:
@@ -85,9 +85,9 @@ class SnippetStore:
     Attributes:
         videos: Their ids, sorted.
         seconds: The duration of each.
-        height, width: Of every stored picture in pixels.
+        height, width: Of every stored image in pixels.
         planes: 2L, planes of flow of a snippet.
-        fingerprint: Changes with any picture, time or duration, whatever the order of the files.
+        fingerprint: Changes with any image, time or duration, whatever the order of the files.
     """
 
     def __init__(self, paths: Sequence[Path], readers: int = 1, stride: int = 1) -> None:
@@ -95,8 +95,8 @@ class SnippetStore:
 
         Raises:
             InputError: A file is missing or is not a snippet store, a video is in two of them, they
-                were made with different settings, or there is no video at all.
-            ValueError: There is no reader, or no stride.
+                were made with different settings, or hold no video.
+            ValueError: The number of readers or the stride is 0.
         """
         for name, number in (("readers", readers), ("stride", stride)):
             if number < 1:
@@ -111,7 +111,7 @@ class SnippetStore:
             if not len(times) == pictures.count == pictures.attributes["snippets"]:
                 raise InputError(
                     f"{pictures.path}: video {video} has {len(times)} times for "
-                    f"{pictures.count} pictures; delete the file and run again"
+                    f"{pictures.count} images; delete the file and run again"
                 )
             rising = np.isfinite(times).all() and (np.diff(times) > 0).all()
             if not (rising and pictures.count and 0 < seconds < np.inf):
@@ -137,12 +137,12 @@ class SnippetStore:
         return self._of(video).times[:: self._stride]
 
     def read(self, video: str, rows: Sequence[int], stream: Stream) -> UInt8:
-        """Return the stored pictures of some snippets, in the order of `rows`.
+        """Return the stored images of some snippets, in the order of `rows`.
 
         They are (n, height, width, 3) bytes, or (n, height, width, 2L) codes 1 … 255 of the flow.
 
         Raises:
-            InputError: A picture is damaged, or there is no such video.
+            InputError: An image is damaged, or the video is missing.
             ValueError: The video has no such row.
         """
         pictures = self._of(video)
@@ -167,8 +167,8 @@ class SnippetStore:
         They are, for each stream, (n, size, size, 3 or 2L) bytes: the augmentation's box, resized.
 
         Raises:
-            InputError: A picture is damaged, or there is no such video.
-            ValueError: The video has no such row, or there is no such stream.
+            InputError: An image is damaged, or the video is missing.
+            ValueError: The video has no such row, or the stream is missing.
         """
         for stream in streams:
             if stream not in STREAMS:
@@ -220,7 +220,7 @@ class SnippetFrames:
         return self.store.count(self.video)
 
     def __getitem__(self, rows: Tensor) -> tuple[Tensor, ...]:
-        """Return the pictures of rows (n,) int64: (n, size, size, C) uint8 for each stream."""
+        """Return the images of rows (n,) int64: (n, size, size, C) uint8 for each stream."""
         pictures = self.store.pictures(
             self.video, rows.tolist(), self.streams, self.input_size, self.augmentation
         )

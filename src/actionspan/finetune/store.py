@@ -1,4 +1,4 @@
-"""Store the snippets of a shard as JPEG pictures, to read them in many epochs.
+"""Store the snippets of a shard as JPEG images, to read them in many epochs.
 
 Frames and flow are deleted once features are made of them; this store, a few MB a video, stays. It
 is resumable by video. A video is an HDF5 group as `video.jpegs` writes it, a position for each
@@ -78,7 +78,7 @@ def _work(frames: Path, flow: Path, settings: StoreSettings, name: str, group: h
                 f"{flow}: {name} has {len(planes)} snippets, {frames} has {len(rgb)}: make the "
                 "flow of these frames"
             )
-        # the video's facts first: the pictures have a sha256 of their own, as in all such stores
+        # the video's facts first: the images have a sha256 of their own, as in all such stores
         facts = dict(video.attrs)
         sha256 = facts.pop("sha256")
         group.attrs.update(facts, video_sha256=sha256, snippets=len(seconds))

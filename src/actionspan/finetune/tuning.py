@@ -79,13 +79,13 @@ def tune(
         continued: Resume from a checkpoint in the folder, if there is one.
 
     Raises:
-        InputError: A file is missing or wrong, the budget is too small, or the loss is no longer a
-            number.
+        InputError: A file is missing or wrong, the budget is too small, or the loss is not
+            finite.
     """
     parallel = parallel or ParallelSettings()
     if settings.way == "bank" and comm is not None and comm.Get_size() > 1:
         raise InputError(
-            "finetune.way: bank: its features are those of one process; give ranks 1 or another way"
+            "finetune.way: bank: its features are of one process; give ranks 1 or another way"
         )
     checkpoint, prepared_path = out / CHECKPOINT, out / PREPARED
     held_before: list[int] = []  # bytes before the encoders were built

@@ -1,4 +1,4 @@
-"""The videos that fine-tuning learns from, chooses by and is judged on, and their pictures."""
+"""The videos that fine-tuning learns from, chooses by and is judged on, and their images."""
 
 import math
 import sys
@@ -119,7 +119,7 @@ def _held_out(training: Sequence[TunedVideo], fraction: float) -> set[str]:
 
 @dataclass(frozen=True)
 class HeldFrames:
-    """Pictures in memory: a uint8 (T, size, size, C) tensor for each stream."""
+    """Images in memory: a uint8 (T, size, size, C) tensor for each stream."""
 
     parts: tuple[Tensor, ...]
 
@@ -132,9 +132,9 @@ class HeldFrames:
 
 
 class BlankFrames:
-    """Pictures of `count` snippets without content, for plans of memory.
+    """Images of `count` snippets without content, for plans of memory.
 
-    `nbytes` are held in memory: two videos, or nothing where pictures are decoded again for each
+    `nbytes` are held in memory: two videos, or nothing where images are decoded again for each
     piece.
     """
 
@@ -160,7 +160,7 @@ def frames_of(
     settings: FinetuneSettings,
     place: tuple[int, int] | None = None,
 ) -> SnippetFrames:
-    """Return a video's pictures, read on demand.
+    """Return a video's images, read on demand.
 
     `place` is (epoch, place in the epoch) where they are cropped and flipped; None: as they are.
     """
@@ -169,5 +169,5 @@ def frames_of(
 
 
 def held(frames: SnippetFrames) -> HeldFrames:
-    """Read all pictures of a video into memory."""
+    """Read all images of a video into memory."""
     return HeldFrames(frames[torch.arange(len(frames))])

@@ -27,7 +27,7 @@ Prepare = Callable[[], Any]
 _TICK = 1.0  # seconds: how often silence is counted
 _START = 60.0  # seconds that a process may take to start, whatever the limit of its work
 _PATIENCE = 10.0  # seconds for a killed process to be gone: one that waits for a disk may not be
-# Signals by which people and schedulers end a job: they say nothing about the item.
+# Signals by which people and schedulers end a job: the item is not to blame.
 _ENDING = tuple(getattr(signal, f"SIG{name}", 0) for name in ("TERM", "INT", "HUP", "QUIT"))
 # HDF5 has the number in its text alone, our own messages the words
 _NO_ROOM_TEXT = re.compile(
@@ -284,7 +284,7 @@ def end_with_parent() -> None:
 
 
 def no_room(error: BaseException) -> bool:
-    """Return whether an error, or one that it came from, says that the disk is full."""
+    """Return whether an error, or one that it came from, reports that the disk is full."""
     if isinstance(error, OSError) and error.errno in NO_ROOM or _NO_ROOM_TEXT.search(str(error)):
         return True
     return error.__context__ is not None and no_room(error.__context__)

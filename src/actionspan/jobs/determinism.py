@@ -1,4 +1,4 @@
-"""Blocks of torch code whose results depend only on inputs, seeds and thread count."""
+"""Blocks of torch code with results that depend only on inputs, seeds and thread count."""
 
 import os
 from collections.abc import Iterator

@@ -55,7 +55,7 @@ def local_rank() -> tuple[int, int]:
 
 
 def command(ranks: int) -> str:
-    """Return what starts so many ranks of `python`, by the launcher that started this one."""
+    """Return the command that starts `ranks` of `python`, by the launcher of this process."""
     if by_torchrun():
         return f"torchrun --nproc-per-node {ranks} --no-python python"
     return f"mpiexec -n {ranks} python -m mpi4py"

@@ -42,7 +42,7 @@ def give_back_freed_memory() -> None:
 
 
 def resident_bytes() -> int:
-    """Return the memory of this process that is in RAM; 0 where the system does not say."""
+    """Return the memory of this process that is in RAM; 0 where the system does not report it."""
     return _field("VmRSS")
 
 
@@ -85,7 +85,7 @@ def _allowed_cores() -> int:
 
 
 def _available_bytes() -> int | None:
-    """Return the memory that is free for use; None where the system does not say."""
+    """Return the memory that is free for use; None where the system does not report it."""
     found = []
     with contextlib.suppress(OSError):
         lines = _MACHINE.read_text(encoding="ascii").splitlines()
@@ -111,10 +111,10 @@ class DeviceMemory:
         self._cuda = torch.cuda
         self._gpu = device if device.type == "cuda" else None
         if self._gpu:
-            self._cuda.init()  # type: ignore[no-untyped-call]  # before it there are no statistics to forget
+            self._cuda.init()  # type: ignore[no-untyped-call]  # before it statistics do not exist
 
     def held(self) -> int:
-        """Return the bytes held now; 0 where the system does not say."""
+        """Return the bytes held now; 0 where the system does not report them."""
         return self._cuda.memory_reserved(self._gpu) if self._gpu else resident_bytes()
 
     def peak(self) -> int:

@@ -81,7 +81,7 @@ def map_videos(
 
     Raises:
         JobError: The disk is full, `prepare` failed or somebody ended a process; parts are kept.
-        InputError: A video was rejected and `how.faults` says to stop; the other parts are kept.
+        InputError: A video was rejected and `how.faults` asks to stop; the other parts are kept.
     """
     # 1. a part for each video
     how = how or ShardWork()
@@ -130,7 +130,7 @@ def map_videos(
 
 
 def rejected_videos(file: h5py.File) -> dict[str, str]:
-    """Return the reasons of the videos that a shard lacks, those of earlier steps first."""
+    """Return the reasons of the videos that a shard lacks, reasons of earlier steps first."""
     reasons: dict[str, str] = {}
     for key in sorted(key for key in file.attrs if key.split(" ")[0] == _REJECTED):
         reasons |= json.loads(file.attrs[key])

@@ -11,7 +11,7 @@ from actionspan.settings import Checked, add_settings, at_least_one, from_argume
 
 VIDEOS = "videos at once, one core each"
 _WORKER_BYTES = 10**9  # of a process with the networks of a model
-_PLACES = "where its videos are now, by their names (default: where the table says)"
+_PLACES = "where its videos are now, by their names (default: the paths of the table)"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,10 +50,10 @@ def add_shard_flags(
 
     Args:
         parser: Of the step.
-        *settings: Dataclasses of settings; those of faults are added to them.
+        *settings: Dataclasses of settings; the settings of faults are added to them.
         inputs: The help texts of the flags that name a file to read.
-        processes: What `--processes` counts; without it there is no such flag.
-        threads: What `--threads` counts; without it there is no such flag.
+        processes: What `--processes` counts; empty: the flag is left out.
+        threads: What `--threads` counts; empty: the flag is left out.
         out: The help text of `--out`.
     """
     for name, text in (inputs or {}).items():
@@ -69,12 +69,12 @@ def add_shard_flags(
 
 def add_jobs(parser: argparse._ActionsContainer) -> None:
     """Add the option of commands that work on several videos at once."""
-    text = "videos that are worked on at once (default: as many as cores and memory allow)"
+    text = "videos processed at once (default: the number that cores and memory allow)"
     parser.add_argument("--jobs", type=int, metavar="N", help=text)
 
 
 def videos_at_once(jobs: int | None, videos: int, threads: int) -> int:
-    """Return the number of worker processes: `--jobs`, else as many as cores and memory allow.
+    """Return the number of worker processes: `--jobs`, else the most that cores and memory allow.
 
     Raises:
         InputError: `--jobs` is not positive.

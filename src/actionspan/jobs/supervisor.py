@@ -39,7 +39,7 @@ _SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER of Linux' prctl(2)
 def supervise(words: Sequence[str]) -> None:
     """Return in a child that does the work, if this is a job or a rank; otherwise just return.
 
-    `words`, those of the command, tell its name and outputs. Two jobs of Snakemake never make the
+    `words` are the command's, with its name and outputs. Two jobs of Snakemake never make the
     same files: the later waits, also on another machine where the file system has locks.
     """
     # 1. what needs no supervisor
@@ -71,7 +71,7 @@ def supervise(words: Sequence[str]) -> None:
 
 
 def _above(run: Process | None) -> Iterator[Process]:
-    """Yield the processes that the work is for: when one is gone, it is no longer needed."""
+    """Yield the processes that the work is for: when one is gone, nobody needs it any more."""
     pids = [os.getppid()]
     if run is not None:
         line = list(ancestors(os.getpid()))

@@ -55,7 +55,7 @@ def begin_run(*, main: bool) -> None:
     if dead and locked:
         rmtree(LOCKS, ignore_errors=True)
         print("actionspan: the last run in this folder was killed; resuming", file=sys.stderr)
-    # without a lock, those of other machines have ended too
+    # without a lock, jobs of other machines have ended too
     for path, run in others.items():
         if path in dead or (run is not None and run.alive() is None):
             path.unlink(missing_ok=True)
@@ -86,7 +86,7 @@ def _end_jobs(run: Process) -> None:
 
 
 def _marked(mark: bytes, batch: str) -> set[int]:
-    """Return the processes with this in their environment, none where there is no /proc.
+    """Return the processes with this in their environment, none without /proc.
 
     Batch jobs are left out: they inherit it on a cluster that hands the environment on.
     """

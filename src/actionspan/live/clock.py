@@ -18,7 +18,7 @@ from actionspan.storage.torch_files import SPOILT, read_torch, restoring, unseal
 
 LEAST_STEP = 1e-3  # seconds between two frames at least: times must increase
 _LONGEST_STEP = 10.0  # a source's own clock that jumps by more has been set
-_FASTEST = 60.0  # frames a second: those that come faster were held back, and say nothing of a rate
+_FASTEST = 60.0  # frames a second: faster ones were held back, and show no rate
 _AT_PACE = 0.75  # of the usual step, at least: frames that were held back come faster
 _SLEW = 0.01  # of a step: how much shorter it is made where a source's clock runs ahead
 STATE_FILE = "state.pt"
@@ -130,7 +130,7 @@ class LiveClock:
 
 
 class Place(NamedTuple):
-    """A snippet whose actionness is still to come."""
+    """A snippet without its actionness, which is still to come."""
 
     number: int
     seconds: float  # time stamp

@@ -1,7 +1,7 @@
 """An open camera or address: its frames, each with the source's own time stamp where it has one.
 
 Cheap cameras send JPEGs over HTTP as multipart/x-mixed-replace. Lengths are believed where a
-picture ends there, as it is then whole before the next part begins. Bytes between two parts, or
+image ends there, as it is then whole before the next part begins. Bytes between two parts, or
 is not a JPEG, is passed over up to the next boundary.
 """
 
@@ -26,7 +26,7 @@ from actionspan.video.sound import LiveSound
 
 _LOOK = 4096  # bytes among which the first boundary is
 _MOST = 1 << 26  # bytes of a part
-_LONGEST_HEAD = 1 << 14  # bytes of the lines before a picture
+_LONGEST_HEAD = 1 << 14  # bytes of the lines before an image
 _FIRST = re.compile(
     rb"(--[!-~]{1,200})[ \t]*\r?\n(?:[^\r\n:]{1,99}:[^\r\n]*\r?\n){0,20}?content-type:[ \t]*image/",
     re.IGNORECASE,
@@ -35,37 +35,37 @@ _HEAD_ENDS = re.compile(rb"\r?\n\r?\n")
 _KIND = re.compile(rb"^content-type:[ \t]*image/jpe?g", re.IGNORECASE | re.MULTILINE)
 _LENGTH = re.compile(rb"^content-length:[ \t]*(\d{1,20})", re.IGNORECASE | re.MULTILINE)
 _PICTURE_ENDS = b"\xff\xd9"
-# Streams of pictures without time stamps: FFmpeg makes some up, for 25 frames a second.
+# Streams of images without time stamps: FFmpeg makes some up, for 25 frames a second.
 _UNSTAMPED = {"mpjpeg", "mjpeg", "image2pipe", "jpeg_pipe", "h264", "hevc", "m4v"}
 # the second: microseconds spent on probing the streams
 _OPTIONS = {"fflags": "nobuffer", "analyzeduration": "2000000"}
-# over UDP a lost packet smears the picture for a while
+# over UDP a lost packet smears the image for a while
 _RTSP = {"rtsp_flags": "prefer_tcp", "allowed_media_types": "video"}
 _BYTES = {"raw_packet_size": "65536"}
 _BROKEN_PACKETS = 250  # one after the other: ten seconds that cannot be decoded
 
 
 def find_boundary(data: bytes) -> bytes | None:
-    """Return the boundary of what begins with `data`; None: it is not a multipart with pictures."""
+    """Return the boundary of what begins with `data`; None: it is not a multipart with images."""
     found = _FIRST.search(data)
     return found[1] if found else None
 
 
 class Parts:
-    """Cuts bytes into pictures as they come; `boundary` includes its two dashes."""
+    """Cuts bytes into images as they come; `boundary` includes its two dashes."""
 
     def __init__(self, boundary: bytes) -> None:
         self._boundary = boundary
         self._data = bytearray()
         self._in_picture = False
-        self._length = 0  # of the picture, as its head says; 0: it does not
+        self._length = 0  # of the image, as its head states; 0: it does not
         self._searched = 0  # bytes that hold no boundary
 
     def add(self, data: bytes) -> Iterator[bytes]:
-        """Take what has come, and yield each picture that is whole.
+        """Take what has come, and yield each image that is whole.
 
         Raises:
-            InputError: There is no boundary in 64 MiB; the line lacks the source.
+            InputError: 64 MiB hold no boundary; the line lacks the source.
         """
         self._data += data
         while (picture := self._next()) is not None:
@@ -75,7 +75,7 @@ class Parts:
             raise InputError(f"a part of more than {_MOST >> 20} MiB: no boundary ends it")
 
     def _next(self) -> bytes | None:
-        """Return a picture, nothing where something else was passed over; None: more must come."""
+        """Return an image, nothing where something else was passed over; None: more must come."""
         if self._in_picture:
             return self._picture()
         at = self._data.find(self._boundary)
@@ -101,7 +101,7 @@ class Parts:
         end, next_part = self._length, b"\n" + self._boundary
         there = self._data[max(0, end - 64) : end]
         at_an_end = there.rstrip(b"\0\r\n").endswith(_PICTURE_ENDS)
-        # a length that is too long may reach the end of a later picture
+        # a length that is too long may reach the end of a later image
         if len(self._data) < end or not at_an_end or self._data.find(next_part, 0, end) >= 0:
             end = self._data.find(next_part, self._searched)
             self._searched = max(0, len(self._data) - len(self._boundary))
@@ -131,7 +131,7 @@ class Connection(ABC):
         """Yield frames as they come, until the source ends or is silent.
 
         Raises:
-            InputError: It broke off; the line says why.
+            InputError: It broke off; the line states the reason.
         """
 
     @abstractmethod
@@ -172,7 +172,7 @@ class _Address(Connection):
             for decode in self._decoders():
                 try:
                     decoded = decode()
-                except av.InvalidDataError:  # a damaged picture; the next may be whole
+                except av.InvalidDataError:  # a damaged image; the next may be whole
                     broken += 1
                     if broken == _BROKEN_PACKETS:
                         raise InputError(f"{self._shown}: cannot be decoded") from None
@@ -215,7 +215,7 @@ class _Stream(_Address):
     def _decoders(self) -> Iterator[Callable[[], list[VideoFrame]]]:
         last = time.monotonic()
         for packet in self._container.demux():  # its sound must not hide its silence
-            # When its time is over, FFmpeg may return part of the last picture and wait again.
+            # When its time is over, FFmpeg may return part of the last image and wait again.
             if time.monotonic() - last >= self._quiet and not self.recorded:
                 raise self._silent()
             if packet.stream.index == self._stream.index:
@@ -293,7 +293,7 @@ class _Camera(Connection):
         finally:
             log.setLogLevel(before)
         if not self._capture.isOpened():
-            raise InputError(f"{self._shown}: there is no such camera, or another program uses it")
+            raise InputError(f"{self._shown}: the camera is missing, or another program uses it")
         self._capture.set(cv2.CAP_PROP_BUFFERSIZE, 1)  # stale frames are of no use
 
     def frames(self) -> Iterator[Seen]:

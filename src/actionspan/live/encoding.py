@@ -1,6 +1,6 @@
 """From snippets to features as a chain of modules, which can be cut into stages.
 
-The functions are those of the workflow: `compute_flow`, then the encoders of `TwoStream`. A message
+The functions are the workflow's: `compute_flow`, then the encoders of `TwoStream`. A message
 is four tensors: seconds of work so far, facts of motion, and the two streams, each first pixels and
 then features. A snippet is a message, and eager PyTorch computes it layer by layer: features differ
 from the workflow's by rounding, and where only one of both takes a snippet for still.

@@ -51,9 +51,9 @@ class Arrived:
 class HandOver:
     """A queue of at most `room` snippets between two threads.
 
-    With `block`, `put` waits for room. With `newest` it never waits: where there is no room, the
+    With `block`, `put` waits for room. With `newest` it never waits: where room is lacking, the
     whole queue is dropped, so that long stretches are kept and not every second snippet, and the
-    next snippet carries a gap that says so.
+    next snippet carries a gap that marks it.
     """
 
     def __init__(self, room: int, policy: Policy) -> None:
@@ -86,7 +86,7 @@ class HandOver:
             return True
 
     def take(self, timeout: float) -> Arrived | None:
-        """Return the oldest snippet; None: there is none after so many seconds.
+        """Return the oldest snippet; None: none has come within `timeout` seconds.
 
         Raises:
             BaseException: What `close` was given, once nothing waits.

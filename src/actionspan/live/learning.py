@@ -1,7 +1,7 @@
 """Learning while the video plays: score first, then learn, and continue with the new weights.
 
-Labels come from annotations, as if somebody gave them while watching: those of an instance some
-seconds after its end, those of the background once it is sure that nothing was happening. After
+Labels come from annotations, as if somebody gave them while watching: labels of an instance some
+seconds after its end, labels of the background once it is sure that nothing was happening. After
 each snippet the network does one step on the newest snippets that have labels, a window that slides
 by one: nearly the same samples each time, as learning from a stream wants it (paper 002).
 
@@ -135,7 +135,7 @@ class OnlineLearner:
             self._predicted.append((answer.seconds, answer.action, other[1]))
 
     def _score(self, known: float, interval: float) -> None:
-        """Count the predictions whose labels are known."""
+        """Count the predictions with known labels."""
         while self._predicted and self._predicted[0][0] + interval / 2 <= known:
             time, learned, before = self._predicted.popleft()
             inside = bool(((self.instances[:, 0] <= time) & (time < self.instances[:, 1])).any())
@@ -175,7 +175,7 @@ class OnlineLearner:
     def labels(self, times: Float64, interval: float) -> Float32:
         """Return the labels (T, 5) of snippets at times (T,); a step is as long as they are apart.
 
-        For snippets at equal distances they are those of whole videos.
+        For snippets at equal distances they are the labels of whole videos.
         """
         steps = len(times)
         middles = np.arange(-1, steps + 1) + 0.5

@@ -230,7 +230,7 @@ class _Topic:
             lost = client.loop(0.1)
             if codes and codes[0].is_failure:
                 again = codes[0].value == _UNAVAILABLE
-                raise (OSError if again else _Refused)(f"the broker says {codes[0]}")
+                raise (OSError if again else _Refused)(f"the broker answers {codes[0]}")
             if not acknowledged.is_set() and (lost or time.monotonic() >= until):
                 raise OSError(f"the broker {'hung up' if lost else 'does not answer'}")
             if codes and not sent:

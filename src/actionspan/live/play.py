@@ -69,7 +69,7 @@ class Player:
     ) -> "Player":
         """Load a model's file or folder.
 
-        With `instances`, (K, 2) in seconds, it learns while it plays, as `learning` says; for
+        With `instances`, (K, 2) in seconds, it learns while it plays, as `learning` sets; for
         `encoders` see `Proposer`. Only what happens inside the `zones` counts, if there are any.
 
         Raises:
@@ -130,7 +130,7 @@ def play(
     """Stream a source and write its results into the folder `out`.
 
     `resume` continues an earlier run. `echo` gets each event as a line of JSON, and `tell` each
-    proposal as a message that says of which stream it is. Soon after `stopping` is set the stream
+    proposal as a message that names its stream. Soon after `stopping` is set the stream
     ends, with valid files.
 
     Raises:
@@ -153,7 +153,7 @@ def play(
         raise InputError(f"{out}: holds the model; give another folder for the results (--out)")
     before = None
     if state is None:
-        # of an earlier stream, whose files are begun again
+        # of an earlier stream; its files are begun again
         (out / STATE_FILE).unlink(missing_ok=True)
     else:
         with restoring(out / STATE_FILE):

@@ -57,7 +57,7 @@ class OnlineProposer:
     that takes longer; until then it competes with others.
 
     Raises:
-        InputError: The model sees the whole video; the line says which setting makes one that does
+        InputError: The model sees the whole video; the line names the setting for one that does
             not.
     """
 
@@ -104,11 +104,11 @@ class OnlineProposer:
 
         Args:
             features: (C,) of each stream, as `TwoStream` has them.
-            seconds: Time stamp of its centre frame, after that of the snippet before.
+            seconds: Time stamp of its centre frame, later than the snippet's before.
             motion: `flow_magnitude` and `frame_difference`, as feature shards have them.
 
         Raises:
-            ValueError: Time does not increase, or the streams are not those of the model.
+            ValueError: Time does not increase, or the model has other streams.
         """
         transform = self.bundle.transform
         if set(features) != set(transform.streams):

@@ -65,7 +65,7 @@ class Stream:
         self._queue = self.reader.hand_over
         self._resumed = self.at.snippets > 0
         self._in_flight: deque[tuple[Arrived, bool]] = deque()  # and whether it is as the last
-        self._shown: UInt8 | None = None  # the picture that was submitted last
+        self._shown: UInt8 | None = None  # the image that was submitted last
         self._made: Encoded | None = None  # the last answer
         self._submitted = 0
         self._failure: InputError | None = None
@@ -217,7 +217,7 @@ class Stream:
         self._write(update, arrived.arrived, compute)
 
     def _write(self, update: Update, arrived: float | None = None, compute: float = 0.0) -> None:
-        """Write the results of a snippet and their latency, or those of a gap or the end."""
+        """Write the results of a snippet, a gap or the end, and a snippet's latency."""
         for found in update.actionness:
             place = self.at.unanswered.popleft()
             while place.seconds < found.seconds and self.at.unanswered:  # some may have none

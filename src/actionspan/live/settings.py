@@ -27,7 +27,7 @@ class StreamSettings(Checked):
     policy: Literal["auto", "block", "newest"] = option(
         "auto",
         "when frames come faster than they are worked on: block makes the source wait, newest "
-        "drops whole snippets and says which; auto: block for files, newest for live sources",
+        "drops whole snippets and names them; auto: block for files, newest for live sources",
     )
     rate: Literal["full", "real"] = option(
         "full", "play a file as fast as the work allows, or at its own rate, like a camera"

@@ -252,7 +252,7 @@ class Reader:
             yield frame
 
     def _fitted(self, picture: Callable[[], UInt8]) -> UInt8:
-        """Return a picture at the size of the stream's first."""
+        """Return an image at the size of the stream's first."""
         pixels = picture()
         self._shape = self._shape or (pixels.shape[0], pixels.shape[1])
         return resized(pixels, self._shape)

@@ -29,7 +29,7 @@ class Latency(NamedTuple):
 
 
 class Status:
-    """Writes a row to status.tsv every so many seconds, and remembers latencies.
+    """Writes a row to status.tsv after each `every` seconds, and remembers latencies.
 
     `append`: an earlier run has begun the file.
     """

@@ -13,7 +13,7 @@ from actionspan.memory.estimator import Level, checked_sequence, weigh
 
 
 class Frames(Protocol):
-    """The rows of a video, e.g. a tensor (T, …), or pictures that are decoded when asked for."""
+    """The rows of a video, e.g. a tensor (T, …), or images that are decoded when asked for."""
 
     def __len__(self) -> int:
         """Return how many rows there are, T."""

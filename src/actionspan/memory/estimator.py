@@ -38,7 +38,7 @@ def gradient_weights(gradient_weight: GradientWeight, kept: Rows, count: int) ->
 
 
 def weigh(features: Tensor, weights: Tensor) -> Tensor:
-    """Return these features, (n, …), whose gradients are multiplied by weights (n,) on the way."""
+    """Return these features, (n, …), and multiply their gradients by weights (n,) on the way."""
     if not features.requires_grad or bool((weights == 1).all()):
         return features
     weighed: Tensor = _Weigh.apply(features, weights)  # type: ignore[no-untyped-call]
@@ -82,8 +82,8 @@ class Estimator:
     """How rows are drawn.
 
     With several ratios, one for each part of the encoder from its input to its output, the rows of
-    a part are drawn among those of the part above it: no gradient then arrives at a row that has no
-    graph. The weights of the boundaries that a gradient passes multiply.
+    a part are drawn among the drawn rows of the part above it: no gradient then arrives at a row
+    that has no graph. The weights of the boundaries that a gradient passes multiply.
     """
 
     ratios: tuple[float, ...]

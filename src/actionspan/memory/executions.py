@@ -83,7 +83,7 @@ def replay(
     piece: int,
     generator: Generator | None,
 ) -> Tensor:
-    """Return the features (T, …) of a video, whose backward runs the kept rows again.
+    """Return the features (T, …) of a video; their backward runs the kept rows again.
 
     Rows are run in pieces of at most `piece`, both times. Frames that are a tensor may need a
     gradient, which is 0 at dropped rows. Without a generator torch's global one is used.
@@ -175,7 +175,7 @@ class _Video:
         """Return the gradients of the frames, where they need one, and of each parameter.
 
         Args:
-            frames: Those of forward, where they are a tensor.
+            frames: As in forward, where they are a tensor.
             gradient: (T, …) of the loss, at the features.
 
         Raises:

@@ -1,7 +1,7 @@
 """From a memory budget to the execution, the pieces and the keep ratio of a training step.
 
 The budget is of all that training adds to a process: weights, gradients, Adam's two moments, the
-pictures of the longest video, tensors saved for backward, and the temporaries of a layer. The
+images of the longest video, tensors saved for backward, and the temporaries of a layer. The
 closed form gives the first guess; a whole step on the `meta` device decides, where tensors have
 sizes and no memory.
 """
@@ -42,7 +42,7 @@ class MemoryPlan:
     """Rows that are run at once where a way works in pieces."""
     keep_ratio: float | tuple[float, ...]
     kept: int
-    """Rows of the longest video whose backward path is kept, k."""
+    """Rows of the longest video with a kept backward path, k."""
     longest: int
     """Rows of the longest video, T."""
     expected_bytes: int
@@ -88,11 +88,11 @@ def plan_memory(
         frames_like: The longest video, or its like on `meta`. It takes `nbytes`, or a byte for each
             number of its rows where it has no such attribute.
         budget_mb: For all that training adds to the process, in MB of 2**20 bytes.
-        keep_ratio: Part of the rows whose backward path is kept; None: the most that fit.
+        keep_ratio: Part of the rows that keep their backward path; None: the most that fit.
         way: Of training, as for `make_way`.
         execution: Of `sbp`. `auto`: split where it fits, else replay in pieces.
         sampler: Of the kept rows.
-        videos: Whose features a bank keeps.
+        videos: Number of videos in a bank.
 
     Returns:
         The plan; the same for the same arguments.
@@ -165,7 +165,7 @@ def plan_memory(
 
 @dataclass(frozen=True)
 class _Option:
-    """A knob that makes a step smaller: `at(n)` is its setting n = 1 … `most`, larger with n."""
+    """A way to make a step smaller: `at(n)` is its setting n = 1 … `most`, larger with n."""
 
     at: Callable[[int], Choice]
     most: int

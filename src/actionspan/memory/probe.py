@@ -36,7 +36,7 @@ class Probe:
     trained_bytes: int
     """The weights that learn."""
     trained_head_bytes: int
-    """Those of the head."""
+    """The head's."""
     picture_bytes: int
     """The longest video as it is held."""
     transient_bytes: int
@@ -55,7 +55,7 @@ class _LightFrames:
         return self._count
 
     def __getitem__(self, rows: Tensor, /) -> Tensor | tuple[Tensor, ...]:
-        """Return `len(rows)` rows; making numbers of pictures needs them twice for a moment."""
+        """Return `len(rows)` rows; making numbers of images needs them twice for a moment."""
 
         def made(row: Tensor) -> Tensor:
             size = (len(rows), *row.shape[1:])
@@ -104,7 +104,7 @@ def probe(encoder: nn.Module, head: Head, frames: Frames) -> Probe:
 
 
 def light_copies(encoder: nn.Module, head: Head) -> tuple[nn.Module, Head]:
-    """Return copies of an encoder and a head whose tensors are on `meta`.
+    """Return copies of an encoder and a head with their tensors on `meta`.
 
     A head that is a function stays as it is, and is run on zeros on the encoder's device.
     """

@@ -31,7 +31,7 @@ class Surroundings:
                 "device_type": type_,
                 "enabled": torch.is_autocast_enabled(type_),
                 "dtype": torch.get_autocast_dtype(type_),
-                # Backward may run inside an autocast block, whose cache would keep a copy of each
+                # Backward may run inside an autocast block; its cache would keep a copy of each
                 # weight of each second run until the block ends.
                 "cache_enabled": False,
             }

@@ -81,7 +81,7 @@ def _full(rows: int, piece: int) -> int:
 
 
 def _nested_split(kept: list[int], piece: int, longest: int) -> Iterator[tuple[int, Ratio]]:
-    """Yield a video whose rows without a graph are in full pieces, in each part of the encoder."""
+    """Yield a video with its rows without a graph in full pieces, in each part of the encoder."""
     counts = kept[:1]
     for below, here in zip(kept, [*kept[1:], longest], strict=True):
         dropped = here - below

@@ -47,8 +47,8 @@ def sample_rows(
 
     - `uniform_random`: one row at random in each of k chunks of neighbouring rows (paper 004,
       section 3.2; the chunks are rows ⌊T i / k⌋ … ⌊T (i + 1) / k⌋ - 1).
-    - `fixed`: the first row of each of these chunks. Its weight is the size of the chunk, which the
-      row stands for; the other rows are never drawn.
+    - `fixed`: the first row of each of these chunks. It represents the chunk, so its weight is the
+      chunk's size; the other rows are never drawn.
     - `diverse_feature`, `diverse_gradient`: the same with chunks of rows sorted by magnitude.
     - `importance`: rows with a probability in proportion to their magnitude, at most 1.
     - `checkerboard`: every m-th diagonal of a grid of tokens, from a random one (table 3).
@@ -60,7 +60,7 @@ def sample_rows(
         generator: Where random numbers come from; None: torch's global generator.
         magnitudes: (T,) lengths of the features (`diverse_feature`) or of the gradients that reach
             them (`diverse_gradient`, `importance`).
-        grid: Steps, rows and columns of the tokens, whose product is T (`checkerboard`).
+        grid: Steps, rows and columns of the tokens, with the product T (`checkerboard`).
 
     Raises:
         ValueError: An argument is missing or not allowed.

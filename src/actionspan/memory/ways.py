@@ -24,15 +24,15 @@ Way = Literal["sbp", "full", "frozen", "frame_dropout", "checkpoint", "bank", "s
 class StochasticBackward(nn.Module):
     """The features of a video, with the gradient of the encoder estimated from some of its rows.
 
-    The forward pass, and the gradients above the encoder, are those of full training, whichever
+    The forward pass, and the gradients above the encoder, are as in full training, whichever
     rows are kept. Two executions give the same gradient to rounding:
 
     - `split`: one forward pass, of which the kept rows have a graph in one batch. Saved bytes grow
       with the kept rows. With all rows kept it is plain `encoder(frames)`, to the bit.
     - `replay`: a forward pass without a graph; the kept rows are run again in backward, in pieces
-      of at most `piece` rows. Saved bytes are those of one piece however many rows are kept, and
-      features never depend on the kept rows, to the bit, unless the encoder draws random numbers.
-      With all rows kept it is the full gradient in bounded memory.
+      of at most `piece` rows. Saved bytes are the bytes of one piece however many rows are kept,
+      and features never depend on the kept rows, to the bit, unless the encoder draws random
+      numbers. With all rows kept it is the full gradient in bounded memory.
 
     Where no gradient is asked for (`torch.no_grad`, a frozen encoder) nothing is drawn, and rows
     are run in pieces of at most `piece` rows.
@@ -54,7 +54,7 @@ class StochasticBackward(nn.Module):
             encoder: Called with n rows, gives n features. Norms must not use batch statistics.
             keep_ratio: The part of the rows that is kept, above 0 and at most 1; or a list, one for
                 each child of an `nn.Sequential`, which may not fall. Each part's rows are then
-                drawn among those of the part after it.
+                drawn among the drawn rows of the part after it.
             sampler: See `sample_rows`; `diverse_gradient` and `importance` need `replay`. The
                 tokens of `checkerboard` are the rows: every m-th one, from a random one.
             gradient_weight: See `gradient_weights`.
@@ -93,7 +93,7 @@ class StochasticBackward(nn.Module):
             (T, …) the encoder's features of the rows.
 
         Raises:
-            ValueError: There are no rows, or a norm uses batch statistics, or the encoder draws
+            ValueError: No rows are given, or a norm uses batch statistics, or the encoder draws
                 random numbers where rows are drawn by their gradients.
         """
         encoding.refuse_batch_statistics(self.encoder)
@@ -148,7 +148,7 @@ def make_way(
         encoder: Called with n rows, gives n features; the module keeps it as `encoder`.
         keep_ratio: See `StochasticBackward`; not for `full`, `frozen` and `checkpoint`.
         sampler: Where rows are kept; by gradients with `sbp` alone, by features not with
-            `frame_dropout` (whose dropped rows have none) and `bank` (whose are old).
+            `frame_dropout` (dropped rows have none) and `bank` (they are old).
         gradient_weight: Of kept rows; not for `frame_dropout`, which has no dropped gradients.
         execution: Of `sbp`.
         piece: Rows at a time, at most, without a graph or run again in backward.
@@ -218,13 +218,13 @@ class _Way(nn.Module):
         return split(self.encoder, frames, estimator, self.piece, generator, with_graph=again)
 
     def _checkpointed(self, run: Encode, rows: Tensor) -> Tensor:
-        """Return the features of rows, whose graph is made again in backward, a piece at a time.
+        """Return the features of rows; their graph is made again in backward, a piece at a time.
 
         Not reentrant: a hook of a parameter is then called once a step, not once a piece. The
         frames are taken again in backward too, so that no copy of them is saved.
         """
         first = next(self.encoder.parameters(), None)
-        # From an argument `checkpoint` learns whose random numbers and autocast it has to restore.
+        # `checkpoint` restores random numbers and autocast of the devices of its arguments.
         there = torch.empty(0, device=None if first is None else first.device)
         again = partial(checkpoint, lambda some, _: run(some), use_reentrant=False)
         pieces = encoding.balanced(rows, self.piece)
@@ -235,8 +235,8 @@ class FeatureBank(_Way):
     """Features of kept rows with a graph, and of the others from the bank (TALLFormer, section 3).
 
     When a video is met for the first time all its rows are run. After that its dropped rows are not
-    run at all, and their features are those of the step that last kept them: the forward pass is
-    not that of full training. Without a gradient (`torch.no_grad`) all rows are run, and the bank
+    run at all, and their features are from the step that last kept them: the forward pass differs
+    from full training. Without a gradient (`torch.no_grad`) all rows are run, and the bank
     is neither read nor written. A video of a known key and another length is a ValueError.
     """
 

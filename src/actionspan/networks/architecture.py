@@ -1,4 +1,4 @@
-"""The image networks by name: how each is built, and how 8-bit pictures become its input."""
+"""The image networks by name: how each is built, and how 8-bit images become its input."""
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -31,7 +31,7 @@ def architecture(network: str) -> Architecture:
     """Return a network's architecture; its modules are imported only here.
 
     Raises:
-        InputError: It is a plug-in's, and cannot be imported or is no `Architecture`.
+        InputError: It is a plug-in's, and cannot be imported or is not an `Architecture`.
     """
     if network in REGISTERED:
         return REGISTERED[network]

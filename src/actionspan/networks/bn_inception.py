@@ -41,7 +41,7 @@ _CELLS = {
 class BNInception(nn.Module):
     """(B, C, 224, 224) images to (B, classes) scores.
 
-    Parameter names are those of the public checkpoints converted from Caffe
+    Parameter names are as in the public checkpoints converted from Caffe
     (`conv1_7x7_s2.weight`, `inception_3a_double_3x3_1_bn.bias`, …, `last_linear.weight`).
     """
 

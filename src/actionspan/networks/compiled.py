@@ -15,7 +15,7 @@ from torch import nn
 from actionspan.networks.architecture import Inputs
 from actionspan.storage.cache import read_cached, write_cached
 
-# Whose layers are known by a version, or by their text; torchvision asks for one version of torch.
+# Their layers are known by a version, or by their text; torchvision asks for one version of torch.
 _KNOWN = ("actionspan", "torch", "torchvision")
 _PLAIN = (bool, int, float, str, tuple)
 

@@ -16,7 +16,7 @@ _STAGES = (
     (4, 5, 2, 6, 192),
     (1, 3, 1, 6, 320),
 )
-_STEM = 32  # maps, at any width, as are those of the head
+_STEM = 32  # maps, at any width, as in the head
 
 
 class SameConv2d(nn.Conv2d):
@@ -63,7 +63,7 @@ class Block(nn.Module):
 
 
 class Pool(nn.Module):
-    """The mean over the picture, (B, C, H, W) to (B, C)."""
+    """The mean over the image, (B, C, H, W) to (B, C)."""
 
     def forward(self, images: Tensor) -> Tensor:
         """Average."""
@@ -73,7 +73,7 @@ class Pool(nn.Module):
 class EfficientNetLite0(nn.Module):
     """(B, C, 224, 224) images to (B, classes) scores.
 
-    Parameter names are those of the public PyTorch checkpoint, which was converted from
+    Parameter names are as in the public PyTorch checkpoint, which was converted from
     TensorFlow: hence SAME padding and a batch-norm epsilon of 1e-3.
     """
 

@@ -1,7 +1,7 @@
 """Image networks of timm and transformers, by the libraries themselves: weights, preprocessing.
 
 A name is `timm:MODEL`, `hf:ORGANISATION/MODEL`, or the path of a folder (or of a weights file in
-it) that either library saved: timm's config.json names an `architecture`, that of transformers a
+it) that either library saved: timm's config.json names an `architecture`, transformers' a
 `model_type`. Files on this machine are used as they are; others are fetched once, if there is a
 network. Only the code of the libraries runs, never a model's own.
 """
@@ -33,14 +33,14 @@ _WEIGHTS = (
     *("model.safetensors", "model-*.safetensors"),
     *("pytorch_model.bin", "pytorch_model-*.bin"),
 )
-_PREPARES = tuple(  # pictures and clips for transformers
+_PREPARES = tuple(  # images and clips for transformers
     f"{kind}_config.json" for kind in ("preprocessor", "processor", "video_preprocessor")
 )
 _BLOCK = 1 << 24  # bytes hashed at once
 
 
 class HubNetwork(NamedTuple):
-    """A network that gives vectors, and the preprocessing of its pictures or clips."""
+    """A network that gives vectors, and the preprocessing of its images or clips."""
 
     network: nn.Module  # (B, 3, h, w) pixels, or (B, T, 3, h, w) of a clip, to (B, features)
     inputs: "HubInputs"
@@ -57,7 +57,7 @@ def find_source(name: str, weights: Path | None = None, *, fetch: bool = True) -
         fetch: Whether weights that are not here are fetched, once.
 
     Raises:
-        InputError: There is no such model, its library is missing, or its weights are not here
+        InputError: The model does not exist, its library is missing, or its weights are not here
             and cannot be fetched.
     """
     if name.startswith(FROM_TIMM):
@@ -96,9 +96,9 @@ def load_network(
 
     Args:
         source: Where it is.
-        layer: Whose output is pooled; None: the last.
+        layer: The layer with the output to pool; None: the last.
         pooling: `auto`, `cls` or `mean`, see `EncoderSettings.rgb_pooling`.
-        clips: Whether it is one of clips, not of pictures.
+        clips: Whether it is one of clips, not of images.
 
     Raises:
         InputError: The weights do not fit, or the network has no such layer or pooling.
@@ -119,7 +119,7 @@ def load_network(
         else:
             network, inputs = hub_images.hf_network(source, layer, pooling)
         network.eval().requires_grad_(False)
-        levels = torch.arange(math.prod(shape)) * 37 % 256  # any picture with something in it
+        levels = torch.arange(math.prod(shape)) * 37 % 256  # any image with something in it
         sample = inputs(levels.to(torch.uint8).view(shape))
         with torch.inference_mode():
             if clips:  # which take long: their lengths alone
@@ -137,7 +137,7 @@ def load_network(
     if vectors is not again and not torch.equal(vectors, again):
         raise InputError(f"{source.name}: gives other vectors each time")
     if vectors.ndim != 2:
-        raise InputError(f"{source.name}: gives {vectors.ndim - 1} axes a picture, not a vector")
+        raise InputError(f"{source.name}: gives {vectors.ndim - 1} axes an image, not a vector")
     return HubNetwork(network, inputs, vectors.shape[1], frames)
 
 

@@ -27,7 +27,7 @@ class _ClipInputs(HubInputs):
 
 
 def frames_of(config: Any) -> int | None:
-    """Return how many frames a network sees at once; None where it sees pictures."""
+    """Return how many frames a network sees at once; None where it sees images."""
     for part in (config, getattr(config, "vision_config", None)):
         for key in FRAMES:
             if isinstance(found := getattr(part, key, None), int):
@@ -36,7 +36,7 @@ def frames_of(config: Any) -> int | None:
 
 
 def sees_clips(source: Source) -> bool:
-    """Return whether a network sees clips, not single pictures.
+    """Return whether a network sees clips, not single images.
 
     Raises:
         InputError: Its configuration cannot be read.
@@ -60,12 +60,12 @@ def clip_network(
     model, missing = hf_model(source)
     frames = frames_of(model.config)
     if frames is None:
-        raise InputError(f"{source.name}: sees single pictures; give it as rgb_encoder")
+        raise InputError(f"{source.name}: sees single images; give it as rgb_encoder")
     preparing: Any = AutoVideoProcessor
     argument = "videos"
     try:
         processor = preparing.from_pretrained(source.model, **LOCAL)
-    except ValueError:  # as of X-CLIP, whose frames are prepared as pictures
+    except ValueError:  # as of X-CLIP, which prepares frames as images
         preparing, argument = AutoImageProcessor, "images"
         processor = preparing.from_pretrained(source.model, **LOCAL)
     inputs = _ClipInputs(processor, argument)

@@ -26,7 +26,7 @@ class HubInputs:
 
     @abstractmethod
     def prepared(self, pictures: list[Any]) -> Tensor:
-        """Prepare (h, w, 3) pictures, or clips of them."""
+        """Prepare (h, w, 3) images, or clips of them."""
 
 
 class _TimmInputs(HubInputs):
@@ -48,7 +48,7 @@ class _HfInputs(HubInputs):
 
 
 def pixels_of(made: Mapping[str, Tensor]) -> Tensor:
-    """Return the pixels that a processor of transformers made of pictures or of a clip."""
+    """Return the pixels that a processor of transformers made of images or of a clip."""
     if set(made) not in ({"pixel_values"}, {"pixel_values_videos"}):
         raise InputError(f"takes {', '.join(sorted(made))}; pixels alone can be given")
     (pixels,) = made.values()
@@ -184,7 +184,7 @@ class _TimmVectors(nn.Module):
 class HfVectors(nn.Module):
     """(B, 3, h, w) pixels to (B, F); `hub_clips` has the same of clips.
 
-    Of a model of pictures and words, `auto` is the picture's vector in the space that both share.
+    Of a model of images and words, `auto` is the image's vector in the space that both share.
     Otherwise it is the model's own pooled output, or the mean of the patches.
     """
 

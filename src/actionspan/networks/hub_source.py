@@ -1,7 +1,7 @@
 """Where a network of timm or transformers comes from, and its possible inputs.
 
-A folder of a few bytes may ask for any network and any picture. So its numbers are limited as those
-of models are, and its network is built on torch's `meta` device first, which takes no memory.
+A folder of a few bytes may ask for any network and any image. So its numbers are limited as in
+models, and its network is built on torch's `meta` device first, which takes no memory.
 """
 
 import copy
@@ -65,7 +65,7 @@ def telling(name: str, repository: str = "") -> Iterator[None]:
         line = f"its licence must be accepted at {page}; then run `hf auth login`"
         raise InputError(f"{name}: {line}") from None
     except errors.RepositoryNotFoundError:
-        raise InputError(f"{name}: there is no such model, or it is private") from None
+        raise InputError(f"{name}: the model does not exist, or is private") from None
     except (errors.HfHubHTTPError, errors.LocalEntryNotFoundError, errors.OfflineModeIsEnabled):
         raise InputError(f"{name}: its weights are not on this machine; {get}") from None
     except Exception as error:  # of code that is not ours

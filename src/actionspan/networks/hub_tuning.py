@@ -23,7 +23,7 @@ _PLACES = {"position_embedding", "position_embeddings", "pos_embed"}
 
 
 def levels_of(inputs: HubInputs, name: str) -> tuple[Tensor, Tensor]:
-    """Return the mean (3,) and deviation (3,) of 8-bit levels by which pictures are standardised.
+    """Return the mean (3,) and deviation (3,) of 8-bit levels by which images are standardised.
 
     They are measured on the library's output for black, for white and for a colour.
 
@@ -92,7 +92,7 @@ def save_tuned(
 
     Args:
         source: Where the network came from.
-        levels: The mean and deviation that its pictures are standardised by, see `levels_of`.
+        levels: The mean and deviation that its images are standardised by, see `levels_of`.
         state: Its parameters, by the names of the library's model.
         side: Of the squares that it sees, in pixels.
         folder: To write.

@@ -1,4 +1,4 @@
-"""Words as vectors in the space that a model of transformers shares with pictures or clips."""
+"""Words as vectors in the space that a model of transformers shares with images or clips."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,7 +16,7 @@ _TOKENIZERS = ("*token*", "vocab*", "merges*", "*.model", "added_tokens.json")
 
 
 class Texts(NamedTuple):
-    """Texts in the space that a model shares with pictures or clips."""
+    """Texts in the space that a model shares with images or clips."""
 
     vectors: Float32  # (N, D) unit vectors
     scale: float | None  # of the cosines, before softmax; None: the model has none
@@ -28,7 +28,7 @@ def text_vectors(source: Source, texts: Sequence[str]) -> Texts:
     Raises:
         InputError: The model knows no words, or its tokenizer is not here.
     """
-    unknown = "knows no words; give a model of pictures and words, such as CLIP or SigLIP"
+    unknown = "knows no words; give a model of images and words, such as CLIP or SigLIP"
     if source.package != "transformers":
         raise InputError(f"{source.name}: {unknown}")
     from transformers import AutoModel, AutoTokenizer

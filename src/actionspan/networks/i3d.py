@@ -61,7 +61,7 @@ class I3D(nn.Module):
     """(B, 3, T, 224, 224) clips in [−1, 1] to class scores of every 8 frames.
 
     It was trained with 64 frames of 25 a second, and the mean of a clip's scores over time. Other
-    sizes of pictures do too, as it takes the mean over space.
+    sizes of images do too, as it takes the mean over space.
     """
 
     features = 1024

@@ -22,7 +22,7 @@ FROM_TIMM, FROM_TRANSFORMERS = "timm:", "hf:"
 HUB = rf"({FROM_TIMM}|{FROM_TRANSFORMERS}).+|.*/.*"
 """Names of networks that timm or transformers bring, or the path of one (a pattern)."""
 CLIP_HUB = rf"(?!{FROM_TIMM})({HUB})"
-"""Those of clips, which timm has none of."""
+"""Networks of clips; timm has none."""
 NO_MOTION = 128  # the 8-bit code of no motion in a plane of flow
 TUNED = "tuned_encoder"  # the folder of such a network next to its model.safetensors of `finetune`
 PACKAGED = "packaged"  # weights: those that come with the network, as where none are named

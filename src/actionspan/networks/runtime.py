@@ -1,6 +1,6 @@
 """The runtimes of a network, and its device: PyTorch, or OpenVINO, faster on CPUs and optional.
 
-Both take bytes as `architecture.Inputs` does, whose arithmetic is part of what OpenVINO compiles.
+Both take bytes as `architecture.Inputs` does; OpenVINO compiles its arithmetic too.
 Results of OpenVINO do not depend on the rest of a batch, nor on its length, to the bit.
 """
 
@@ -129,7 +129,7 @@ class OpenVino:
         self._digest = network_digest(network, inputs, image)
         self._model = cache(partial(_converted, network, inputs, image))  # converted once, if ever
         threads = torch.get_num_threads()
-        self._ready = threads, self._compiled(threads)  # a request for so many threads
+        self._ready = threads, self._compiled(threads)  # a request for this number of threads
 
     def __call__(self, batch: UInt8) -> Float32:
         """Compute the network's vectors of (B, size, size, C) bytes."""

@@ -35,7 +35,7 @@ def load_state(encoder: str, weights: Path | Mapping[str, Tensor] | None, classi
         classifier: The encoder's name of its last layer, given to the checkpoint's too.
 
     Raises:
-        InputError: There are no such weights, or they don't load safely.
+        InputError: The weights do not exist, or do not load safely.
     """
     if isinstance(weights, Mapping):
         state = dict(weights)
@@ -187,7 +187,7 @@ def fill(network: nn.Module, state: State, origin: str) -> None:
         if name.endswith("running_var") and value.min() < 0:
             raise InputError(f"{origin}: {name} has a variance below 0")
         fitted[name] = value.float()
-    # 3. the values; on `meta` there is no memory to copy into, so the tensors take the place of
+    # 3. the values; `meta` has no memory to copy into, so the tensors take the place of
     # the network's
     on_meta = any(each.is_meta for each in expected.values())
     if on_meta:

@@ -71,7 +71,7 @@ def tag_of(bucket: int, phase: str) -> int:
 
 
 def told_by(comm: Communicator, tag: int) -> Iterator[int]:
-    """Yield the ranks whose notes of one byte have arrived, once for each, and take the notes."""
+    """Take the notes of one byte that have arrived, and yield the rank of each."""
     if hasattr(comm, "told_by"):  # not MPI
         yield from comm.told_by(tag)
         return
@@ -84,15 +84,15 @@ def told_by(comm: Communicator, tag: int) -> Iterator[int]:
 
 
 def _phase_of(tag: int) -> str:
-    """Return the phase whose messages carry this tag."""
+    """Return the phase of messages with this tag."""
     return PHASES[tag % len(PHASES)]
 
 
 def as_buffer(block: Tensor) -> Any:
     """Return the bytes of a contiguous 1-D tensor in a form that mpi4py sends without a copy.
 
-    As bytes all types travel alike: MPI knows no bfloat16. Those of a GPU tensor need a CUDA-aware
-    MPI.
+    As bytes all types travel alike: MPI knows no bfloat16. The bytes of a GPU tensor need a
+    CUDA-aware MPI.
     """
     data = block.view(torch.uint8)
     return data.numpy() if data.device.type == "cpu" else data
@@ -161,12 +161,12 @@ class CountingCommunicator:
         return self.comm.Irecv(buf, source, tag)
 
     def count_sent(self, length: int, dest: int, tag: int) -> None:
-        """Count a message of so many bytes to another rank."""
+        """Count a message and its bytes to another rank."""
         self.sent_messages[dest, _phase_of(tag)] += 1
         self.sent_bytes[dest, _phase_of(tag)] += length
 
     def count_received(self, length: int, source: int, tag: int) -> None:
-        """Count a message of so many bytes from another rank."""
+        """Count a message and its bytes from another rank."""
         self.received_messages[source, _phase_of(tag)] += 1
         self.received_bytes[source, _phase_of(tag)] += length
 
@@ -260,7 +260,7 @@ class TorchrunCommunicator:
         )
 
     def told_by(self, tag: int) -> Iterator[int]:
-        """Yield the ranks whose notes have arrived, once for each note, and take the notes."""
+        """Take the notes that have arrived, and yield the rank of each."""
         for source in range(self._size):
             while self._store.check([key := self._next_from(source, tag)]):
                 self._store.delete_key(key)

@@ -92,7 +92,7 @@ def make_exchange(name: ExchangeName, comm: Communicator, settings: ParallelSett
 
 
 _SMALL_BYTES, _KEPT = 1 << 18, 64
-_LOST = re.compile(r"[Cc]onnection|[Pp]eer|[Bb]roken pipe|[Ss]ocket|remote")  # as torch tells it
+_LOST = re.compile(r"[Cc]onnection|[Pp]eer|[Bb]roken pipe|[Ss]ocket|remote")  # as torch words it
 
 
 class _MpiAllreduce:
@@ -181,7 +181,7 @@ class TorchAllreduce:
         except RuntimeError as error:
             if not _LOST.search(str(error)):
                 raise
-            # its own line tells why, and then the launcher ends this one
+            # its own line has the reason, and then the launcher ends this one
             time.sleep(GRACE_SECONDS)
             line = f"rank {self._rank}: another rank is gone: it was killed, or has failed"
             raise JobError(line) from None

@@ -45,8 +45,8 @@ def fastest(exchanges: Mapping[str, Exchange], comm: Communicator, room: Room) -
 
     It is measured, in about half a second (longer on slow networks), the first time that this
     version runs on these hosts, with these ranks and this MPI. Rank 0 keeps the answer in the
-    user's cache, so that later runs choose alike, and tells the others. A cache that cannot be read
-    or written does not matter.
+    user's cache, so that later runs choose alike, and sends it to the others. A cache that cannot
+    be read or written does not matter.
     """
     from mpi4py import MPI
 
@@ -83,7 +83,7 @@ def measure(exchanges: Mapping[str, Exchange], comm: Communicator, room: Room) -
     """Return the fastest exchange of each size, by the least seconds of the slowest rank.
 
     The least, as whatever else the machine does only adds to it. A size represents those down to a
-    third of it. The largest comes first, as it counts most; what there is no time for takes the
+    third of it. The largest comes first, as it counts most; a size without time left takes the
     choice of the last.
     """
     whole = room(SIZES[0] // 4, torch.float32, torch.device("cpu"))

@@ -178,7 +178,7 @@ def _mapped(folder: Path) -> set[str]:
 
 
 def _remove(path: Path) -> None:
-    import fcntl  # not on Windows, where there is no such folder
+    import fcntl  # not on Windows, which has no such folder
 
     try:
         with path.open("rb") as file:

@@ -85,7 +85,7 @@ class Replica:
     def synchronise(self) -> None:
         """Give all ranks the same parameters and buffers.
 
-        Buffers, such as the running means of batch norm, are those of the first worker. Workers
+        Buffers, such as the running means of batch norm, are the first worker's. Workers
         that average models average them too, or keep their own (`first_buffers`).
         """
 

@@ -23,7 +23,7 @@ class _Averager(Replica, ABC):
     """Learners that make their own steps; the models are averaged every K of them.
 
     Attributes:
-        learners: Those of this process.
+        learners: Of this process.
         whole_state: Whether optimiser state and buffers are averaged too.
         averages: Number of averages so far.
     """
@@ -103,7 +103,7 @@ class InProcessAveraging(_Averager):
         averages: Number of averages so far.
 
     Raises:
-        ValueError: There is no model, or not one optimiser for each.
+        ValueError: No model is given, or not one optimiser for each.
     """
 
     def __init__(
@@ -156,9 +156,9 @@ class InProcessAveraging(_Averager):
 class ModelAveraging(_Averager, Member):
     """AAVG's learner on each rank; the ring averages all ranks' models every K steps.
 
-    All ranks make the same number of steps, and end with the same bits, which are those of
-    `InProcessAveraging`. A rank whose share of a batch is empty makes the step without gradients,
-    which leaves its model as it is.
+    All ranks make the same number of steps, and end with the same bits, as `InProcessAveraging`
+    does. A rank with an empty share of a batch makes the step without gradients, which leaves its
+    model as it is.
     """
 
     name = "aavg"
@@ -234,9 +234,9 @@ def _on_host(state: Any) -> Any:
 
 
 class PeriodicAveraging(ModelAveraging):
-    """Ranks whose parameters torch averages, over gloo.
+    """Ranks with parameters that torch averages, over gloo.
 
-    torch leaves optimiser state and buffers to each rank, whatever `average_state` says. It skips
+    torch leaves optimiser state and buffers to each rank, whatever `average_state` is. It skips
     parameters without a gradient, and fails where only some ranks have none; so during the average
     all have a gradient, of zero where there was none.
     """

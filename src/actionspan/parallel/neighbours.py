@@ -1,7 +1,7 @@
 """Tensors that ranks of one machine read where they lie, instead of messages.
 
 An MPI message between processes is copied, and added after that. Here a rank reads a block in its
-left neighbour's memory and adds it as it reads. The only messages are empty ones, which tell that a
+left neighbour's memory and adds it as it reads. The only messages are empty ones, which mean that a
 block is complete.
 """
 
@@ -36,7 +36,7 @@ def shared_zeros(length: int, dtype: torch.dtype, comm: Communicator) -> Shared 
     try:
         places = comm.allgather(f"/proc/{os.getpid()}/fd/{descriptor} {name}")
         own, left = (_mapped(places[each], length, dtype) for each in (rank, rank - 1))
-        # also tells that all ranks have mapped it, and the descriptor may be closed
+        # also means that all ranks have mapped it, and the descriptor may be closed
         together = all(comm.allgather(own is not None and left is not None))
     finally:
         if descriptor >= 0:

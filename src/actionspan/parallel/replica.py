@@ -185,7 +185,7 @@ def make_replica(
 
     Raises:
         ValueError: The exchange is not possible with these settings or ranks; or the optimiser has
-            parameters that do not belong to the model, whose gradients would not be exchanged.
+            parameters that do not belong to the model: their gradients would not be exchanged.
     """
     own = {id(parameter) for parameter in model.parameters()}
     if any(id(each) not in own for group in optimiser.param_groups for each in group["params"]):

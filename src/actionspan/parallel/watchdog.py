@@ -21,10 +21,10 @@ class Watchdog:
     """Ends the job when an exchange waits too long, and names the missing ranks.
 
     A thread looks at what its rank is waiting for. After half the deadline, or when another rank
-    does so, it tells all other ranks, again and again, that it waits. At the deadline it knows who
-    else waits; the silent ranks never came, whether they hang, compute or were stopped. This works
-    for every exchange, also inside a library, and costs two assignments an exchange. Time in which
-    this process itself did not run (Ctrl-Z, a suspended job) does not count.
+    does so, it reports to all other ranks, again and again, that it waits. At the deadline it knows
+    who else waits; the silent ranks never came, whether they hang, compute or were stopped. This
+    works for every exchange, also inside a library, and costs two assignments an exchange. Time in
+    which this process itself did not run (Ctrl-Z, a suspended job) does not count.
 
     It also ends a rank when its launcher was killed, as nobody else would. Nothing else may use its
     communicator. `seconds` is the deadline.
@@ -76,7 +76,7 @@ class Watchdog:
                 continue
             waited = time.monotonic() - max(current[0], since)
 
-            # tell the others, and end the job at the deadline
+            # report to the others, and end the job at the deadline
             others_wait = any(looked - when < self._recent for when in heard.values())
             if waited < current[2] / 2 and not others_wait:
                 continue
@@ -105,7 +105,7 @@ class Watchdog:
     def _end(self, what: str, waited: float, missing: list[int], waiting: list[int]) -> None:
         rank = self.comm.Get_rank()
         if waiting and min(waiting) < rank:
-            time.sleep(GRACE_SECONDS)  # a lower rank says it
+            time.sleep(GRACE_SECONDS)  # a lower rank reports it
         who = f"all ranks wait in exchanges that do not match; rank {rank} in {what}"
         if missing:
             ranks = f"rank{'s' * (len(missing) > 1)} {', '.join(map(str, missing))}"

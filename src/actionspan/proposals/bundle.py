@@ -22,7 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--classifier", type=Path, help="classifier.safetensors; without it, no labels"
     )
     parser.add_argument(
-        "--classifier-features", type=Path, help="features.h5 (default: those of the network)"
+        "--classifier-features", type=Path, help="features.h5 (default: the network's)"
     )
     parser.add_argument("--out", type=Path, required=True, help="model.safetensors to write")
     card = "a model card to write, such as README.md, of facts that the file has"

@@ -37,7 +37,7 @@ def bundle_path(path: Path) -> Path:
     `hf:ORG/NAME`, and `hf:ORG/NAME@REVISION`, is one on Hugging Face's hub, which is fetched once.
 
     Raises:
-        InputError: There is no such file, or it cannot be fetched.
+        InputError: The file does not exist, or cannot be fetched.
     """
     if path.as_posix().startswith(FROM_HUB) and not path.exists():
         return _from_hub(path.as_posix())
@@ -48,7 +48,7 @@ def bundle_path(path: Path) -> Path:
         file = path / "model.pt"  # which its reader refuses with the command that converts it
     if not file.is_file():
         missing = "no model.safetensors in this folder" if path.is_dir() else "no such file"
-        cure = "give that of a run, such as results/proposals/span/model.safetensors"
+        cure = "give a run's file, such as results/proposals/span/model.safetensors"
         demo = f"{DEMO}, the model that comes with actionspan"
         raise InputError(f"{path}: {missing}; {cure}, or {demo}")
     return file

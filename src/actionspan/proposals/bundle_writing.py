@@ -109,14 +109,14 @@ def carry_on(path: Path, base: Path, own: float, weight: float) -> None:
 
 
 def calibrate_bundle(path: Path, out: Path, calibration: Calibration, *, ranks: bool) -> None:
-    """Write a bundle whose events have other chances, or ranks instead."""
+    """Write a bundle with other chances of events, or ranks instead."""
     content = read_model(path).value
     density = {**content["density"], "calibration": list(calibration)}
     write_model(out, {**content, "density": density, "ranks": ranks})
 
 
 def _read_weights(encoders: EncoderSettings) -> dict[str, dict[str, Tensor]]:
-    """Return the parameters of each network whose weights are not its package's."""
+    """Return the parameters of each network with weights other than its package's."""
 
     @cache  # streams may share a network: the file then holds its weights once
     def read(network: str, path: Path) -> dict[str, Tensor]:

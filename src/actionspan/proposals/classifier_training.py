@@ -39,11 +39,11 @@ def train_classifier(
     """Train a classifier; the same input and settings give the same bits.
 
     Proposals are not exact, so that each instance is learned with its `neighbours`. The strength of
-    the penalty is that of the least cross-entropy in cross-validation over videos.
+    the penalty is the one of the least cross-entropy in cross-validation over videos.
 
     Args:
         videos: Of the training subset, in an order of no meaning (e.g. by id); taken one by one.
-        channels: C, also where there is no video.
+        channels: C, also without videos.
         settings: Folds, penalties and how far ends are moved.
 
     Returns:
@@ -60,7 +60,7 @@ def train_classifier(
         nothing = np.zeros((len(labels), BLOCKS * channels + 2))
         return SegmentClassifier(labels=labels, coefficients=nothing), []
     rows = [_Rows(features, *_classes(instances, labels)) for instances, features in described]
-    del described  # its features are those of the rows
+    del described  # the rows have its features
     several = any(each.also.any() for each in rows)
     log = _cross_validate(rows, len(labels), settings, several=several)
     strongest_first = settings.penalties[::-1]
@@ -156,8 +156,8 @@ def _cross_validate(
 ) -> list[dict[str, Any]]:
     """Return a row for each penalty, strongest first; fold k has videos k, k + folds, ….
 
-    An instance whose class is in no other fold counts as an error and has no part in the loss,
-    which says nothing about it.
+    An instance with a class that is in no other fold counts as an error and has no part in the
+    loss, which shows nothing about it.
     """
     stride = -(-sum(len(each.classes) for each in rows) // _MOST_CHOOSING)
     chosen = rows[:: max(1, min(stride, len(rows) // settings.folds))]

@@ -19,7 +19,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_settings(parser, LatticeSettings)
     add_settings(parser, DensitySettings)
-    add_settings(parser, EventSettings, without=["bar"])  # the list whose chances are calibrated
+    add_settings(parser, EventSettings, without=["bar"])  # the list with calibrated chances
 
 
 def run(arguments: argparse.Namespace) -> None:

@@ -31,7 +31,7 @@ _FEWEST = 8  # steps of a part of a video below which it is left out
 _NEAR, _FAR = 0.5, 0.15  # best tIoU with an instance, of cells near and far from the truth
 _SPREAD = 0.05  # of an instance over the cells that overlap it most, in tIoU
 _LEAST_SHARE = 0.6  # tIoU from which a cell has a share of an instance
-_MOST_LISTED = 100  # videos whose lists say whether bouts are worth it
+_MOST_LISTED = 100  # videos that decide, by their lists, whether bouts are worth it
 _LEAST_AT_CUTS = 0.1  # of instances; a smaller share is at cuts by chance
 
 
@@ -48,7 +48,7 @@ class Footage:
 
 @dataclass(frozen=True, kw_only=True)
 class Cells:
-    """Cells to learn from; each stands for `weight` cells of its lattice."""
+    """Cells to learn from; each represents `weight` cells of its lattice."""
 
     features: Float32  # (N, F)
     tiou: Float32  # (N,) best with an instance
@@ -94,10 +94,10 @@ def load_density(path: Path) -> DensityModel:
 
 
 def _read(probabilities: Path, annotations: Path) -> tuple[list[Footage], Lengths, float, str]:
-    """Return the annotated training videos by parts, what their instances are like, and a digest.
+    """Return the annotated training videos by parts, two facts of their instances, and a digest.
 
-    That is their usual lengths, and the share of those in videos with cuts that lie on cuts. Of a
-    video of several parts those of a few steps are left out: a glimpse is not a video.
+    The facts are their usual lengths, and the share of those in videos with cuts that lie on cuts.
+    Of a video of several parts, the parts of a few steps are left out: a glimpse is not a video.
     """
     truth = {one.video_id: one for one in read_annotations(annotations)}
     with open_h5(probabilities) as file:
@@ -188,7 +188,7 @@ def _unseen(video: Footage, model: DensityModel) -> tuple[Float64, Float64]:
 def _worth_of_bouts(videos: Sequence[Footage], model: DensityModel) -> float:
     """Return the share of bouts that are right, 0 where lists with bouts recall no more.
 
-    Recall is averaged over the beginnings of the list of each video, of so many videos at most.
+    Recall is averaged over the beginnings of each video's list, of at most `_MOST_LISTED` videos.
     """
     # 1. the bouts that are right
     bouts = [

@@ -26,7 +26,7 @@ def boundary_inputs(scores: ArrayLike, segments: ArrayLike) -> Float32:
     """Return p_start, p_end and the length of candidates, (M, 3) in 0…1.
 
     `scores` are (M, 2), `segments` (M, 2) in 0…1 of the video. BSN's features, samples of
-    actionness, say neither how sure a candidate's boundaries are nor how long it is.
+    actionness, show neither the certainty of a candidate's boundaries nor its length.
     """
     both, ends = (np.asarray(each, np.float32).reshape(-1, 2) for each in (scores, segments))
     return np.column_stack([both, ends[:, 1] - ends[:, 0]])

@@ -55,7 +55,7 @@ FEATURES = len(_ALONG) + 2 * KINDS * (len(_ACROSS) + len(_STEPWISE)) + 4 * KINDS
 def cell_features(
     probabilities: ArrayLike, cells: Float64, seconds: float, ahead: float | None = None
 ) -> Float32:
-    """Return the features (N, 111) of segments (N, 2), in steps of so many `seconds`.
+    """Return the features (N, 111) of segments (N, 2), in steps of `seconds` each.
 
     The curves (T, 3) are start, actionness and end of a video; beyond its ends they are 0. They are
     seen up to `ahead` steps behind a segment's end; None: all.
@@ -154,7 +154,7 @@ class DensityModel:
     lattice: LatticeSettings
     calibration: Calibration
     ahead: float | None = None  # steps behind its end that a cell is seen, for a stream; None: all
-    on_cuts: float = 0.0  # share of instances that begin and end where a film is cut
+    on_cuts: float = 0.0  # share of instances that begin and end where a video is cut
     per_bout: float = 0.0  # instances expected at each bout on top
 
     def cells(self, probabilities: Float32, seconds: float) -> tuple[Float64, NDArray[np.bool_]]:
@@ -182,7 +182,7 @@ class DensityModel:
         """Return the cells (N, 2) of a video in seconds and the density (N,) at each.
 
         It is the mean of all members; of a training video of a `part`, the density by the member
-        that left it out. Probabilities are (T, 3), the duration in seconds; `marks` say where the
+        that left it out. Probabilities are (T, 3), the duration in seconds; `marks` are where the
         video is cut and when something moves, if that is known.
         """
         seconds = duration / len(probabilities)
@@ -208,7 +208,7 @@ class DensityModel:
 def _with_bouts(
     cells: Float64, density: Float64, bouts: Float64, per_bout: float
 ) -> tuple[Float64, Float64]:
-    """Return segments (N, 2) with bouts (B, 2) among them, each with so many instances on top."""
+    """Return segments (N, 2) with bouts (B, 2) added, each with `per_bout` instances on top."""
     if not per_bout:
         return cells, density
     more = np.full(len(bouts), per_bout)

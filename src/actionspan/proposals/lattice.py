@@ -72,7 +72,7 @@ def peaks(curve: Float64) -> tuple[Float64, Float64]:
 
 
 def peaks_inside(curve: Float64, first: int = 0) -> tuple[Float64, Float64]:
-    """Return `peaks` at all values of a curve but its ends; the second value is that of `first`.
+    """Return `peaks` at all values of a curve but its ends; the second value is for `first`.
 
     As a boundary lies inside a step, a place is the mean of the maximum and its neighbours,
     weighted by the curve.

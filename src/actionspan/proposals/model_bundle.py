@@ -44,7 +44,7 @@ class Bundle:
     frames: FrameSettings
     flow: FlowSettings
     encoders: EncoderSettings
-    # parameters by stream of encoders whose weights are not those of their package
+    # parameters by stream of encoders with weights other than their package's
     weights: Mapping[str, Mapping[str, Tensor]] = field(default_factory=dict)
     candidates: knobs.CandidateSettings
     ranking: knobs.RankingSettings
@@ -88,7 +88,7 @@ class Bundle:
     def expected(
         self, prediction: Prediction, seconds: float, before: Prediction | None = None
     ) -> tuple[Float64, Float64]:
-        """Return the cells (N, 2) of a video of so many seconds, and the density (N,) at each.
+        """Return the cells (N, 2) of a video of `seconds`, and the density (N,) at each.
 
         Of a model with a base, they are the cells of both, and `before` is the output of its base.
         """
@@ -128,7 +128,7 @@ def load_bundle(path: Path) -> Bundle:
     It may be a stranger's: each part is checked before it is built, and no path in it is opened.
 
     Raises:
-        InputError: There is no such file or it is not one of these.
+        InputError: The file does not exist or is not one of these.
     """
     path = bundle_path(path)
     part = read_model(path, _UNREADABLE)
@@ -202,7 +202,7 @@ def _widths(transform: Transform) -> dict[str, int]:
 
 
 def named_weights(encoders: EncoderSettings) -> dict[str, tuple[str, Path]]:
-    """Return the network of each stream whose weights are not its package's, and their path."""
+    """Return the network of each stream with weights other than its package's, and their path."""
     if encoders.source == "motion":
         return {}
     named = {

@@ -49,7 +49,7 @@ def card_of(model: Path, title: str, license_name: str, data: str) -> str:
         data: A sentence about the videos that it learned from; empty: not stated.
 
     Raises:
-        InputError: There is no such file, or it is not a complete model.
+        InputError: The file does not exist, or is not a complete model.
     """
     bundle, part = load_bundle(model), read_model(model)["temporal"]
     network, settings = part["model"].text(), part["settings"].value

@@ -1,7 +1,7 @@
 """Cells and proposals of a stream as they are complete: the causal `intensity` and `selection`.
 
 A cell is complete when the curves are known as far behind its end as its density sees. Every cell
-is given once: those of the lattice, and pairs of a peak of the start curve with one of the end
+is given once: the cells of the lattice, and pairs of a peak of the start curve with one of the end
 curve, which the next step confirms. Cells of one length are the same share of it apart, but never
 more than a step: a better one that ends soon after is then seen in time. Where this makes them
 denser than in the whole video's lattice, their density falls by the same factor.
@@ -102,7 +102,8 @@ class OnlineCells(Resumable):
     def _lattice(self, until: float, seconds: float, whole: bool) -> tuple[Float64, Float64]:
         """Return the regular cells (N, 2) that end after those given, by `until`.
 
-        With them come their distances (N,), as shares of those of the whole video's lattice.
+        With them come their distances (N,), as shares of the distances in the whole video's
+        lattice.
         """
         settings = self.model.lattice
         length = max(self.model.lengths.shortest / seconds, 1.0)

@@ -76,7 +76,7 @@ _KIND = "actionspan segment classifier"
 class SegmentClassifier:
     """A linear classifier of segments.
 
-    `labels` are the K classes; `coefficients` (K, 4 C + 2) are those of `segment_features` of C
+    `labels` are the K classes; `coefficients` (K, 4 C + 2) are for `segment_features` of C
     channels, the intercept last. With one class its score is always 1; K = 0 labels nothing. Where
     a segment may have `several` labels, each class was learned against the rest.
     """
@@ -93,7 +93,7 @@ class SegmentClassifier:
     def scores(self, sequence: Float32, segments: ArrayLike, duration_seconds: float) -> Float64:
         """Return the probabilities (M, K) of the classes.
 
-        Each row adds up to 1, unless a segment may have several labels. Arguments are those of
+        Each row adds up to 1, unless a segment may have several labels. Arguments are as in
         `segment_features`. The bits do not depend on the number of threads or on other videos.
 
         Raises:
@@ -156,7 +156,7 @@ def separate_scores(features: Float64, coefficients: Float64) -> Float64:
 
 
 def _logits(features: Float64, coefficients: Float64) -> Float64:
-    # the order of einsum's sums does not depend on the number of threads, as that of BLAS does
+    # the order of einsum's sums does not depend on the number of threads, as in BLAS
     weights = np.ascontiguousarray(coefficients[:, :-1])
     logits: Float64 = np.einsum("nd,kd->nk", features, weights, optimize=False)
     return logits + coefficients[:, -1]

@@ -36,7 +36,7 @@ class Row(TypedDict):
     label: NotRequired[str]
     label_score: NotRequired[float]
     zone: NotRequired[str]  # of several, the one in which most moves
-    rank: NotRequired[int]  # of an event without a chance, whose score is only 1 / rank
+    rank: NotRequired[int]  # of an event without a chance, with 1 / rank as its score
 
 
 def result_rows(segments: ArrayLike, scores: ArrayLike) -> list[Row]:
@@ -215,7 +215,7 @@ def read_results(path: Path) -> Iterator[tuple[str, Any]]:
 def label_rows(rows: Sequence[Row], labels: Sequence[str], scores: Float64) -> list[Row]:
     """Return one video's proposals with the best class of each and its score.
 
-    Scores (N, K) are those of the K labels, 0…1; of equal scores the first label counts. Without
+    Scores (N, K) are of the K labels, 0…1; of equal scores the first label counts. Without
     labels the rows stay as they are.
     """
     if not labels:
@@ -232,8 +232,8 @@ def detection_rows(
 ) -> list[Row]:
     """Return one video's detections, best first: each proposal as each of its best `classes`.
 
-    A detection's score is the proposal's, 0 or more, times the class's. Other arguments are those
-    of `label_rows`.
+    A detection's score is the proposal's, 0 or more, times the class's. Other arguments are as
+    in `label_rows`.
     """
     best = np.argsort(-scores, axis=1, kind="stable")[:, :classes]
     detections: list[Row] = []

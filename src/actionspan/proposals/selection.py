@@ -77,7 +77,7 @@ def select(
     # A gain can only fall as the list grows: one worked out earlier is a bound.
     heap = [(-float(worth[cell]), place, 0) for place, cell in enumerate(best)]
     heapq.heapify(heap)
-    # 3. take the best whose gain is up to date
+    # 3. take the best with a gain that is up to date
     covered = np.zeros(len(likely), np.float32)
     chosen: list[int] = []
     gains: list[float] = []
@@ -136,9 +136,9 @@ def typical_extents(
 ) -> Float64:
     """Return for segments (K, 2) the median start and end of the instances expected around each.
 
-    These are at the cells (N, 2), of a density (N,), with a tIoU of 0.5 or more; only so many of
-    the highest density count. No other start and end are less far from those of the instances, on
-    average.
+    These are at the cells (N, 2), of a density (N,), with a tIoU of 0.5 or more; only the `counted`
+    cells of the highest density count. No other start and end are nearer to the instances' starts
+    and ends, on average.
     """
     likely = np.argsort(-density, kind="stable")[:counted]
     cells, density = cells[likely], density[likely]
@@ -156,7 +156,7 @@ def typical_extents(
 
 
 def distinct(segments: Float64, overlap: float, most: int) -> list[int]:
-    """Return at most so many rows of segments (N, 2), best first, that overlap none before much.
+    """Return at most `most` rows of segments (N, 2), best first, that overlap none before much.
 
     Two share no more than `overlap` of the shorter of both.
     """
@@ -198,7 +198,7 @@ def right_events(events: Float64, instances: Float64) -> Float64:
 def calibrate(gains: Float64, right: Float64, instances: int) -> Calibration:
     """Fit the curve, and the bar that makes the best F1 score on the same events.
 
-    The events are of many videos with so many instances; `gains` are (N,), and `right` (N,) is 1
+    The events are of many videos, with `instances` in all; `gains` are (N,), and `right` (N,) is 1
     where an event is right. As Platt's, the curve is drawn towards the middle by one right and one
     wrong event more.
     """
@@ -246,7 +246,7 @@ def shown_events(
 class Chosen:
     """A video's proposals (K, 2) with scores, and the reader's events (E, 2) with chances.
 
-    Events are None where no density says which are right.
+    Events are None where no density shows which are right.
     """
 
     segments: Float64

@@ -1,4 +1,4 @@
-"""The knobs of the proposals stage."""
+"""The settings of the proposals stage."""
 
 from dataclasses import dataclass
 
@@ -40,7 +40,7 @@ class EvaluatorSettings(Checked):
     batch_size: int = option(256, "candidates in a step", least=1)
     learning_rate: float = option(0.01, "Adam's step size", above=0)
     decay_epochs: int = option(
-        10, "the learning rate falls to a tenth after each run of so many epochs", least=1
+        10, "epochs between falls of the learning rate, each to a tenth", least=1
     )
     weight_decay: float = option(1e-5, "Adam's L2 penalty", least=0)
     high_threshold: float = option(
@@ -129,7 +129,7 @@ class DensitySettings(Checked):
     seed: int = option(0, "seed of the first weights and of the samples", least=0)
     on_cuts: float | None = option(
         None,
-        "share of instances that begin and end where a film is cut, in videos that are; null: as "
+        "share of instances that begin and end where a video is cut, in videos that are; null: as "
         "in the training videos",
         least=0,
         most=1,
@@ -217,7 +217,7 @@ class ChapterSettings(Checked):
 
     chapters: int = option(10, "at most this many chapters a video", least=1)
     share: float = option(
-        0.5, "leave out proposals whose score is below this share of the best", least=0, most=1
+        0.5, "leave out proposals with a score below this share of the best", least=0, most=1
     )
     shortest: float = option(0.5, "leave out shorter proposals", unit="seconds", least=0)
     minimum_score: float = option(0.0, "leave out proposals with a lower score")
@@ -234,7 +234,7 @@ class ClassifierSettings(Checked):
         fewest=1,
         rising=True,
     )
-    folds: int = option(5, "folds of it; with as many as videos, each is left out in turn", least=2)
+    folds: int = option(5, "folds of it; with one a video, each is left out in turn", least=2)
     shift: float = option(
         0.2,
         "each instance is also learned with its ends moved by this share of its length",
@@ -242,7 +242,7 @@ class ClassifierSettings(Checked):
         below=0.5,
     )
     most_instances: int = option(
-        16_000, "most instances that are learned from; of more, every so many videos", least=1
+        16_000, "most instances to learn from; beyond it, every k-th video is used", least=1
     )
 
 

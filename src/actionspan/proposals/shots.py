@@ -1,4 +1,4 @@
-"""Shots of edited footage as segments: where a film is cut, instances may begin and end at cuts.
+"""Shots of edited footage as segments: where a video is cut, instances may begin and end at cuts.
 
 Candidates are runs of 1 to 6 shots. A run is worth exp(s - 4 m): s is how much the colours change
 at its weaker end, m the most at a cut inside it.
@@ -11,7 +11,7 @@ from actionspan.arrays import Float64, temporal_iou
 MOST_SHOTS = 6  # of a run
 _INSIDE = 4.0
 _LEAST_CHANGE = 0.3  # of colours at a cut between two shots; a smaller one may be a flash
-_NEAR = 0.3  # tIoU of a segment and a run that may stand for it
+_NEAR = 0.3  # tIoU of a segment and a run that may replace it
 _SPREAD = 0.2  # of a segment's instances over the runs near it, in tIoU
 _AT_CUT = 0.3  # seconds from a cut, or from an end of the video, within which an end is at it
 _BLOCK = 1024  # segments held against runs at once
@@ -40,7 +40,7 @@ def shot_runs(cuts: Float64, duration: float) -> tuple[Float64, Float64]:
 def share_on_cuts(instances: Float64, cuts: Float64, duration: float) -> tuple[int, int]:
     """Return how many instances (G, 2) begin and end at cuts or ends of the video, and of how many.
 
-    None counts in a video without cuts, which cannot say.
+    None counts in a video without cuts, which shows nothing.
     """
     shots = _between_shots(cuts)
     if not len(shots) or not len(instances):

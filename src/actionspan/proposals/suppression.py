@@ -10,7 +10,7 @@ from actionspan.arrays import Float64, Int64
 from actionspan.proposals.segments import Row
 from actionspan.proposals.settings import SuppressionSettings
 
-TOGETHER = 32  # videos, whose arrays fit into a core's cache
+TOGETHER = 32  # videos: their arrays fit into a core's cache
 
 
 def soft_nms(
@@ -22,7 +22,7 @@ def soft_nms(
 ) -> tuple[Int64, Float64]:
     """Choose proposals best first, each decaying the rest that overlap it much (BSN, 2018).
 
-    The best remaining proposal is taken. Every other whose tIoU with it exceeds
+    The best remaining proposal is taken. Every other that overlaps it by a tIoU above
     low_threshold + slope · width, where width is the length of the best as a share of the full
     width, has its score multiplied by exp(−tIoU² / epsilon). Then the next best is taken, until
     `keep` are. Proposals of equal score are in order of their start, then of their end, so that the
@@ -144,7 +144,7 @@ def _take_likely(
             kept[:, place], scores[:, place] = order.take(at), flat.take(at)
             first, last = starts.take(at)[:, None], ends.take(at)[:, None]
             starts[at], ends[at], flat[at] = np.inf, -np.inf, -1.0
-            # `arrays.overlap` in place; where there is no union nothing is shared
+            # `arrays.overlap` in place; without a union nothing is shared
             np.minimum(end, last, out=shared)
             shared -= np.maximum(start, first, out=hull)
             np.maximum(end, last, out=hull)

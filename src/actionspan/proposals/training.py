@@ -39,7 +39,7 @@ def train_pem(
     the same bits.
 
     Raises:
-        InputError: A file cannot be used, there is no room, or the loss is no longer a number.
+        InputError: A file cannot be used, the disk is full, or the loss is not finite.
     """
     # read the examples
     table = open_candidates(candidates_path)
@@ -74,7 +74,7 @@ def train_evaluator(
     """Train an evaluator; the same input and settings give the same bits.
 
     The weights of the last epoch are returned, with `keep: average` the mean of the last epochs'
-    weights, with `best` those of the epoch of lowest validation loss, if there are validation
+    weights, with `best` the weights of the epoch of lowest validation loss, if there are validation
     candidates. With no training candidates at all every answer is 0.5, so that proposals are
     ranked by p_start · p_end. A `checkpoint` is continued from, written after each epoch, and
     deleted by the caller when the evaluator is written; it belongs to features of digest `source`.
@@ -83,7 +83,7 @@ def train_evaluator(
         The evaluator and its log, a row an epoch.
 
     Raises:
-        InputError: The training loss is no longer a number, or there is no room.
+        InputError: The training loss is not finite, or the disk is full.
     """
     with deterministic(threads=1):
         # 1. prepare the network, the samples and the checkpoint

@@ -81,7 +81,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--encoder", action="append", default=[], help=f"{encoder}; may be repeated")
     words = 'labels of events instead of the model\'s, such as "fall, sit down" (with --labels-by)'
     add("--labels", metavar="WORDS", help=words)
-    by = "model of pictures (or clips) and words, as for `actionspan find` (docs/encoders.md)"
+    by = "model of images (or clips) and words, as for `actionspan find` (docs/encoders.md)"
     add("--labels-by", metavar="MODEL", help=by)
 
 
@@ -244,7 +244,7 @@ def _print_error(line: str) -> None:
 def named_videos(words: Iterable[Path]) -> tuple[dict[str, Path], int]:
     """Return the videos that `words` name, by id and in order, and the number of those left out.
 
-    A folder stands for its video files, told by their suffix; sub-folders are not searched. A
+    A folder means its video files, recognized by their suffix; sub-folders are not searched. A
     pattern that the shell did not expand, such as `"*.mp4"`, is expanded here. Of videos with the
     same id, the name without its suffix, the first counts. Standard error has a line for each
     video that is left out.

@@ -1,6 +1,6 @@
 """Labels of any model's events, by words that nobody has trained a classifier for.
 
-A model of words and pictures, or of words and clips, encodes the video and the words.
+A model of words and images, or of words and clips, encodes the video and the words.
 
 A segment is described by the mean of its snippets' unit vectors. Its likeness to a label is the
 cosine to the mean of the label's wordings, and chances are the softmax of these by the model's own
@@ -36,7 +36,7 @@ _CLIP_STRIDE = 2
 
 
 class WordModel:
-    """A model of words and pictures, or of words and clips, by its name or folder.
+    """A model of words and images, or of words and clips, by its name or folder.
 
     Raises:
         InputError: It cannot be had.
@@ -65,7 +65,7 @@ class WordModel:
         return text_vectors(self.source, wordings)
 
     def of(self, streams: Mapping[str, Float32]) -> Float32:
-        """Return the vectors (T, D) of a video's snippets that lie where those of words do."""
+        """Return the vectors (T, D) of a video's snippets, in the space of the words' vectors."""
         return streams[self.stream]
 
 

@@ -125,7 +125,7 @@ def read_duration(path: Path) -> float:
 
 
 class OpenedVideo(NamedTuple):
-    """A video whose first frame is decoded, to be gone through once."""
+    """A video with its first frame decoded, to be gone through once."""
 
     path: Path
     duration_seconds: float
@@ -152,8 +152,8 @@ _BATCH = 16  # snippets
 class MotionProposer:
     """Groups the magnitude of optical flow by watershed (TAG), without training.
 
-    Its events are the video's bouts (`BoutFinder.found`). The zones of a video are those of its
-    name among `cameras`; without any, whole frames count.
+    Its events are the video's bouts (`BoutFinder.found`). The zones of a video are
+    found by its name among `cameras`; without any, whole frames count.
     """
 
     def __init__(self, cameras: Cameras = WHOLE) -> None:

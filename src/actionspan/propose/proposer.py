@@ -32,7 +32,7 @@ class Proposer:
     """A trained model, loaded once and used for any number of videos.
 
     On one thread (`torch.set_num_threads(1)`) its results are the workflow's, bit for bit. With
-    tuned encoders they are so but for what JPEG alters: the workflow encodes stored pictures.
+    tuned encoders they are so but for what JPEG alters: the workflow encodes stored images.
 
     Args:
         model: `model.safetensors` or the folder that holds it, such as `results/proposals/span`;
@@ -42,8 +42,8 @@ class Proposer:
         cameras: The zones of videos by patterns of their names; without any, whole frames count.
 
     Raises:
-        InputError: There is no such file, it is not a complete model, its encoder is not here, or
-            there is no such device.
+        InputError: The file does not exist or is not a complete model, or its encoder or the device
+            is not here.
     """
 
     def __init__(

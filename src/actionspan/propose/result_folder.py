@@ -1,6 +1,6 @@
 """A folder of proposals: each video's result is on the disk as soon as it is done.
 
-`videos/{video}.json` holds everything of a video. The tables, chapters and pictures are made from
+`videos/{video}.json` holds everything of a video. The tables, chapters and figures are made from
 it, so that a stopped call continues with the next video, and one that asks for other annotations or
 fewer events runs no network. What draws is imported where it is used: the process that waits for
 another's results needs none of it.
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from actionspan.video.zones import Cameras
 
 _FOLDER = "videos"
-_BESIDE = (".vtt", ".svg", ".jpg")  # chapters, picture and contact sheet
+_BESIDE = (".vtt", ".svg", ".jpg")  # chapters, figure and contact sheet
 _TABLES = ("proposals.json", "proposals.csv", "events.json", "events.csv")
 _SEAL = "digest"  # of the rest of a video's file
 
@@ -66,7 +66,7 @@ class ResultFolder:
         folder: Made if it is missing.
         model: Digest of the model.
         overwrite: Remove the results of another model, and redo everything.
-        replaces: Remove the results of models whose digest begins with this word.
+        replaces: Remove the results of models with a digest that begins with this word.
         cameras: The zones of videos; a result within other zones does not count as finished.
 
     Raises:
@@ -109,7 +109,7 @@ class ResultFolder:
                     path.unlink()
 
     def beside(self, video_id: str) -> list[Path]:
-        """Return the paths of a video's chapters, picture and contact sheet."""
+        """Return the paths of a video's chapters, figure and contact sheet."""
         return [self.folder / f"{video_id}{suffix}" for suffix in _BESIDE]
 
     def result_path(self, video_id: str) -> Path:
@@ -117,7 +117,7 @@ class ResultFolder:
         return self.folder / _FOLDER / f"{video_id}.json"
 
     def source_of(self, path: Path) -> dict[str, Any]:
-        """Return what a result of a video now is made from."""
+        """Return the source of a result that is made of a video now."""
         found: dict[str, Any] = source_of(path)
         if not self._cameras:
             return found
@@ -134,18 +134,18 @@ class ResultFolder:
         return None
 
     def is_shown(self, result: Result, truth: "Sequence[Instance]", shown: Shown) -> bool:
-        """Return whether a video's chapters and pictures are there, whole, and show just this."""
+        """Return whether a video's chapters and figures are there, whole, and show just this."""
         prints = {file.suffix: fingerprint(file) for file in self.beside(result.video_id)}
         return result.shown == digest(shown, list(truth)) and result.files == prints
 
     def put(self, result: Result) -> None:
-        """Write the result of a video, which counts when its chapters and pictures are there."""
+        """Write the result of a video, which counts when its chapters and figures are there."""
         content = vars(result)
         sealed = {**content, _SEAL: digest(json.loads(json.dumps(content)))}
         write_json(self.result_path(result.video_id), sealed, indent=None)
 
     def show(self, result: Result, truth: "Sequence[Instance]", shown: Shown) -> None:
-        """Write a video's chapters and its pictures."""
+        """Write a video's chapters and its figures."""
         from actionspan.evaluation.timeline_figure import draw_timeline
         from actionspan.proposals.chapters import write_chapters
         from actionspan.report.contact_sheet import write_sheet

@@ -60,7 +60,7 @@ class Shown:
 
 @dataclass(frozen=True, kw_only=True)
 class Result:
-    """The stored result of a video: rows with times in milliseconds, and curves for its picture."""
+    """The stored result of a video: rows with times in milliseconds, and curves for its figure."""
 
     video_id: str
     path: str
@@ -77,7 +77,7 @@ class Result:
     frame_seconds: Sequence[float] = ()  # when each frame is shown, where that is not at the rate
     unplayable: str = ""  # why a browser may not play the file
     still: float = 0.0  # share of the video in which nothing changes
-    shown: str = ""  # digest of the content of picture and chapters; empty before they are made
+    shown: str = ""  # digest of the content of figure and chapters; empty before they are made
     files: Mapping[str, str] = field(default_factory=dict)  # fingerprints of those, by suffix
 
     def at(self, path: Path) -> "Result":
@@ -96,8 +96,8 @@ def result_of(
 ) -> Result:
     """Return the result to store; `before` is an earlier result of the same file.
 
-    With `sound` it has loudness and change in up to 2,000 parts of the video, None where there is
-    no sound; a video without any has no such curves.
+    With `sound` it has loudness and change in up to 2,000 parts of the video, None without
+    sound; a video without any has no such curves.
     """
     curves: dict[str, list[float | None]] = {}
     if proposed.motion is not None:

@@ -111,7 +111,7 @@ def each_video(
                     if not quiet and not reason:
                         print(f"{title}: done", file=sys.stderr, flush=True)
                 result = folder.finished(path, made=True)
-            # 2. its chapters and pictures
+            # 2. its chapters and figures
             if result is not None and not reason:
                 known = truth.within(video_id, result.duration_seconds) if truth else ()
                 if not folder.is_shown(result, known, shown):

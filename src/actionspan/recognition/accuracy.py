@@ -41,7 +41,7 @@ def _rows(rgb: Path, flow: Path) -> list[list[str]]:
     A class without validation clips has no accuracy.
 
     Raises:
-        InputError: A file holds no scores, the two are of different clips, or there is no clip.
+        InputError: A file holds no scores, the two are of different clips, or have no clips.
     """
     first, second = (read_classifier_scores(path) for path in (rgb, flow))
     for key in ("classes", "clips", "labels"):

@@ -1,9 +1,9 @@
 """Samples of clips for a network: augmented in training, the centre in evaluation.
 
-Paper 003, section II: a random position and a crop whose width and height are each drawn from 256,
-224, 192 and 168 for a height of 256, at a random place, resized to the network's input, and
+Paper 003, section II: a random position and a crop with width and height each drawn from 256, 224,
+192 and 168 for a height of 256, at a random place, resized to the network's input, and
 flipped half of the time, when flow to the right becomes flow to the left. Crops are shares of the
-stored height, so that pictures stored at a different size show as much. To evaluate, positions are
+stored height, so that images stored at a different size show as much. To evaluate, positions are
 spread evenly over the clip and the centre is cut out, 224 of 256.
 
 A sample follows from the seed, the epoch and its place in the epoch: neither ranks nor threads
@@ -78,7 +78,7 @@ def read_sample(store: ClipStore, stream: Stream, sample: Sample, size: int) -> 
 
 
 def cut(picture: UInt8, sample: Sample, size: int) -> UInt8:
-    """Return a sample's part of an (H, W, C) picture, resized to (size, size, C), not flipped."""
+    """Return a sample's part of an (H, W, C) image, resized to (size, size, C), not flipped."""
     rows = slice(sample.top, sample.top + sample.height)
     return square(picture, rows, slice(sample.left, sample.left + sample.width), size)
 
@@ -106,7 +106,7 @@ def clip_batches(
     size: int,
     readers: int = 1,
 ) -> Iterator[tuple[UInt8, Int64]]:
-    """Yield pictures and labels of batches of samples; `readers` threads decode.
+    """Yield images and labels of batches of samples; `readers` threads decode.
 
     Yields:
         (B, size, size, C) bytes, C being 3 or 2L, and (B,) labels.

@@ -3,7 +3,7 @@
 The Snakefile imports this module each time it is read, so it must stay quick to import and to run
 over tens of thousands of files. A folder has one of two formats:
 
-- `CLASS/clip.avi`, as UCF101 and HMDB51 come; split files may say which clip is in which subset,
+- `CLASS/clip.avi`, as UCF101 and HMDB51 come; split files may list which clip is in which subset,
   else some groups of each class are held out;
 - `training/CLASS/clip.avi` and `validation/CLASS/clip.avi`; without validation, groups of training
   are held out.
@@ -75,7 +75,7 @@ class ClipSettings(Checked):
     validation_fraction: float = option(
         0.25,
         "share of each class's clips, or of the training videos, held out for validation where no "
-        "split or subset folder says which",
+        "split or subset folder names them",
         least=0,
         below=1,
     )
@@ -83,7 +83,7 @@ class ClipSettings(Checked):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.height % JPEG_BLOCK:
-            # the planes of a position are one picture: no block of it may hold two of them
+            # the planes of a position are one image: no block of it may hold two of them
             raise ValueError(f"height {self.height}: must be a multiple of {JPEG_BLOCK}")
         if self.height > self.width:
             raise ValueError(f"width {self.width}: at least the height, {self.height}")
@@ -111,7 +111,7 @@ def list_clips(
         splits: Folder of split files, which choose and divide the clips.
         split: Which of the splits.
         fraction: Of the groups of each class, held out for validation where neither split files
-            nor folders say which; a clip without a group is its own.
+            nor folders name them; a clip without a group is its own.
 
     Raises:
         InputError: The folder or the split files have another format, or a clip that the split

@@ -23,7 +23,7 @@ _MADE_BY = "`actionspan recognition clips` or `segments`"
 def read_stores(
     paths: Sequence[Path], kind: str, made_by: str, needed: Sequence[str]
 ) -> dict[str, jpegs.JpegPictures]:
-    """Return the pictures of all clips or videos of some stores, sorted by id.
+    """Return the images of all clips or videos of some stores, sorted by id.
 
     `kind`, `made_by` and `needed` are as for `read_pictures`.
 
@@ -57,11 +57,11 @@ class ClipStore:
     Attributes:
         clips: Id, label, subset and number of positions of each.
         classes: The labels, sorted; `background` is last.
-        height, width: Of every picture in pixels.
-        channels: Channels of a picture by stream: 3 and 2L.
+        height, width: Of every image in pixels.
+        channels: Channels of an image by stream: 3 and 2L.
         bound: Pixels of motion at code 255.
         data: The name of the data set.
-        fingerprint: Changes with any picture, label or subset, whatever the order of the files.
+        fingerprint: Changes with any image, label or subset, whatever the order of the files.
     """
 
     def __init__(self, paths: Sequence[Path]) -> None:
@@ -69,7 +69,7 @@ class ClipStore:
 
         Raises:
             InputError: A file is missing or is not a clip store, a clip is in two of them, they are
-                made with different settings, or there is no clip at all.
+                made with different settings, or hold no clip.
         """
         stored = read_stores(paths, "clip", _MADE_BY, ("label", "subset"))
         jpegs.check_alike(stored, "clip")
@@ -97,7 +97,7 @@ class ClipStore:
         return np.array(places, np.int64)
 
     def read(self, stream: jpegs.Stream, clip: int, position: int) -> UInt8:
-        """Return a picture: (height, width, 3), or (height, width, 2L) codes 1 … 255 of the flow.
+        """Return an image: (height, width, 3), or (height, width, 2L) codes 1 … 255 of the flow.
 
         Flow is a view of planes that follow each other in memory. `clip` is a place in `clips`.
 
@@ -119,7 +119,7 @@ def write_clip(
     """Write a clip of positions in order of time into an empty group.
 
     Raises:
-        InputError: There is no position, or too many planes.
+        InputError: No position is given, or too many planes are.
     """
     size = {"height": settings.height, "width": settings.width}
     jpegs.write_jpegs(group, positions, **size, quality=settings.jpeg_quality, bound=bound)

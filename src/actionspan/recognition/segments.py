@@ -105,10 +105,10 @@ def video_segments(video: Annotation, longest: float, settings: ClipSettings) ->
 
 
 def rows_of_segment(segment: Segment, seconds: Float64) -> tuple[int, ...]:
-    """Return the snippets whose centre, one of the (T,) rising `seconds`, lies in a segment.
+    """Return the snippets with a centre, one of the (T,) rising `seconds`, in a segment.
 
-    An instance too short to hold one has the snippet nearest to its middle, if the middle is no
-    further from it than half the usual distance of snippets; a stretch of background has none.
+    An instance too short to hold one has the snippet nearest to its middle, if the middle is at
+    most as far from it as half the usual distance of snippets; a stretch of background has none.
     """
     inside = np.flatnonzero((seconds >= segment.start) & (seconds < segment.end))
     if len(inside) or segment.label == BACKGROUND:

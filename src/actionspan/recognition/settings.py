@@ -1,4 +1,4 @@
-"""The knobs of the two-stream classifiers and their training."""
+"""The settings of the two-stream classifiers and their training."""
 
 from dataclasses import dataclass
 from typing import Literal, get_args
@@ -33,7 +33,7 @@ class RecognitionSettings(Checked):
     )
     network: ImageNetwork = option("efficientnet_lite0", "network of a stream (paper: resnet152)")
     pretrained: bool = option(True, "start from public weights; false: from random ones")
-    # networks shrink 32-fold, and batch norm needs two values of a batch of one picture
+    # networks shrink 32-fold, and batch norm needs two values of a batch of one image
     input_size: int = option(
         224, "side of the square that the network sees", unit="pixels", least=64, most=4_096
     )

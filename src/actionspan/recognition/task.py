@@ -26,9 +26,7 @@ from actionspan.recognition.settings import RecognitionSettings
 from actionspan.storage.model_files import read_model
 from actionspan.video.jpegs import Stream
 
-FORMAT = (
-    "actionspan recognition 1"  # of model.safetensors, whose state_dict the features stage reads
-)
+FORMAT = "actionspan recognition 1"  # of model.safetensors; the features stage reads its state_dict
 _CLASSES = 100_000  # of a model at most
 _PICTURES = 40  # at once, or all of one clip where it has more
 
@@ -43,7 +41,7 @@ def build_classifier(
     torchvision's; None: those that come as a package.
 
     Raises:
-        InputError: There are no such weights, or there are but none are wanted.
+        InputError: The weights do not exist, or exist but none are wanted.
     """
     if weights is not None and not settings.pretrained:
         raise InputError(f"{weights}: not used with pretrained false; leave out one of them")
@@ -65,7 +63,7 @@ def carry_over(
     Its last layer is carried over too; both streams have the same `classes`.
 
     Raises:
-        InputError: That is no such model, or has a different network or different classes.
+        InputError: It is not such a model, or has a different network or different classes.
     """
     part = read_model(rgb)
     if "format" not in part or part["format"].value != FORMAT:
@@ -80,7 +78,7 @@ def carry_over(
     if given != list(classes):
         own, wanted = (printable(", ".join(each))[:300] for each in (given, classes))
         raise InputError(
-            f"{rgb}: its classes are {own}, but those of the clips are {wanted}; train both on the "
+            f"{rgb}: its classes are {own}, but the clips' are {wanted}; train both on the "
             "same clips"
         )
     design = architecture(settings.network)

@@ -14,7 +14,7 @@ _OF_RECOGNITION = ("averaging_steps", "average_state")  # which RecognitionSetti
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the step's flags."""
     parser.add_argument("--clips", type=Path, nargs="+", required=True, help="clip stores")
-    parser.add_argument("--stream", choices=("rgb", "flow"), required=True, help="which pictures")
+    parser.add_argument("--stream", choices=("rgb", "flow"), required=True, help="which images")
     parser.add_argument(
         "--weights", type=Path, help="to start from: a checkpoint, or a name of torchvision's"
     )

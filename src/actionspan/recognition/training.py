@@ -69,7 +69,7 @@ def train(
 
     Raises:
         InputError: A file is missing or of the wrong kind, there are fewer training clips than
-            learners, or the loss is no longer a number.
+            learners, or the loss is not finite.
     """
     parallel = parallel or ParallelSettings()
     checkpoint = out / CHECKPOINT

@@ -29,8 +29,8 @@ _STAGES = "dataset video recognition finetune features temporal proposals evalua
 
 
 _MEANING = {
-    AR_AGAINST_AN: "How much of what happens is found by so many proposals a video, averaged over "
-    "tIoU 0.5 to 0.95: higher is better.",
+    AR_AGAINST_AN: "How much of what happens is found, by the number of proposals a video, "
+    "averaged over tIoU 0.5 to 0.95: higher is better.",
     RECALL_AGAINST_TIOU: "How much of what happens is found by 100 proposals a video, the stricter "
     "the overlap has to be: higher is better.",
 }
@@ -44,7 +44,7 @@ def recall_charts(records: Sequence[Record]) -> list[Chart]:
     note = (
         f"Subset {first['subset']}, videos: {first['videos']:,}, instances: {first['instances']:,}"
     )
-    several = first["videos"] > 1  # else there is no interval over videos
+    several = first["videos"] > 1  # one alone has no interval over videos
     note += ". Intervals: bootstrap over videos" * several
     curves = {record["method"]: curves_of(record) for record in records}
     return [

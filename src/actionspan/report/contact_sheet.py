@@ -1,4 +1,4 @@
-"""A video's events in one picture: the middle frame of each."""
+"""A video's events in one image: the middle frame of each."""
 
 import argparse
 import math
@@ -39,9 +39,9 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 _MOST = 24  # events on a sheet
-_HEIGHT, _WIDTH = 150, 1560  # pixels: of a picture, and about of a sheet
+_HEIGHT, _WIDTH = 150, 1560  # pixels: of an image, and about of a sheet
 _GAP, _CAPTION, _TITLE = 10, 22, 34  # pixels
-_NARROWEST, _LETTER = 200, 6.3  # pixels: of a picture's place, and about of a letter below it
+_NARROWEST, _LETTER = 200, 6.3  # pixels: of an image's place, and about of a letter below it
 _DOTS = 100  # pixels an inch
 
 
@@ -62,7 +62,7 @@ def write_sheet(path: Path, video: Path, rows: Sequence[Row]) -> None:
 
 
 def _draw(path: Path, title: str, rows: Sequence[Row], pictures: Sequence[UInt8 | None]) -> None:
-    """Draw pictures (h, w, 3) in rows from the left, each with its caption below."""
+    """Draw images (h, w, 3) in rows from the left, each with its caption below."""
     from matplotlib.figure import Figure
 
     from actionspan.storage.figures import INK, QUIET, RULE, fonts_for, house_style, save_figure
@@ -102,7 +102,7 @@ def _draw(path: Path, title: str, rows: Sequence[Row], pictures: Sequence[UInt8 
 
 
 def _caption(rank: int, row: Row, letters: int) -> str:
-    """Return what stands below a picture; a long label is cut."""
+    """Return what stands below an image; a long label is cut."""
     begin, end = f"{rank}. {said_times(*row['segment'])}", f"({score_text(row)})"
     label = " ".join(str(row.get("label") or "").split())
     room = max(letters - len(begin) - len(end) - 2, 4)

@@ -25,12 +25,12 @@ _SECONDS, _SHARES = 3, 4  # decimals
 class PageVideo:
     """A video of the page.
 
-    `file` is its path as seen from the folder of the page, empty where there is none; `note` says
-    why a browser cannot play it and what makes a copy that it can. `curves` are sampled at the
-    centres of T equal parts of the video: `start`, `actionness` and `end`, each (T,) in 0…1, or
-    `motion`, (T,) in pixels a frame; `loudness` and `change` in dB may have more parts. `events`
-    are the distinct ones among the proposals, for a reader. `recall` is the mean over thresholds
-    of tIoU, None where nothing is annotated.
+    `file` is its path as seen from the folder of the page, empty where there is none; `note` is
+    the reason why a browser cannot play it and the command that makes a copy that it can. `curves`
+    are sampled at the centres of T equal parts of the video: `start`, `actionness` and `end`, each
+    (T,) in 0…1, or `motion`, (T,) in pixels a frame; `loudness` and `change` in dB may have more
+    parts. `events` are the distinct ones among the proposals, for a reader. `recall` is the mean
+    over thresholds of tIoU, None where nothing is annotated.
     """
 
     video_id: str
@@ -110,7 +110,7 @@ def path_from(folder: Path, path: Path | None) -> str:
 def choose_videos(
     videos: Collection[str], recalls: Mapping[str, float], most: int
 ) -> tuple[list[str], str]:
-    """Choose at most so many videos to look at, and return how they are chosen.
+    """Choose at most `most` videos to look at, and return how they are chosen.
 
     Returns:
         Ids in order, and a sentence that is empty if they are all.

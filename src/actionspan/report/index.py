@@ -33,23 +33,23 @@ from actionspan.storage.writing import open_h5
 from actionspan.temporal.probabilities import read_probabilities
 
 CURVES = ("start", "actionness", "end")
-_STALL_SECONDS = 120.0  # for a picture
+_STALL_SECONDS = 120.0  # for an image
 _MOST_POINTS = 500  # of a curve: more than a screen shows
 
 
 @dataclass(frozen=True, kw_only=True)
 class PageSettings(Checked):
-    """Which videos the page shows, and how many pictures of each."""
+    """Which videos the page shows, and how many images of each."""
 
     subsets: tuple[Subset, ...] = option(
-        ("validation", "training", "testing"), "whose videos it shows", fewest=1
+        ("validation", "training", "testing"), "the subset of the videos shown", fewest=1
     )
     most_videos: int = option(
         200,
         "where there are more: a third of lowest recall, a third of highest, the rest by chance",
         least=1,
     )
-    thumbnails: int = option(16, "small pictures of each video; 0: none", least=0, most=200)
+    thumbnails: int = option(16, "small images of each video; 0: none", least=0, most=200)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -139,7 +139,7 @@ def _page_videos(
     wanted = {video.video_id for video in chosen}
     rows = read_videos(arguments.videos) if arguments.videos else []
     files = {video.video_id: video for video in rows}
-    # its name in the workflow is that of the targets
+    # its name in the workflow is the targets'
     copies = arguments.copies or arguments.out.parent / "videos"
     looks = dict(_looked_at(chosen, files, copies, pictures))
     proposals = _rows_of(arguments.proposals, wanted)

@@ -29,7 +29,7 @@ def write_page(path: Path, page: Page) -> None:
     """Write a page as one HTML file, atomically.
 
     Raises:
-        JobError: There is no room for the file.
+        JobError: The disk has no room for the file.
     """
     parts = {
         "title": page.title,
@@ -82,7 +82,7 @@ def _asset(name: str) -> str:
 
 
 def _policy(*, served: bool) -> str:
-    """Return the content security policy: inline parts by their hash, pictures as data, videos."""
+    """Return the content security policy: inline parts by their hash, images as data, videos."""
     return "; ".join(
         [
             "default-src 'none'",

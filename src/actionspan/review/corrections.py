@@ -34,7 +34,7 @@ class Corrections:
     """The corrections in a folder, safe on the disk before a call returns.
 
     Each video has a `version`, which rises with each change, the `state` that the page keeps of it,
-    the `rows` of corrections.csv that say the same, and the fingerprint of the `file` that was
+    the `rows` of corrections.csv that mean the same, and the fingerprint of the `file` that was
     corrected. What cannot be read, or does not count, ends nothing: see `remarks`.
 
     Args:
@@ -102,7 +102,7 @@ class Corrections:
             return {**self._remarks, **another}
 
     def check_place(self) -> None:
-        """Raise JobError if the folder is no longer the one that was opened."""
+        """Raise JobError if another folder has replaced the one that was opened."""
         with suppress(OSError):
             if os.path.samestat(self.table.parent.stat(), self._place):
                 return
@@ -126,7 +126,7 @@ class Corrections:
         """Keep a change of the given version, and return the next.
 
         Raises:
-            KeyError: There is no such video.
+            KeyError: The video does not exist.
             Conflict: The version is not the last one.
             ValueError: Something could not be kept, read again or learned from.
             InputError: The video's file in the folder cannot be read.

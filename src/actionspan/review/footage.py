@@ -78,9 +78,9 @@ def encode_all(
     settings: VideoSettings | None = None,
     cameras: Cameras = WHOLE,
 ) -> Generator[Encoded, None, None]:
-    """Encode videos, those that this version has not done; `video.error` says why one cannot be.
+    """Encode videos, those that this version has not done; `video.error` is why one cannot be.
 
-    The zones of a video are those of its name among `cameras`; within others it is encoded again.
+    The zones of a video are found by its name among `cameras`; within others it is encoded again.
 
     `how.processes` are encoded at once, and as many paths are read ahead. Videos are yielded in the
     order of their paths.
@@ -134,7 +134,7 @@ def encode_readable(
 
 
 def encoding(flags: argparse.Namespace, videos: int) -> ShardWork:
-    """Return how to encode so many videos by the flags `--jobs` and `--threads`."""
+    """Return how to encode a number of videos by the flags `--jobs` and `--threads`."""
     processes = videos_at_once(flags.jobs, videos, flags.threads)
     return ShardWork(processes=processes, threads=flags.threads)
 

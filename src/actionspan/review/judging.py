@@ -29,7 +29,7 @@ class Figures(NamedTuple):
     """Scores of a model on corrected videos that it has not seen."""
 
     auc: float  # in percent
-    first_right: int  # videos whose first event is right
+    first_right: int  # videos with a right first event
     videos: int  # in which something happens
     in_as_many: int  # instances found by as many events as a video has instances
     instances: int
@@ -87,7 +87,7 @@ def listed_bouts(bundle: Bundle, one: Encoded) -> Float64 | None:
 
 
 def tiles_of(one: Encoded, parts: int) -> Float64:
-    """Return (N, 3) segments and scores of so many equal parts of a video."""
+    """Return (N, 3) segments and scores of a video's equal `parts`."""
     return np.column_stack(tiles(one.video.duration_seconds, parts))
 
 

@@ -15,7 +15,7 @@ class LabelKeys:
 
     Args:
         folder: Of keys.json, which is made at the first change.
-        given: A file whose keys replace it, if there is one; see `read_keys`.
+        given: A file with keys that replace it, if there is one; see `read_keys`.
 
     Raises:
         InputError: A file is not one of keys.

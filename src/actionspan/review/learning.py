@@ -72,7 +72,7 @@ class Learned:
     labels: int
     halves: bool  # whether the only video with instances was tried by its halves
     figures: Mapping[str, Figures]  # own (if it was tried), included, motion
-    ranks: bool  # whether chances rest on too few instances, or say too little
+    ranks: bool  # whether chances rest on too few instances, or show too little
     thresholds: Mapping[str, Sequence[Point]]  # by label, what each chance makes of the events
 
     def sentence(self) -> str:
@@ -107,7 +107,7 @@ def learn(
         videos: With their features.
         truth: All that happens in each corrected video; at least one has an instance.
         out: The folder.
-        processes: At once; 0: the number of cores, at most as many as there is to do.
+        processes: At once; 0: the number of cores, but no more than the trainings.
         seed: Of the networks.
 
     Raises:

@@ -61,7 +61,7 @@ class Work(Protocol):
         """Return the zones of a video."""
 
     def save_zones(self, video_id: str, pattern: str, zones: Any) -> None:
-        """Keep the zones of all videos whose names match a pattern."""
+        """Keep the zones of all videos with a name that matches a pattern."""
 
     def learn(self) -> None:
         """Ask for a model of the corrections so far."""
@@ -70,7 +70,7 @@ class Work(Protocol):
 def make_app(work: Work, token: str, port: int, once: str) -> Starlette:
     """Return the application that serves a page to whoever knows the token.
 
-    The first who says `once` in its place knows it, too.
+    The first caller that sends `once` instead gets the token, too.
     """
 
     async def page(_: Request) -> Response:

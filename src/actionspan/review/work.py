@@ -45,7 +45,7 @@ class ReviewWork:
         encoding: Number of videos encoded at once, and of the cores of each.
         copies: Make copies of videos that browsers do not play.
         address: Of the page, for a message when the same folder is opened a second time.
-        keys: A file of keys of labels; without it those of the folder stay.
+        keys: A file of keys of labels; without it the folder's keys stay.
         places: Files and clocks of recordings; by default those noted in the folder.
         sound: Show loudness and its changes.
 
@@ -174,7 +174,7 @@ class ReviewWork:
         """Return the zones of a video, see `DrawnZones.of`.
 
         Raises:
-            KeyError: There is no such video.
+            KeyError: The video does not exist.
         """
         if video_id not in self.videos:
             raise KeyError(video_id)
@@ -184,8 +184,8 @@ class ReviewWork:
         """Keep zones, see `DrawnZones.save`; then look again.
 
         Raises:
-            KeyError: There is no such video.
-            InputError: They are not zones, or not those of the video.
+            KeyError: The video does not exist.
+            InputError: They are not zones, or not the video's.
         """
         with self._wake:
             if video_id not in self.videos:
@@ -214,7 +214,7 @@ class ReviewWork:
             try:
                 self._round(pause)
                 pause = 1.0
-            except Exception as error:  # the page keeps corrections, and says so
+            except Exception as error:  # the page keeps corrections, and reports it
                 self._failure = f"Stopped: {error}. Corrections are kept; it is tried again."
                 self._seen.clear()
                 pause = _RETRY

@@ -31,7 +31,7 @@ class DrawnZones:
         """Keep the zones drawn on a video for all with names that match a pattern.
 
         Raises:
-            InputError: They are not zones, or not those of the video.
+            InputError: They are not zones, or not the video's.
         """
         if not isinstance(pattern, str) or not fnmatchcase(video_id, pattern):
             raise InputError(f"{pattern}: not a pattern that the name {video_id} matches")

@@ -29,7 +29,7 @@ from actionspan.storage.figures import (
 )
 from actionspan.storage.writing import read_json
 
-# The first six have a colour of their own, the others share that of their nearest kin.
+# The first six have a colour of their own, the others share their nearest kin's.
 _COLOUR_ORDER = "ring ps mpi ps_sharded gloo ps_async auto ps_worker nccl aavg periodic".split()
 
 
@@ -67,7 +67,7 @@ def _speed_panel(axes: Axes, ratios: Ratios, highest: float) -> None:
     reach = min(last, 0.96 * top)
     place: dict[str, Any] = {"textcoords": "offset points", "ha": "right", "va": "center"}
     axes.annotate("ideal", xy=(reach, reach), xytext=(-9, 0), color=QUIET, **place)
-    # the exchanges, a little to the side, so that no whiskers hide those of another
+    # the exchanges, a little to the side, so that no whiskers hide another's
     ends: dict[str, tuple[float, float]] = {}
     names = [exchange for exchange in ratios if exchange != SINGLE]
     spread = min(0.24, 0.03 * last) / len(names)

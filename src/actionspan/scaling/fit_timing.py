@@ -86,13 +86,13 @@ def fit_times(runs: Sequence[Run]) -> dict[str, dict[str, Any]]:
     """Fit the time models of all exchanges in a table of runs.
 
     Args:
-        runs: In any order; those of exchange `none` are the single-rank reference.
+        runs: In any order; runs of exchange `none` are the single-rank reference.
 
     Returns:
         What `timing_model.json` holds, by exchange; all times in seconds.
 
     Raises:
-        ValueError: There is no run of an exchange.
+        ValueError: An exchange has no runs.
     """
     single = [run for run in runs if run.exchange == SINGLE]
     fits = models.fit_runs(runs)
@@ -226,7 +226,7 @@ def _notes(exchange: str, fit: Fit) -> list[str]:
             "repeat the single-rank run."
         )
     if fit.curve is not None and not fit.squares.degrees:
-        notes.append("There are no more runs than fitted values, hence no intervals of those.")
+        notes.append("The runs do not outnumber the fitted values, which thus have no intervals.")
     condition = fit.squares.condition
     if condition is not None and condition > 1e4:
         notes.append(

@@ -31,7 +31,7 @@ def speed_ratios(
     `part` gives the seconds of a run that are compared.
 
     Raises:
-        InputError: There is no single-rank run, or no other.
+        InputError: The single-rank run is missing, or all others.
     """
     alone = [part(run) for run in runs if run.exchange == SINGLE]
     if not alone:
@@ -52,8 +52,8 @@ def speed_ratios(
 def speed_panels(path: Path, runs: Sequence[Run]) -> dict[str, Ratios]:
     """Return the ratios of complete runs and, where these were measured, of their steps alone.
 
-    The steps are what grows with the length of training: computing and communication. Arguments
-    and errors are those of `speed_ratios`.
+    The steps are the part that grows with the length of training: computing and communication.
+    Arguments and errors are as in `speed_ratios`.
     """
 
     def steps(run: Run) -> float:

@@ -45,7 +45,7 @@ class Estimate:
     def interval(self, weights: Sequence[float]) -> tuple[float, float] | None:
         """Return the confidence interval of a weighted sum; None where its error is not known.
 
-        The degrees of freedom of several errors together are those of Welch and Satterthwaite.
+        The degrees of freedom of several errors together are by Welch and Satterthwaite.
         """
         direction = np.asarray(weights, dtype=np.float64)
         total = spread = 0.0
@@ -128,7 +128,7 @@ CURVE_TERMS = ("1/n", "n", "1")
 # From (T, C, P) to the coefficients of the curve's terms.
 _SERVER_CURVE = np.eye(3)
 _RING_CURVE = np.array([[1.0, -1.0, 0.0], [0.0, 0.0, 0.0], [0.0, 1.0, 1.0]])
-# From the coefficients of 1/n and 1 to those of the curve's terms.
+# From the coefficients of 1/n and 1 to the coefficients of the curve's terms.
 _TWO_TERMS = np.array([[1.0, 0.0], [0.0, 0.0], [0.0, 1.0]])
 
 
@@ -170,7 +170,7 @@ def fit_runs(runs: Sequence[Run]) -> dict[str, Fit]:
     The runs of exchange `none` are the single-rank reference.
 
     Raises:
-        ValueError: There is no run of an exchange.
+        ValueError: An exchange has no runs.
     """
     single = [run for run in runs if run.exchange == SINGLE and run.t1 is not None]
     fits = {}
@@ -254,12 +254,12 @@ def _with_measured(runs: tuple[Run, ...], single: Sequence[Run]) -> Fit:
 Curve = Sequence[float]  # (a, b, c) of a/n + b·n + c seconds on n ranks
 _FEWEST_RANKS = 2
 _EQUAL = 1e-9  # share of their size within which times count as equal
-# No cluster has as many ranks; beyond it float64 could not tell n from n + 1 at some point.
+# No cluster has as many ranks; beyond it n and n + 1 would at some point be equal in float64.
 _MOST_RANKS = 1e12
 
 
 def crossovers(curves: Mapping[str, Curve]) -> dict[str, dict[str, Any]]:
-    """Compare the curve of each exchange with those of the others.
+    """Compare the curve of each exchange with the others' curves.
 
     Returns:
         By exchange `{"crossover": {other: n}, "faster_than": {other: [[first, last], …]}}`:

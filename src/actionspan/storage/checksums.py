@@ -4,7 +4,7 @@ A reader of a few rows of a large file checks the blocks of these rows and no ot
 bytes behind the file's own end are
 
 - a CRC-32 for each block of 64 KiB, 4 bytes each;
-- the end: a mark of 8 bytes, the file's own size, the CRC-32 of the above and that of the end.
+- the end: a mark of 8 bytes, the file's own size, the CRC-32 of the above and of the end.
 
 HDF5 passes over them, and cuts them off where it changes a file: a file without them is read
 unchecked.
@@ -30,7 +30,7 @@ _MARK = b"\x00blocks1"
 _END = struct.Struct("<8sQI")  # the mark, the file's own size and the CRC-32 of the checksums
 _CRC = struct.Struct("<I")  # of the end
 _HDF5 = b"\x89HDF\r\n\x1a\n\x00"  # with the version of the superblock that h5py writes
-_HDF5_SIZE = 40  # where the superblock says how long the file is
+_HDF5_SIZE = 40  # where the superblock has the length of the file
 
 
 def append_checksums(path: Path) -> None:

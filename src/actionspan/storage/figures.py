@@ -60,7 +60,7 @@ def house_style() -> AbstractContextManager[None]:
 
 
 def save_figure(figure: Figure, path: Path) -> None:
-    """Write a figure as SVG or PNG, or one of pictures as JPEG, by its suffix, without a date.
+    """Write a figure as SVG or PNG, or one of images as JPEG, by its suffix, without a date.
 
     A JPEG has the figure's own dots per inch.
 

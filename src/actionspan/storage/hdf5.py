@@ -1,8 +1,8 @@
 """HDF5 files read and written through Python, where a full disk or a damaged block is an exception.
 
 HDF5 crashes when the disk fills up while it writes a file itself: it tries again at exit to close a
-file that it cannot. Here it is told that every byte was written, and the first error is raised when
-the file is closed. Each block is checked before it is read.
+file that it cannot. Here every byte is reported to it as written, and the first error is raised
+when the file is closed. Each block is checked before it is read.
 """
 
 import os
@@ -115,7 +115,7 @@ def new_h5(path: Path) -> "Iterator[h5py.File]":
     """Write an HDF5 file.
 
     Raises:
-        OSError: There was no room for it, or another error of the system.
+        OSError: The disk had no room for it, or another error of the system.
     """
     import h5py
 

@@ -35,7 +35,7 @@ def keep(paths: Iterable[Any]) -> None:
 def refuse_input(path: Any) -> None:
     """Raise JobError if `path` is a file that is read, by whatever name or link."""
     file = _known(path)
-    # the number of a file that was removed may be that of another by now
+    # another file may have the number of a removed file by now
     if file and _read and file == _known(_read.get(file)):
         raise JobError(f"{path}: is an input of this command; name another output")
 

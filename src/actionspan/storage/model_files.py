@@ -1,9 +1,9 @@
 """Model files: the tensors as safetensors, and in its header one JSON of all else.
 
 A model file may be a stranger's: nothing of it is run or unpickled. It is looked at leaf by leaf
-before it is used. Its settings say what networks it has, and a network on torch's `meta` device,
-which takes no memory, says which tensors it needs. Only where names, types, shapes and values are
-right is the network built: a file costs as much memory as its own tensors, and a wrong one is a
+before it is used. Its settings name its networks, and a network on torch's `meta` device,
+which takes no memory, lists the tensors that it needs. Only where names, types, shapes and values
+are right is the network built: a file costs as much memory as its own tensors, and a wrong one is a
 line that names the file and the leaf.
 """
 
@@ -60,7 +60,7 @@ class Part:
         return Part(self.value[key], f"{self.name}: {key}")
 
     def entries(self) -> dict[str, "Part"]:
-        """Return the entries of a dictionary whose keys are texts."""
+        """Return the entries of a dictionary with texts as keys."""
         if not isinstance(self.value, Mapping):
             self.refuse("a dictionary")
         if not all(isinstance(key, str) for key in self.value):
@@ -74,7 +74,7 @@ class Part:
         return [Part(each, f"{self.name}: {place}") for place, each in enumerate(self.value)]
 
     def text(self, choices: Sequence[str] = (), most: int = 1000) -> str:
-        """Return a text, one of `choices` if there are any, of at most so many characters."""
+        """Return a text, one of `choices` if there are any, of at most `most` characters."""
         if not isinstance(self.value, str) or len(self.value) > most:
             self.refuse(f"a text of at most {most} characters")
         if choices and self.value not in choices:
@@ -142,7 +142,7 @@ class Part:
         given = self.entries()
         for names, verb in ((set(wanted) - set(given), "lack"), (set(given) - set(wanted), "have")):
             if names:
-                what = f"its weights are not those of {kind} in this version"
+                what = f"its weights do not fit {kind} in this version"
                 cure = f"they {verb} {_word(min(names))}; train it again"
                 raise InputError(f"{self.name}: {what}, {cure}")
         state = {k: given[k].tensor(*value.shape, kind=value.dtype) for k, value in wanted.items()}
@@ -158,7 +158,7 @@ def write_model(path: Path, content: Mapping[str, Any]) -> None:
     in several places is written once.
 
     Raises:
-        JobError: There is no room for the file.
+        JobError: The disk has no room for the file.
     """
     tensors: dict[str, Tensor] = {}
     names: dict[int, str] = {}
@@ -224,7 +224,7 @@ def _read(path: Path) -> Any:
         raise InputError(f"{path}: {_EARLIER.format(path)}")
     if int.from_bytes(start, "little") > max(_HEADER, size // 4):
         raise ValueError
-    # 2. the tensors, whose places in the file safetensors checks, and the rest
+    # 2. the tensors, with places in the file that safetensors checks, and the rest
     with safe_open(path, framework="pt") as opened:
         sealed = json.loads(opened.metadata()[_KEY])
         tensors = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118

@@ -29,7 +29,7 @@ class Process:
     host: str
     machine: str  # with `host`: which computer
     boot: str  # since which start of the computer
-    space: str  # whose numbers: a container counts its own processes
+    space: str  # of the numbers: a container counts its own processes
     batch: str  # the batch job it belongs to, if any
     pid: int
     born: str  # when it began, as the system counts

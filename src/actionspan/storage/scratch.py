@@ -26,7 +26,7 @@ def scratch(shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
     """Return an array of zeros.
 
     Raises:
-        JobError: There is no room for it.
+        JobError: The disk has no room for it.
     """
     size = math.prod(shape) * np.dtype(dtype).itemsize
     if size <= _SMALL or not hasattr(os, "posix_fallocate"):
@@ -54,7 +54,7 @@ class ScratchRows:
         """Append (M, C) rows.
 
         Raises:
-            JobError: There is no room for them.
+            JobError: The disk has no room for them.
         """
         data = np.ascontiguousarray(rows, np.float64).tobytes()
         try:

@@ -21,7 +21,7 @@ def write_torch(path: Path, content: Mapping[str, Any]) -> None:
     """Write `content` by `torch.save`, atomically; equal content gives equal bytes.
 
     Raises:
-        InputError: There is no room for the file.
+        InputError: The disk has no room for the file.
     """
     # to an open file: given a path, torch.save puts the name of the file into the file
     with atomic_path(path) as partial, partial.open("wb") as file:
@@ -101,7 +101,7 @@ def content_digest(content: Any) -> str:
             ahead += value.items() if isinstance(value, Mapping) else value
             value = isinstance(value, Mapping), len(value)
         elif isinstance(value, Tensor):
-            # one on `meta` holds nothing, an expanded one less than its shape says
+            # one on `meta` holds nothing, an expanded one less than its shape claims
             if not value.is_meta and value.nbytes <= value.untyped_storage().nbytes():
                 held: Any = value.detach().cpu().contiguous().as_strided((value.numel(),), (1,))
                 found.update(held.view(torch.uint8).numpy())
@@ -114,7 +114,7 @@ def _check_archive(path: Path) -> None:
     """Compare the checksums of a file's records, which torch does not compress.
 
     Raises:
-        zipfile.BadZipFile: One differs, or a record says that it is larger than the file, or has
+        zipfile.BadZipFile: One differs, or a record claims that it is larger than the file, or has
             the name of another.
     """
     with zipfile.ZipFile(path) as archive:

@@ -57,7 +57,7 @@ def atomic_path(path: Path) -> Iterator[Path]:
     file is synced before it is renamed, so that a power failure leaves the old or the new file.
 
     Raises:
-        JobError: There is no room for the file, or it is an input of the command or a folder.
+        JobError: The disk has no room for the file, or it is an input of the command or a folder.
     """
     refuse_input(path)
     if path.is_dir():
@@ -81,7 +81,7 @@ def atomic_path(path: Path) -> Iterator[Path]:
             if error.filename == str(partial):
                 error.filename = str(path)  # nobody knows the other name
             raise
-        # the system does not say which file there was no room for
+        # the system does not name the file that lacked room
         raise JobError(f"{path}: {NO_ROOM[error.errno]}; make room and run it again") from None
 
 
@@ -112,7 +112,7 @@ def create_h5(path: Path, settings_digest: str) -> "Iterator[h5py.File]":
 
 
 def append_rows(group: "h5py.Group", name: str, block: NDArray[np.generic]) -> None:
-    """Append rows to a dataset: a chunk holds a row of pictures, or 1,024 numbers."""
+    """Append rows to a dataset: a chunk holds a row of images, or 1,024 numbers."""
     row = block.shape[1:]
     if name not in group:
         chunks = (1 if row else 1024, *row)

@@ -1,4 +1,4 @@
-"""A model cut into stages whose slowest is as fast as can be, and the bytes that each will need.
+"""A model cut into stages, the slowest as fast as can be, and the bytes that each will need.
 
 A layer costs seconds of CPU time of the thread, the least over repetitions (on a busy machine wall
 time measures the neighbours), and bytes of its output. A copy is measured, so that the
@@ -26,7 +26,7 @@ _HOP_SECONDS = 40e-6  # of CPU time to hand over any message, at both ends toget
 class Costs:
     """What N layers cost: seconds (N,) of work, and bytes (N + 1,) before, between and behind.
 
-    `learning` says whether the work includes backward and messages go both ways.
+    With `learning` the work includes backward, and messages go both ways.
     """
 
     seconds: tuple[float, ...]
@@ -160,8 +160,8 @@ Divide = Callable[[nn.Module], Sequence[nn.Module] | None]
 class Balanced(list[nn.Sequential]):
     """Stages that share the modules of a model, with the seconds that each takes for a sample.
 
-    `bound` is the speed-up that they can reach: the seconds of the model over those of its slowest
-    stage. Every measured speed-up is a share of it.
+    `bound` is the speed-up that they can reach: the seconds of the model over its slowest stage's.
+    Every measured speed-up is a share of it.
     """
 
     def __init__(self, layers: Sequence[nn.Module], costs: Costs, cuts: Sequence[int]) -> None:
@@ -259,7 +259,7 @@ def stage_bytes(
     """Return the bytes of stage `index` (from 0) of a pipeline that learns, by the closed form.
 
     Weights + gradients + optimiser state + saved tensors of one sample + 2 input messages + 2
-    gradient messages (not the last stage) + D targets (the last) + those of the gradient mode:
+    gradient messages (not the last stage) + D targets (the last) + the bytes of the gradient mode:
     nothing (`paper`), 2 (D - h) inputs (`inputs`), or these and as many versions of the weights
     (`stash`). A process also has a copy of each message that it works on, so that its stage may
     keep it.

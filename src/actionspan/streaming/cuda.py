@@ -31,7 +31,7 @@ class StreamExecutor(Runs):
     Without `devices` neighbouring stages share one, or have the next.
 
     Raises:
-        ValueError: There is no GPU, or the devices do not fit the stages.
+        ValueError: The machine has no GPU, or the devices do not fit the stages.
     """
 
     name = "stream"
@@ -126,7 +126,7 @@ class StreamExecutor(Runs):
             time.sleep(0.0 if waited < _SPIN_SECONDS else _SLEEP_SECONDS)
 
     def _asked(self, question: Callable[[], bool]) -> bool:
-        """Ask a device, which may say that work failed that it got long ago."""
+        """Ask a device, which may report that work failed that it got long ago."""
         try:
             return question()
         except RuntimeError as error:
@@ -137,7 +137,7 @@ class StreamExecutor(Runs):
             raise self._error(StageError, what) from error
 
     def _error(self, kind: type[StageError], what: str) -> StageError:
-        """Return an error of the first stage with work left, as far as the device says."""
+        """Return an error of the first stage with work left, as far as the device reports it."""
         stage = len(self.stages) - 1
         for index, event in enumerate(self._finished):
             try:

@@ -16,7 +16,7 @@ _cuda: Any = torch.cuda  # annotated in part
 
 
 class CudaBackend:
-    """GPUs of NVIDIA by torch.cuda. No method lets the host wait, unless it says so.
+    """GPUs of NVIDIA by torch.cuda. No method lets the host wait, unless its docstring states it.
 
     There are few methods, so that tests can put a recorder in their place, which runs everything on
     CPU and checks who waited for whom.

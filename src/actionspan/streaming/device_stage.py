@@ -16,10 +16,9 @@ from actionspan.streaming.state import Kept, copied
 
 
 class DeviceStage(Stage):
-    """A stage whose module is on a device: it draws from the device's generator too.
+    """A stage with its module on a device: it draws from the device's generator too.
 
-    Its seconds in `report` are those of the host, which gives the work; its events are those of the
-    device.
+    Its seconds in `report` are the host's, which gives the work; its events are the device's.
     """
 
     captures = True
@@ -92,7 +91,7 @@ class DeviceStage(Stage):
 
     @contextmanager
     def counted(self, sample: int, *, learned: bool) -> Iterator[None]:
-        """Count a step whose work a graph does inside."""
+        """Count a step with its work done inside a graph."""
         begun, used = time.perf_counter(), time.thread_time()
         with self._noted("step", sample):
             yield

@@ -18,7 +18,7 @@ def parts_of_pipeline(stages: Sequence[Module], learning: Sequence[Learning | No
     """Return the stages with their places.
 
     Raises:
-        ValueError: There is no stage, two share a parameter, or one that learns has no optimiser.
+        ValueError: No stage is given, two share a parameter, or one that learns has no optimiser.
     """
     if not stages:
         raise ValueError("a pipeline needs at least one stage")
@@ -47,7 +47,7 @@ def start(
     """Return the executor of a name, with all its threads or processes running.
 
     Raises:
-        ValueError: There is no such executor, or it cannot run these stages here.
+        ValueError: The executor does not exist, or cannot run these stages here.
     """
     if devices is not None and name not in ("stream", "graph"):
         raise ValueError(

@@ -66,7 +66,7 @@ class GraphExecutor(StreamExecutor):
     pipeline's `train` and `eval`, and weights in place.
 
     Raises:
-        ValueError: There is no GPU, or a stage does what no graph can repeat.
+        ValueError: The machine has no GPU, or a stage does what no graph can repeat.
     """
 
     name = "graph"
@@ -84,8 +84,8 @@ class GraphExecutor(StreamExecutor):
             _refuse(stage)
         self._own_rates()
         self._captured: dict[int, _Captured] = {}
-        self._begun: set[int] = set()  # stages whose first full step is done
-        self._number = 0  # of the step, which says which places are read
+        self._begun: set[int] = set()  # stages with a first full step done
+        self._number = 0  # of the step, which decides which places are read
 
     def feed(self, arriving: Message | None, target: Message | None) -> None:
         super().feed(arriving, target)
@@ -160,7 +160,7 @@ class GraphExecutor(StreamExecutor):
                 tensor.detach().copy_(value)
             stage.draw_from(random)
         if drew:
-            raise _refusal(stage, "it draws random numbers, whose state graphs would share")
+            raise _refusal(stage, "it draws random numbers, and graphs would share their state")
         if where != [(id(tensor), tensor.data_ptr()) for tensor in _tensors_of(stage)]:
             raise _refusal(stage, "it replaces a buffer or a state instead of writing into it")
         if numbers != _numbers_of(stage):
@@ -238,8 +238,8 @@ def _refuse(stage: DeviceStage) -> None:
     if stage.history is not None:
         assert stage.learning is not None
         raise ValueError(
-            f'{name}: gradients "{stage.learning.gradients}" need inputs of past steps, whose '
-            f'addresses a graph cannot follow; use gradients "paper", or {_INSTEAD}'
+            f'{name}: gradients "{stage.learning.gradients}" need inputs of past steps, at '
+            f'addresses that a graph cannot follow; use gradients "paper", or {_INSTEAD}'
         )
     for part in parts_of(stage.module):
         if isinstance(part, torch.nn.modules.dropout._DropoutNd) and part.training and part.p > 0:

@@ -48,7 +48,7 @@ def learning_of_stages(
     """Return how each stage learns; a single value holds for all; None: without a loss.
 
     Raises:
-        ValueError: A sequence has another length, or there is no such gradient mode.
+        ValueError: A sequence has another length, or the gradient mode does not exist.
     """
     if loss is None:
         return [None] * stages
@@ -110,7 +110,7 @@ class Updater:
             self.schedule.load_state_dict(dict(schedule))
 
     def _forget(self) -> None:
-        """Forget all gradients, those of parameters that the optimiser leaves alone too."""
+        """Forget all gradients, also of parameters that the optimiser leaves alone."""
         for parameter in self.parameters:
             parameter.grad = None
 

@@ -14,7 +14,7 @@ Form = tuple[bool, Layout]
 class Message(NamedTuple):
     """One sample on its way.
 
-    `alone` tells a bare tensor from a tuple of one. In messages to the left the tensors are
+    `alone` distinguishes a bare tensor from a tuple of one. In messages to the left the tensors are
     gradients, one for each floating tensor of the message that they answer.
     """
 

@@ -108,7 +108,7 @@ class Pipeline:
         self._drain_steps = drain_steps(count, gradients) if self._learning else 0
         self._executor = start(executor, parts, options, devices)
         self._samples = self._steps = 0  # put in; a step may have no sample
-        self._asked = 0  # steps whose reply was taken
+        self._asked = 0  # steps with a reply that was taken
         self._returned = 0  # answers that the caller has
         self._targets: deque[tuple[int, Message | None]] = deque()  # of the last D samples fed
         self._answers: deque[Answer] = deque()  # taken from the executor, not by the caller
@@ -187,7 +187,7 @@ class Pipeline:
         Args:
             samples: Each `x`, or when learning a pair `(x, y)`, of which y may be None.
 
-        Answers that were not taken before, such as those of a run that was left, come first.
+        Answers that were not taken before, such as answers of a run that was left, come first.
         """
         ahead = self._count + 1 if self._learning else self._count + self._credits - 1
         for sample in samples:
@@ -221,7 +221,7 @@ class Pipeline:
     def state_dict(self) -> dict[str, Any]:
         """Return everything needed to resume: weights, optimisers, messages, random states.
 
-        `samples` says how many samples were put in; answers on their way or not yet taken are in
+        `samples` is the number of samples put in; answers on their way or not yet taken are in
         it too. Any executor can resume from it, bitwise, and `torch.load(weights_only=True)` reads
         it.
         """
@@ -246,7 +246,7 @@ class Pipeline:
         """Resume from `state_dict`, of a pipeline of the same stages.
 
         Raises:
-            ValueError: It is not the state of a pipeline of so many stages.
+            ValueError: It is not the state of a pipeline with this number of stages.
         """
         if state.get("format") != FORMAT or len(state["stages"]) != self._count:
             raise ValueError(f"not the state of a pipeline of {self._count} stages ({FORMAT!r})")

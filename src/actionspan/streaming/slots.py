@@ -97,7 +97,7 @@ class SlotLink(Link):
         self.post(message, self._backend.record(self._source.compute))
 
     def open(self, *, has_loss: bool = False) -> None:
-        """Let the sending stage wait until the place it writes next is no longer read."""
+        """Let the sending stage wait until nobody reads the place it writes next any more."""
         assert self._source is not None
         read = self._out[self._writes].read if self._out.places else None
         if read is not None:  # links to stages of which nothing learns never have a message
@@ -112,7 +112,7 @@ class SlotLink(Link):
     ) -> None:
         """Announce that the next place is written from an event on, and send it on.
 
-        The message says which sample it is; its tensors are in the place. Without an event it is
+        The message names its sample; its tensors are in the place. Without an event it is
         empty.
         """
         backend, number = self._backend, self._writes
@@ -192,7 +192,7 @@ class SlotAnswers(Answers):
         self._pairs[loss is not None].fill(number, tensors)
 
     def post(self, message: Message | None, written: Event | None, *, has_loss: bool) -> None:
-        """Announce that the next place is written from an event on; None: there is no answer."""
+        """Announce that the next place is written from an event on; None: without an answer."""
         number = self._writes
         self._writes += 1
         if message is None or written is None:

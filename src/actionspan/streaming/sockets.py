@@ -1,8 +1,8 @@
 """Links between processes: the data in shared memory, a token of a few bytes over a socket.
 
-The memory has no name, unlike that of `multiprocessing.shared_memory`: it is gone with the last
-process, however that ends. A socket tells at once that the other end is dead; a semaphore would
-wait for ever. A connection of `multiprocessing` tells it too, but adds 25 µs to each message.
+The memory has no name, unlike `multiprocessing.shared_memory`: it is gone with the last
+process, however that ends. A socket reports at once that the other end is dead; a semaphore would
+wait for ever. A connection of `multiprocessing` reports it too, but adds 25 µs to each message.
 """
 
 import math
@@ -147,7 +147,7 @@ class _Form(NamedTuple):
 
 
 class SocketOutlet:
-    """The sending end. The first message tells the form of all that follow."""
+    """The sending end. The first message states the form of all that follow."""
 
     def __init__(self, end: socket.socket) -> None:
         self.end = end

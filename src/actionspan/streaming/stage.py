@@ -90,10 +90,10 @@ class Stage:
 
     Args:
         part: Its computation; a callable other than an `nn.Module` has no parameters.
-        options: Its seed is that of stage 0; stage h has `seed + h`.
-        random: Whose random numbers it draws: `swapped` exchanges torch's state for its own round
-            its work, as several stages in one thread must; `process` has the process for itself;
-            `none` draws none, as threads share one generator.
+        options: Its seed is for stage 0; stage h has `seed + h`.
+        random: The generator that it draws from: `swapped` exchanges torch's state for its own
+            round its work, as several stages in one thread must; `process` has the process for
+            itself; `none` draws none, as threads share one generator.
     """
 
     captures = False  # whether it is on a device that has graphs
@@ -127,7 +127,7 @@ class Stage:
         Args:
             arriving: The sample that the left neighbour, or the stream, sent a step ago.
             signal: The gradient that the right neighbour sent a step ago.
-            target: That of the sample that arrives, for the last stage.
+            target: Of the sample that arrives, for the last stage.
             links: Gets the output as soon as it is there, then the gradient, each before the
                 parameters change.
         """
@@ -237,7 +237,7 @@ class Stage:
             self.updates += 1
 
     def _leaves(self, message: Message) -> tuple[Tensor, ...]:
-        """Return the tensors of a message, those of numbers as leaves that want a gradient."""
+        """Return the tensors of a message, tensors of numbers as leaves that want a gradient."""
         return tuple(
             tensor.detach().requires_grad_(tensor.is_floating_point() and self.place.passes_back)
             for tensor in message.tensors

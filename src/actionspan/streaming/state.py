@@ -21,7 +21,7 @@ class Kept(NamedTuple):
     message: Message
     random: Tensor | None  # torch's random state before it; None: it drew nothing
     buffers: Tensors  # as they were before it
-    weights: Tensors | None  # those that saw it; None: those of now are used
+    weights: Tensors | None  # as they saw it; None: the present ones are used
 
 
 class History:
@@ -31,8 +31,8 @@ class History:
     sees the same buffers, and it leaves the buffers of the module as they are, so that batch norm
     counts each sample once.
 
-    `weights` says whether to keep the weights that saw an input too, `random` whether to repeat
-    random numbers: threads share one generator and draw none.
+    With `weights` the weights that saw an input are kept too; with `random` random numbers are
+    repeated: threads share one generator and draw none.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class History:
         self.set_random: Callable[[Tensor], None] = torch.set_rng_state
 
     def due(self, step: int) -> Kept | None:
-        """Take out the input whose gradient comes at a step."""
+        """Take out the input of the gradient that comes at a step."""
         if self._kept and self._kept[0].step == step - self._delay:
             return self._kept.popleft()
         return None

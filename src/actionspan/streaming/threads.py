@@ -1,4 +1,4 @@
-"""A thread for each stage: for stages whose work releases the interpreter for 10 ms or more."""
+"""A thread for each stage: for stages with work that releases the interpreter for 10 ms or more."""
 
 import threading
 import time
@@ -33,7 +33,7 @@ class ThreadExecutor(WorkerExecutor):
         for stage in self.stages:
             _refuse_random(stage)
         self._ended = threading.Event()  # nothing more is to be begun
-        # What workers say, and the queue that it is for; None: it is a failure.
+        # A worker's message, and the queue that it is for; None: it is a failure.
         self._inbox: SimpleQueue[tuple[deque[Any] | None, Any]] = SimpleQueue()
         self._commands: list[SimpleQueue[tuple[str, Any]]] = [SimpleQueue() for _ in parts]
         self._links: list[Queue] = []

@@ -48,7 +48,7 @@ def change_speed(
     epoch: int,
     first: int,
 ) -> tuple[Tensor, Tensor]:
-    """Return a batch whose videos are played at other speeds, each at its own.
+    """Return a batch with its videos played at other speeds, each at its own.
 
     The logarithm of a speed is uniform within ± `settings.speed`. Values are read between two
     steps; what no longer fits into a video's row is cut at its end.
@@ -91,7 +91,7 @@ def _padded(values: Tensor, steps: int) -> Tensor:
 
 
 def _played_labels(targets: Tensor, places: Tensor) -> Tensor:
-    """Return the labels of a video (T, columns) whose steps are read at places (N,)."""
+    """Return the labels of a video (T, columns) with its steps read at places (N,)."""
     played = targets[places.round().long()]
     played[:, :KINDS] = _between(targets[:, :KINDS], places)
     return _padded(played, len(targets))

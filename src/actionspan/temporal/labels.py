@@ -60,7 +60,7 @@ def boundary_overlaps(
 ) -> Float64:
     """Return g (steps, 3) in 0…1: the largest part of each bin that an instance's region covers.
 
-    Segments are cut to the video. The arguments and errors are those of `boundary_labels`.
+    Segments are cut to the video. The arguments and errors are as in `boundary_labels`.
     """
     segments = np.asarray(segments, dtype=np.float64).reshape(-1, 2)
     if not 0 < duration_seconds < np.inf:
@@ -149,7 +149,7 @@ _FEWEST = 8  # steps of a stretch
 def divide_steps(footage: Mapping[str, Int64], parts: int) -> dict[str, Int64]:
     """Return the part (T,) of each step of the training videos.
 
-    `footage` (T,) of each video is that of `features.footage.shared_footage`. A step
+    `footage` (T,) of each video is from `features.footage.shared_footage`. A step
     is in the part of its video (`divide`), unless it shows footage that videos share: each piece
     goes as a whole to one of the parts of its videos, the one with the fewest steps so far. A piece
     as large as a part is what all videos look like, and stays with them. A single video is divided

@@ -78,7 +78,7 @@ def boundary_loss(
 ) -> BoundaryLoss:
     """Return 2·action + start + end over probabilities (B, T, 3).
 
-    `whole` is that of `weighted_binary_loss`; further columns of labels do not count.
+    `whole` is as in `weighted_binary_loss`; further columns of labels do not count.
     """
     every = labels if whole is None else whole
     start, action, end = (

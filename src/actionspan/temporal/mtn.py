@@ -73,7 +73,7 @@ class MultipathDenseNet(nn.Module):
     """Dense(512, ReLU) → Dense(512, ReLU) → Dense(3, softmax) on each feature vector alone.
 
     The softmax makes start, action and end compete: they add up to 1 at every step, even in the
-    background, so that only the sigmoids of the other path can say "nothing here".
+    background, so that only the sigmoids of the other path can mean "nothing here".
     """
 
     def __init__(self, channels: int, *, hidden: int = 512, dropout: float = 0.0) -> None:
@@ -95,7 +95,7 @@ class MTN(TemporalNetwork):
     """SE-ConvNet and Multipath DenseNet in parallel: P = W·P_conv + (1 - W)·P_dense.
 
     Without `squeeze` the ConvNet is plain: the paper's ablation "MTN with Multipath". The paper
-    "adds by a weight parameter W" and says neither its value nor whether it is learned.
+    "adds by a weight parameter W" and states neither its value nor whether it is learned.
     """
 
     def __init__(

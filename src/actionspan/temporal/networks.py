@@ -81,7 +81,7 @@ def load_model(source: Path | str | Mapping[str, Any] | Part) -> TemporalNetwork
         raise InputError(f"{part.name}: not a model of 'actionspan temporal train' ({FORMAT!r})")
     name = part["model"].text(tuple(MODELS))
     channels = part["channels"].whole(1, _MOST_CHANNELS)
-    # of the settings only the network's shape: those of training have changed between versions
+    # of the settings only the network's shape: settings of training have changed between versions
     known = (*_SHAPE, "fusion_weight", "members", "look_ahead")
     settings = part["settings"].settings(TemporalSettings, known)
     if name == "stream" and channels % 2 == 0:

@@ -85,7 +85,7 @@ def predict_parts(
     """Return the probabilities (T, 3) of a training video (T, C) by members that did not learn it.
 
     The steps of each of the `parts` (T,) are joined and seen, without the others, by the member
-    that left them out of its loss. Their cues of change are still those of the full video.
+    that left them out of its loss. Their cues of change are still the full video's.
 
     Raises:
         ValueError: The model learned the video with another number of steps; or see
@@ -149,7 +149,7 @@ def predict(model_path: Path, features_path: Path, out: Path) -> None:
 
 
 class Resumable:
-    """An object whose attributes `changing` are the state from which another can resume."""
+    """An object with a state, its attributes `changing`, from which another can resume."""
 
     changing: tuple[str, ...]
 

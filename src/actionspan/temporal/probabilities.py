@@ -1,13 +1,13 @@
 """probabilities.h5: the output of a temporal network, written and read by video.
 
 `probabilities` is (V, T, 3) where all videos have T steps. Where they differ it is (ΣT, 3), and
-`offsets` (V + 1) says where each video's steps begin.
+`offsets` (V + 1) are where each video's steps begin.
 
-A cross-fitted network adds `parts` (ΣT): each step's part of the training footage, whose
-probabilities are by the member that did not learn it; −1 in other videos.
+A cross-fitted network adds `parts` (ΣT): each step's part of the training footage, with
+probabilities by the member that did not learn it; −1 in other videos.
 
-`cuts` (ΣK, 2) says where each video is cut and `bouts` (ΣB, 3) when something moves, where that is
-known; `cut_offsets` and `bout_offsets` (V + 1) say where each video's begin.
+`cuts` (ΣK, 2) are where each video is cut and `bouts` (ΣB, 3) when something moves, where that is
+known; `cut_offsets` and `bout_offsets` (V + 1) are where each video's begin.
 """
 
 import sys

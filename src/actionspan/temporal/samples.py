@@ -117,7 +117,7 @@ def window_coverage(segments: Float64, starts: Int64, steps: int) -> Float64:
 def _fingerprint(path: Path, features: Features, labels: Labels, rows: Int64) -> str:
     """Return a hash of the features and labels of `rows`; all features must be finite.
 
-    The writer's note about the features replaces them, as reading those of a large
+    The writer's note about the features replaces them, as reading the features of a large
     set takes minutes.
     """
     content = hashlib.sha256(repr((features.array.shape, features.checked)).encode())
@@ -148,14 +148,15 @@ def read_samples(
 ) -> Samples:
     """Read features.h5 (by memory map) and annotations.json.
 
-    Labels have `columns` columns; the training footage is divided into `parts`, if any. `causal`
-    says whether the network learns from causal.h5.
+    Labels have `columns` columns; the training footage is divided into `parts`, if any. With
+    `causal` the network learns from causal.h5.
 
-    Annotated videos that have no features are left out, with a line that says so. Without `check`
-    (on ranks after the first) no feature is looked at, no line printed, the fingerprint is empty.
+    Annotated videos that have no features are left out, with a line that names them. Without
+    `check` (on ranks after the first) no feature is looked at, no line printed, the fingerprint is
+    empty.
 
     Raises:
-        InputError: A file is missing, there is no training video, a video has no annotation
+        InputError: A file is missing, training videos are missing, a video has no annotation
             entry, or features are not finite.
     """
     # choose the rows

@@ -1,4 +1,4 @@
-"""The knobs of the temporal network and its training."""
+"""The settings of the temporal network and its training."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -86,13 +86,13 @@ class TemporalSettings(Checked):
     )
     members: int = option(
         5,
-        "networks of span and stream, each trained without one of so many parts of the videos",
+        "networks of span and stream, each trained without its own part of the videos",
         least=2,
         most=100,
     )
     look_ahead: int = option(
         1,
-        "snippets behind its own that stream's convolutions see; those of its cues come on top",
+        "snippets behind its own that stream's convolutions see; its cues' snippets come on top",
         unit="snippets",
         least=0,
         most=7,

@@ -57,7 +57,7 @@ def training_step(
     """Update the model by a batch, or by this rank's share of it where models are averaged.
 
     `features` (S, T, C) are `rows` of the batch, this rank's share; `labels` (B, T, 3), or with
-    more columns, are those of the full batch.
+    more columns, are of the full batch.
 
     Returns:
         This rank's part of the batch's loss before the update (where models are averaged, the loss
@@ -152,7 +152,7 @@ def train(
     now). If the training is `continued`, it begins at the checkpoint in the folder, if any.
 
     Raises:
-        InputError: See `read_samples`; or the loss is no longer a number.
+        InputError: See `read_samples`; or the loss is not finite.
     """
     stopwatch = Stopwatch() if started is None else Stopwatch(started)
     parallel = parallel or ParallelSettings()
@@ -238,7 +238,7 @@ def train(
 def process_start() -> float:
     """Return when this process began, in `time.perf_counter`'s seconds.
 
-    Only Linux says; elsewhere it is now, without the start of Python and its imports.
+    Only Linux reports it; elsewhere it is now, without the start of Python and its imports.
     """
     try:
         status = Path("/proc/self/stat").read_text()
@@ -274,9 +274,9 @@ def _rank_timing(replica: Replica, stopwatch: Stopwatch) -> dict[str, Any]:
 
 
 def whole_timing(timings: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return the timing of a run from those of its ranks.
+    """Return the timing of a run from its ranks' timings.
 
-    Its t1, t2 and t3 are those of a single rank, so that they add up to its seconds: of the worker
+    Its t1, t2 and t3 are of a single rank, so that they add up to its seconds: of the worker
     that computed longest, since the others waited for it.
     """
     workers = [rank for rank in timings if rank["role"] == "worker"]

@@ -95,7 +95,7 @@ class Run:
     digest: str  # of the settings and data; a checkpoint with a different digest is not used
     models: Sequence[nn.Module]  # those that this process trains, alike after every epoch
     optimisers: Sequence[Optimizer]  # of each model's parameters
-    replica: Replica  # joins them with those of other ranks
+    replica: Replica  # joins them with other ranks' models
     kept: Keep  # which weights are kept
     average_after: int = 0  # for `average`: the mean is over the epochs after this one
     more: _Stateful | None = None  # what else changes
@@ -157,7 +157,7 @@ class Run:
         """Take the weights of the epoch just trained into those that are kept.
 
         The best are copied if their score is the highest so far; NaN is below all others. The mean
-        is that of the weights after each epoch later than `average_after`, all with equal weight.
+        is over the weights after each epoch later than `average_after`, all with equal weight.
         The models of all ranks are alike after an epoch, so the ranks' means are too.
         """
         averaged = self.epoch + 1 - max(self.average_after, 0)  # epochs in the mean, with this one
@@ -179,7 +179,7 @@ class Run:
                 kept.copy_(weights[name])
 
     def weights(self) -> dict[str, Tensor]:
-        """Return the weights that are kept; those of the last epoch are the model's own."""
+        """Return the weights that are kept; the last epoch's are the model's own."""
         return self.kept_weights or self.models[0].state_dict()
 
     def log(self, path: Path, columns: Sequence[str]) -> None:
@@ -258,13 +258,13 @@ def fit(
 
     `train_epoch` takes the number of an epoch (from 1) and returns columns of the log, alike on all
     ranks, `training_loss` among them; `validate` returns more. A group of parameters with a `share`
-    has that part of the learning rate. The best epoch is the one whose row has the highest `score`.
-    Rank 0 writes the checkpoint, if it has a path, shows the progress, if that has a title, and
-    calls `report` after each epoch. The stopwatch takes the seconds of `validation` and
+    has that part of the learning rate. The best epoch is the one with the highest `score` in its
+    row. Rank 0 writes the checkpoint, if it has a path, shows the progress, if that has a title,
+    and calls `report` after each epoch. The stopwatch takes the seconds of `validation` and
     `checkpoint`.
 
     Raises:
-        InputError: The loss is no longer a number, or there is no room for the checkpoint.
+        InputError: The loss is not finite, or the disk has no room for the checkpoint.
     """
     replica, stopwatch = run.replica, stopwatch or Stopwatch()
     ahead = range(run.epoch + 1, epochs + 1)

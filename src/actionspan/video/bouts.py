@@ -1,10 +1,10 @@
 """When something moves in a video: runs of motion, and the repetitions that one consists of.
 
 No learning: a run, a bout, begins where motion rises above the video's own level and ends where it
-falls back, by two thresholds (the hysteresis of Canny, 1986). Motion is what blocks of the picture
+falls back, by two thresholds (the hysteresis of Canny, 1986). Motion is what blocks of the frame
 change by beyond the video's noise; slow light and gain change all of them alike and do not count.
-Where nothing moves there is no bout. A bout whose changes come again and again is divided into its
-periods, the first peak of their correlation with themselves.
+Where nothing moves no bout is found. A bout with changes that come again and again is divided into
+its periods, the first peak of their correlation with themselves.
 """
 
 from array import array
@@ -16,12 +16,12 @@ from numpy.typing import NDArray
 from actionspan.arrays import Float32, Float64, Mask, UInt8
 from actionspan.video.zones import Zones, blocks_inside
 
-_BLOCKS = 20, 15  # of a picture
-_RATE = 15.0  # pictures a second that are compared, at most
-_PIECE = 4096  # pictures
+_BLOCKS = 20, 15  # of a frame
+_RATE = 15.0  # frames a second that are compared, at most
+_PIECE = 4096  # frames
 _WITHIN = 0.25  # share of a block that is in a zone, from which on it counts
-_LEVELS = 0.25  # grey levels, in which changes are kept: 300 bytes a picture
-_TIMES, _LEAST, _MOST = 3.0, 1.5, 6.0  # bar of a change: its noise so many times; grey levels
+_LEVELS = 0.25  # grey levels, in which changes are kept: 300 bytes a frame
+_TIMES, _LEAST, _MOST = 3.0, 1.5, 6.0  # bar of a change: a multiple of its noise; grey levels
 _LIGHT = 1.0  # seconds, over which a common change counts as light
 _STILL = 0.5  # share of a video at rest from which on all that moves is a bout
 _FAINT, _FAINTEST = 0.004, 0.02  # least motion, in levels and as a share of the usual
@@ -35,15 +35,15 @@ _RHYTHM, _PEAK = 0.08, 0.85  # least correlation of a repetition; share of the h
 
 
 class BoutFinder:
-    """Compares the pictures of a video with the one before, as they pass.
+    """Compares the frames of a video with the one before, as they pass.
 
-    With `zones` only the blocks in them count. Light is still that of whole pictures: what moves
-    may fill a small zone.
+    With `zones` only the blocks in them count. Light is still of whole frames: a mover may
+    fill a small zone.
     """
 
     def __init__(self, zones: Zones = ()) -> None:
         self._times = array("d")
-        self._levels = bytearray()  # changes of the blocks as int8, picture by picture
+        self._levels = bytearray()  # changes of the blocks as int8, frame by frame
         self._before: list[Float32] | None = None
         self._inside: Mask | None = None  # (H, W) the blocks that count; None: all
         self._common = array("d")  # with zones: the change that all blocks have in common
@@ -53,9 +53,9 @@ class BoutFinder:
             self._shares = shares[self._inside].astype(np.float32)
 
     def watch(self, seconds: float, grey: UInt8, whole: UInt8 | None = None) -> None:
-        """Take the next picture, small and grey; one that comes too soon is passed over.
+        """Take the next frame, small and grey; one that comes too soon is passed over.
 
-        With zones `whole` is the picture itself, and `grey` shows the inside alone.
+        With zones `whole` is the frame itself, and `grey` shows the inside alone.
         """
         if self._times and seconds - self._times[-1] < 1 / _RATE - 1e-3:
             return
@@ -94,7 +94,7 @@ def find_bouts(
     common: Float64 | None = None,
     inside: Mask | None = None,
 ) -> Float64:
-    """Return the bouts of T pictures at `times`, with (T - 1, B) changes of blocks between them.
+    """Return the bouts of T frames at `times`, with (T - 1, B) changes of blocks between them.
 
     The changes are in quarters of a grey level. `common` (T - 1,) are those that count as light, by
     default the medians of all blocks. `inside` (H, W) are the blocks that are there, by default
@@ -135,7 +135,7 @@ def _motion(levels: NDArray[np.int8], common: Float64, step: float, inside: Mask
     """Return by how much the blocks change beyond the noise of the video, on average, (T - 1,).
 
     A change without neighbours just before or after is one of coding, not of something that moves;
-    pictures that are `step` seconds apart may be too few for that.
+    frames that are `step` seconds apart may be too few for that.
     """
     from scipy.ndimage import uniform_filter1d
 
@@ -145,7 +145,7 @@ def _motion(levels: NDArray[np.int8], common: Float64, step: float, inside: Mask
         for part in (slice(at, at + _PIECE) for at in pieces)
     ]
     bar = np.clip(_TIMES * np.quantile(np.concatenate(spread), 0.25), _LEAST, _MOST)
-    # slow light reaches the blocks of a coded picture at different times
+    # slow light reaches the blocks of a coded frame at different times
     light = uniform_filter1d(np.abs(common) * _LEVELS, max(1, round(_LIGHT / step)))
     bars = (bar + _TIMES * light).astype(np.float32)[:, None]
     means = []
@@ -201,7 +201,7 @@ def _runs(motion: Float64, times: Float64, step: float) -> list[tuple[int, int]]
     return [
         (first, end)
         for first, end in joined
-        # one change alone may be a coded picture that is sharper than the one before
+        # one change alone may be a coded frame that is sharper than the one before
         if (step > _SHORTEST or times[end] - times[first] > _SHORTEST)
         and 1 - still[first:end].mean() >= _MOVING
     ]

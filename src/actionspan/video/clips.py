@@ -22,7 +22,7 @@ _ROUNDING = 1e-6  # seconds: times this close are the same
 class ClipSampler:
     """Chooses a video's samples while another reader goes through its frames.
 
-    `keep` is called with each picture (h, w, 3) that is kept, in order, and the number of samples
+    `keep` is called with each frame (h, w, 3) that is kept, in order, and the number of samples
     that show it.
     """
 

@@ -27,7 +27,7 @@ class CutFinder:
     Frames of `zones` are compared whole; what moves is looked for in the zones.
 
     Attributes:
-        bouts: When something moves, found in the same small pictures.
+        bouts: When something moves, found in the same small frames.
     """
 
     def __init__(self, zones: Zones = ()) -> None:
@@ -90,7 +90,7 @@ def _histogram(frame: Frame) -> Float32:
 
 
 def _small(picture: UInt8) -> UInt8:
-    # only some pixels of a large picture: the mean of all takes longer than decoding
+    # only some pixels of a large frame: the mean of all takes longer than decoding
     step = max(1, min(picture.shape[0] // _ENOUGH[1], picture.shape[1] // _ENOUGH[0]))
     small = cv2.resize(picture[::step, ::step], _SIZE, interpolation=cv2.INTER_AREA)
     return np.asarray(small, np.uint8)

@@ -34,7 +34,7 @@ Luma = tuple[UInt8, UInt8]
 class Frame(NamedTuple):
     """One frame as displayed."""
 
-    picture: Callable[[], UInt8]  # makes the (H, W, 3) RGB picture; frames not needed cost nothing
+    picture: Callable[[], UInt8]  # makes the (H, W, 3) RGB image; frames not needed cost nothing
     seconds: float  # its time stamp, counted from the video's first frame
     luma: Callable[[], Luma | None] = lambda: None  # None: it has no plane of 8 bits
     whole: "Frame | None" = None  # the frame itself, where this one shows only its zones
@@ -92,7 +92,7 @@ def _pyav_frames(
 
 
 def pyav_picture(frame: VideoFrame) -> UInt8:
-    """Return a frame that PyAV decoded as an (H, W, 3) RGB picture, rotation applied."""
+    """Return a frame that PyAV decoded as an (H, W, 3) RGB image, rotation applied."""
     # more threads cost more than they save
     rgb = frame.to_ndarray(format="rgb24", threads=1)
     return np.ascontiguousarray(np.rot90(rgb, round(frame.rotation / 90)), dtype=np.uint8)
@@ -124,7 +124,7 @@ def fitted_size(height: int, width: int, short_side: int) -> tuple[int, int]:
 
 
 def resized(picture: UInt8, size: tuple[int, int]) -> UInt8:
-    """Return an (H, W, 3) picture at a height and width, each pixel a mean of those it covers."""
+    """Return an (H, W, 3) image at a height and width, each pixel a mean of those it covers."""
     picture = reduced(picture, size)
     if picture.shape[:2] == size:
         return picture
@@ -132,7 +132,7 @@ def resized(picture: UInt8, size: tuple[int, int]) -> UInt8:
 
 
 def reduced(picture: UInt8, size: tuple[int, int]) -> UInt8:
-    """Return a picture in whole blocks of its pixels, no smaller than a height and width.
+    """Return an image in whole blocks of its pixels, no smaller than a height and width.
 
     Means of parts of pixels, which another size needs, take several times as long.
     """

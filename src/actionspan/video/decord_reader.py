@@ -6,11 +6,11 @@ reproduced by a file made for the tests:
 
 - it rewinds by a seek before the first frame, and in MPEG-TS that loses the first frames;
 - where fewer frames can be shown than the file has packets (an edit list trims it, or it begins in
-  the middle of a group of pictures), it fills the end with stale pictures;
-- a frame whose rows are padded to 4 bytes or more a pixel comes back with that many channels.
+  the middle of a GOP), it fills the end with stale frames;
+- a frame with rows padded to 4 bytes or more a pixel comes back with that many channels.
 
 The last is corrected. `decode.read_frames` reads the other files, and what follows an error, by
-PyAV, which gives bitwise the same pictures (10-bit ones differ by rounding).
+PyAV, which gives bitwise the same frames (10-bit ones differ by rounding).
 """
 
 import ctypes
@@ -33,8 +33,8 @@ def decord() -> Any:
     - every NVIDIA library installed, for its builds that decode on a GPU. libnvblas is among them;
       its BLAS takes the place of torch's, and the first convolution ends the process ("CPU Blas
       library need to be provided", or a segmentation fault). The wheel used here needs none.
-    - its own FFmpeg, whose functions PyAV's FFmpeg then calls instead of those it was built with:
-      encoding H.265 fails once torch is loaded too.
+    - its own FFmpeg: PyAV's FFmpeg then calls its functions instead of the ones that it was built
+      with, and encoding H.265 fails once torch is loaded too.
 
     So the NVIDIA libraries are hidden from decord, and its own libraries stay private.
 
@@ -56,14 +56,14 @@ def decord() -> Any:
 
 
 def decord_pictures(path: Path) -> Iterator[Callable[[], UInt8]]:
-    """Yield functions that return each frame's (H, W, 3) RGB picture.
+    """Yield functions that return each frame's (H, W, 3) RGB image.
 
     They end early, without an error, where decord cannot continue.
     """
     base = needed("decord._ffi.base", "decord")
     errors = (base.DECORDError, base.DECORDLimitReachedError, RuntimeError, AssertionError)
     try:
-        # The tolerance is a share of the frames: at this value the first stale picture is an error.
+        # The tolerance is a share of the frames: at this value the first stale frame is an error.
         reader = decord().VideoReader(str(path.absolute()), num_threads=1, fault_tol=1e-9)
         for _ in range(len(reader)):
             yield partial(_picture, reader.next())

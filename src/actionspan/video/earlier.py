@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 RECIPE = "recipe"
 """The attribute of a file that holds the digest of the recipe its features are made by."""
 FEATURES = "features"
-"""The member of a video's group of frames or flow that replaces pictures by valid features."""
+"""The member of a video's group of frames or flow that replaces images by valid features."""
 
 
 class Made(NamedTuple):
@@ -72,7 +72,7 @@ def recipe_digest(recipe: Path | None) -> str:
 
 
 def recipe_attribute(made_by: str) -> dict[str, str]:
-    """Return the attribute of a file whose features are made by a recipe of this digest."""
+    """Return the attribute of a file with features made by a recipe of this digest."""
     return {RECIPE: made_by} if made_by else {}
 
 

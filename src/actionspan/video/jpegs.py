@@ -1,10 +1,10 @@
-"""Frames and flow planes at one size as JPEG pictures, in an HDF5 group that is read in any order.
+"""Frames and flow planes at one size as JPEG images, in an HDF5 group that is read in any order.
 
 A group has P positions in order of time:
 
-- `rgb`: the bytes of P JPEG pictures, one after another; picture k is
+- `rgb`: the bytes of P JPEG images, one after another; image k is
   `rgb[rgb_offsets[k] : rgb_offsets[k + 1]]`;
-- `flow`: likewise P grey JPEG pictures, each the 2L planes x0, y0, x1, y1, … of a position, one
+- `flow`: likewise P grey JPEG images, each the 2L planes x0, y0, x1, y1, … of a position, one
   below the other: (2L · height, width);
 - `time`: seconds of each position in its video;
 - attributes `height` and `width` of a plane in pixels, `planes` 2L, `bound` (pixels of motion at
@@ -13,7 +13,7 @@ A group has P positions in order of time:
 Flow vectors keep their length when planes are scaled, as they do where features are computed: only
 their grid changes. Codes are as `video.optical_flow` writes them, to within what JPEG alters.
 
-Any position is read in any order and thread. The compressed pictures are read when they are asked
+Any position is read in any order and thread. The compressed images are read when they are asked
 for: the operating system keeps in memory what fits, once for all processes of a machine, and
 threads need no lock between them. They are not mapped: pages of a map would count as memory of the
 process, however much of it there is.
@@ -60,7 +60,7 @@ def write_jpegs(
     planes. `quality` is JPEG's, 1 to 100, and `bound` the pixels of motion at code 255.
 
     Raises:
-        InputError: There is no position, or too many planes.
+        InputError: No position is given, or too many planes are.
     """
     # compress
     frames, flows, seconds, planes = [], [], [], 0
@@ -69,7 +69,7 @@ def write_jpegs(
         planes = len(position.planes)
         if planes * height > JPEG_LONGEST:
             raise InputError(
-                f"{planes} flow planes of height {height} are too much for one JPEG picture: "
+                f"{planes} flow planes of height {height} are too much for one JPEG image: "
                 f"height times planes may be {JPEG_LONGEST}"
             )
         frames.append(jpeg_of(scaled(position.rgb, height, width), quality))
@@ -77,7 +77,7 @@ def write_jpegs(
         flows.append(jpeg_of(stack, quality))
         seconds.append(position.seconds)
     if not seconds:
-        raise InputError("there is no frame to store")
+        raise InputError("no frames to store")
     # write
     content = hashlib.sha256(f"{planes} {height} {width} {bound}".encode())
     for name, values in (
@@ -104,10 +104,10 @@ def scaled(image: UInt8, height: int, width: int) -> UInt8:
 
 
 def jpeg_of(picture: UInt8, quality: int) -> UInt8:
-    """Return the bytes of a grey (h, w) or RGB (h, w, 3) picture as JPEG."""
+    """Return the bytes of a grey (h, w) or RGB (h, w, 3) image as JPEG."""
     image = picture if picture.ndim == 2 else cv2.cvtColor(picture, cv2.COLOR_RGB2BGR)
     done, data = cv2.imencode(".jpg", image, [cv2.IMWRITE_JPEG_QUALITY, quality])
-    assert done, "pictures are within what JPEG can hold"
+    assert done, "images are within what JPEG can hold"
     return np.asarray(data, np.uint8).reshape(-1)
 
 
@@ -117,15 +117,15 @@ def _offsets(pictures: list[UInt8]) -> Int64:
 
 Stream = Literal["rgb", "flow"]
 STREAMS: tuple[Stream, ...] = get_args(Stream)
-_SHAPE = ("height", "width", "planes", "bound")  # what pictures that are used together share
-_END = (0xFF, 0xD9)  # of every JPEG picture
+_SHAPE = ("height", "width", "planes", "bound")  # what images that are used together share
+_END = (0xFF, 0xD9)  # of every JPEG image
 
 
 class JpegPictures:
-    """The pictures of a group, with the group's `attributes`."""
+    """The images of a group, with the group's `attributes`."""
 
     def __init__(self, path: Path, file: CheckedFile, name: str, group: h5py.Group) -> None:
-        """Find the pictures of the group `name` within the bytes of its file.
+        """Find the images of the group `name` within the bytes of its file.
 
         Raises:
             KeyError: The group has another format.
@@ -142,11 +142,11 @@ class JpegPictures:
         self.times: Float64 = group["time"][:]  # (P,) seconds of each
 
     def channels(self, stream: Stream) -> int:
-        """Return the channels of a picture: 3, or 2L of flow."""
+        """Return the channels of an image: 3, or 2L of flow."""
         return 3 if stream == "rgb" else self.planes
 
     def read(self, stream: Stream, position: int) -> UInt8:
-        """Return a picture: (height, width, 3), or (height, width, 2L) codes 1 … 255 of the flow.
+        """Return an image: (height, width, 3), or (height, width, 2L) codes 1 … 255 of the flow.
 
         Flow is a view of planes that follow each other in memory.
 
@@ -175,7 +175,7 @@ class JpegPictures:
 def read_pictures(
     path: Path, kind: str, made_by: str, *, needed: Sequence[str]
 ) -> Iterator[tuple[str, JpegPictures]]:
-    """Yield the names and pictures of all groups of a file, which have `needed` attributes too.
+    """Yield the names and images of all groups of a file, which have `needed` attributes too.
 
     In messages, `kind` is a group's type, `clip` or `video`, and `made_by` names the commands that
     make the file.
@@ -192,13 +192,13 @@ def read_pictures(
                     group.attrs[key]
             except (AttributeError, KeyError):
                 raise InputError(
-                    f"{path}: not a {kind} store: {name} is no {kind}; make it with {made_by}"
+                    f"{path}: not a {kind} store: {name} is not a {kind}; make it with {made_by}"
                 ) from None
             yield name, pictures
 
 
 def check_alike(stored: dict[str, JpegPictures], kind: str, also: Sequence[str] = ()) -> None:
-    """Compare the shapes of all pictures, and attributes `also`, with those of the first.
+    """Compare the shapes of all images, and attributes `also`, with the first image's.
 
     Raises:
         InputError: They were made with different settings.
@@ -226,7 +226,7 @@ _DIRECT = 4  # channels that OpenCV resizes at once, with the same bits as one b
 
 
 def square(picture: UInt8, rows: slice, columns: slice, size: int) -> UInt8:
-    """Return a part of an (H, W, C) picture, resized to (size, size, C)."""
+    """Return a part of an (H, W, C) image, resized to (size, size, C)."""
     part = picture[rows, columns]
     if part.shape[:2] == (size, size):
         return np.ascontiguousarray(part)
@@ -240,7 +240,7 @@ def square(picture: UInt8, rows: slice, columns: slice, size: int) -> UInt8:
 
 
 def flipped(picture: UInt8, stream: Literal["rgb", "flow"]) -> UInt8:
-    """Return an (H, W, C) picture mirrored from left to right.
+    """Return an (H, W, C) image mirrored from left to right.
 
     The horizontal planes of flow, the even ones, change their sign: code c becomes 256 − c.
     """

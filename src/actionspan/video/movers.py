@@ -1,12 +1,12 @@
-"""The square around what moves, cut from pictures that are larger than those of the snippets.
+"""The square around what moves, cut from frames that are larger than the snippets'.
 
-Someone far from a camera is a few pixels of the picture that an encoder sees. A square that follows
+Someone far from a camera is a few pixels of the image that an encoder sees. A square that follows
 what moves shows them larger, wherever they are.
 
-What moves is where two consecutive pictures differ by more than noise. Differences over the
-`_REACH` pictures on both sides count too, less with their distance, so that the square moves
+What moves is where two consecutive images differ by more than noise. Differences over the
+`_REACH` images on both sides count too, less with their distance, so that the square moves
 smoothly and is there before the motion is. Its centre is the mean place of the differences squared,
-its side their spread. Where nothing moves it stays; until then it is the centre of the picture.
+its side their spread. Where nothing moves it stays; until then it is the centre of the image.
 """
 
 from collections import deque
@@ -19,17 +19,17 @@ import numpy as np
 from actionspan.arrays import Float32, UInt8, median
 
 _MAP = 64  # short side of the maps of differences, in points
-_REACH = 4  # pictures before and behind
-_FADING = 0.7  # of a difference a picture further away
+_REACH = 4  # images before and behind
+_FADING = 0.7  # of a difference an image further away
 _NOISE = 6.0  # levels: a lesser difference, beyond 3 times the median, is not motion
 _LEAST = 20.0  # sum of squared differences below which nothing moves
 _SPREAD = 3.2  # side of the square in deviations of the differences' places
 SMALLEST_SHARE = 3 / 8
-"""Side of the smallest square, as a share of the picture's short side."""
+"""Side of the smallest square, as a share of the image's short side."""
 
 
 def squares(pictures: Iterable[UInt8], side: int) -> Iterator[UInt8]:
-    """Yield the square of each picture, when `_REACH` more have come or none is left.
+    """Yield the square of each image, when `_REACH` more have come or none is left.
 
     `pictures` are (H, W, 3) in RGB, all of one size, a fixed time apart; squares are
     (side, side, 3).
@@ -85,7 +85,7 @@ def _place(motion: Float32, before: tuple[float, float, float]) -> tuple[float, 
 
 
 def _cut(picture: UInt8, place: tuple[float, float, float], side: int) -> UInt8:
-    """Cut a square out, moved to be within the picture, and resize it to `side` pixels."""
+    """Cut a square out, moved to be within the image, and resize it to `side` pixels."""
     height, width = picture.shape[:2]
     pixels = max(1, round(place[2] * min(height, width)))
     left = min(max(round(place[0] * width - pixels / 2), 0), width - pixels)

@@ -96,7 +96,7 @@ def _pair_flow(settings: FlowSettings) -> Callable[[UInt8, UInt8], Any]:
             "pip uninstall opencv-python-headless && pip install opencv-contrib-python-headless"
         )
 
-    # for a small picture DIS lowers its finest scale, for all that it sees later
+    # for a small image DIS lowers its finest scale, for all that it sees later
     solver = lru_cache(maxsize=4)(lambda size: create())
     return lambda first, second: solver(first.shape).calc(first, second, None)
 

@@ -73,8 +73,8 @@ def why_not_playable(path: Path) -> str:
         return f"{name} in {pixels.name}"
     if not first:
         return f"a browser plays another of its {others} video streams"
-    # we count from the first picture, browsers from the file's own zero
-    return f"its picture begins {late:.2f} s late" if late > frame / 2 else ""
+    # we count from the first frame, browsers from the file's own zero
+    return f"its frames begin {late:.2f} s late" if late > frame / 2 else ""
 
 
 def write_playable(
@@ -98,7 +98,7 @@ def write_playable(
     # 1. the first frame, which gives the shape
     settings = settings or CopySettings()
     if _ENCODER not in av.codecs_available:
-        raise InputError(f"PyAV has no encoder {_ENCODER} here; that of pip install av has it")
+        raise InputError(f"PyAV has no encoder {_ENCODER} here; the wheel of pip install av has it")
     with suppress(OSError, ValueError, av.FFmpegError, InputError):  # then it is encoded
         if is_playlist(path) and _copied(path, out):
             return ""
@@ -114,7 +114,7 @@ def write_playable(
         closing(_sound(path, 0.0 if math.isnan(timeline.origin) else timeline.origin)) as sound,
         av.open(str(partial), "w", format="mp4", options={"movflags": "+faststart"}) as file,
     ):
-        # 2. a stream of pictures, one of sound if there is any
+        # 2. a stream of frames, one of sound if there is any
         video = _video_stream(file, shape, timeline.step, settings)
         heard = next(sound, None)
         audio = None if heard is None else file.add_stream("aac", rate=_RATE, layout="stereo")
@@ -203,7 +203,7 @@ def _video_stream(
 
 
 def _sound(path: Path, origin: float) -> Generator[AudioFrame, None, None]:
-    """Yield a file's sound as AAC takes it, timed as the pictures are, while it can be decoded."""
+    """Yield a file's sound as AAC takes it, timed as the frames are, while it can be decoded."""
     with (
         suppress(OSError, ValueError, av.FFmpegError, InputError),
         open_container(path) as container,
@@ -217,6 +217,6 @@ def _sound(path: Path, origin: float) -> Generator[AudioFrame, None, None]:
         for frame in frames:
             for piece in resampler.resample(frame):
                 piece.pts = (piece.pts or 0) - round(origin * _RATE)
-                if piece.pts > last:  # a file's sound may last into that of the next
+                if piece.pts > last:  # a file's sound may last into the next file's
                     last = piece.pts
                     yield piece

@@ -72,7 +72,7 @@ class DecoderSettings(Checked):
     decoder: Decoder = option(
         "pyav",
         "what decodes the frames that are stored; decord, of the extra `decord`, gives the same "
-        "pictures (10-bit ones differ by rounding)",
+        "frames (10-bit ones differ by rounding)",
     )
 
 
@@ -81,7 +81,7 @@ class CopySettings(Checked):
     """How large a copy for browsers is."""
 
     short_side: int = option(
-        480, "larger pictures are reduced to this short side", unit="pixels", least=64
+        480, "larger frames are reduced to this short side", unit="pixels", least=64
     )
     quality: int = option(
         28, "x264's constant rate factor: lower is better and larger", least=0, most=51

@@ -97,11 +97,11 @@ def _with_squares(frames: Iterable[Frame], settings: FrameSettings) -> Iterator[
 
 
 def _cut_snippets(frames: Iterable[Frame], settings: FrameSettings) -> Iterator[Snippet]:
-    """Yield snippets with the whole picture in the place of the square."""
+    """Yield snippets with the whole image in the place of the square."""
     length, half = settings.snippet_frames, settings.snippet_frames // 2
     before, stack = settings.stack // 2, settings.stack
     gray: dict[int, UInt8] = {}  # by frame: those that the next snippets need
-    waiting: list[tuple[int, UInt8, float, UInt8 | None]] = []  # centre frames with their pictures
+    waiting: list[tuple[int, UInt8, float, UInt8 | None]] = []  # centre frames with their images
     size, count, next_centre = (0, 0), 0, half
     picture = rgb = np.zeros((0, 0, 3), np.uint8)
     seconds = 0.0
@@ -138,7 +138,7 @@ def _cut_snippets(frames: Iterable[Frame], settings: FrameSettings) -> Iterator[
 
 
 def _view(picture: UInt8, settings: FrameSettings) -> UInt8 | None:
-    """Return the picture that a square is cut from, hardly larger than the smallest one needs."""
+    """Return the image that a square is cut from, hardly larger than the smallest one needs."""
     if settings.mover_side == 0:
         return None
     side = round(settings.mover_side / SMALLEST_SHARE)
@@ -148,7 +148,7 @@ def _view(picture: UInt8, settings: FrameSettings) -> UInt8 | None:
 def frame_differences(gray: UInt8, zones: Zones = ()) -> float:
     """Return the mean absolute difference of consecutive frames (L + 1, h, w), 0 … 1.
 
-    It is that of the pixels inside the zones.
+    It is of the pixels inside the zones.
     """
     sums = [cv2.norm(first, second, cv2.NORM_L1) for first, second in pairwise(gray)]
     return float(np.mean(sums) / (255 * gray[0].size * share_inside(zones, *gray.shape[1:])))
@@ -276,10 +276,10 @@ def frames_of_shard(
     decoder: Decoder = "pyav",
     cameras: Cameras = WHOLE,
 ) -> dict[str, str]:
-    """Write the snippets of a shard's probed videos, except those whose row has an error.
+    """Write the snippets of a shard's probed videos, except rows with an error.
 
     Of a video with features that an earlier run made by the same `recipe`, these are written. The
-    zones of a video are those of its name among `cameras`.
+    zones of a video are found by its name among `cameras`.
 
     Returns:
         The reasons of the rejected videos by video id.

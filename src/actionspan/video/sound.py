@@ -1,9 +1,9 @@
 """Loudness of a video's sound and its changes, 25 values a second on the time axis of its frames.
 
-Level k is that of the samples from 40 k to 40 (k + 1) milliseconds after the first frame: the root
+Level k is of the samples from 40 k to 40 (k + 1) milliseconds after the first frame: the root
 of the mean of their squares over all channels, in dB below full scale. A sine of amplitude a has
 the level 20 log10(a / √2). Silence is `FLOOR`, the step of 16 bits; where the track has no sample
-there is no level (NaN). The change at an edge between two levels is the mean level after it minus
+the level is NaN. The change at an edge between two levels is the mean level after it minus
 the mean level before it. Nothing is read into either: silence is a level like others.
 """
 
@@ -56,7 +56,7 @@ def sound_curves(path: Path, seconds: float) -> Float32:
 
 
 def sound_frames(path: Path) -> Iterator[tuple[AudioFrame, float]]:
-    """Yield the frames of the best track, each with its time in seconds from the first picture.
+    """Yield the frames of the best track, each with its time in seconds from the first frame.
 
     They end where something is wrong: the video is not lost with its sound.
     """
@@ -140,7 +140,7 @@ class LiveSound:
 
 
 def levels(sums: Float64, samples: Int64) -> Float64:
-    """Return the level in dB of each sum of squares over so many samples; NaN without any."""
+    """Return the level in dB of each sum of squares over its samples; NaN without any."""
     with np.errstate(divide="ignore", invalid="ignore"):
         found: Float64 = np.maximum(10 * np.log10(sums / samples), FLOOR)
     return found
@@ -171,7 +171,7 @@ def _means(values: NDArray[Any], first: NDArray[Any], last: NDArray[Any]) -> Flo
 
 
 def _first_behind(curves: Float32, times: NDArray[Any]) -> NDArray[Any]:
-    """Return the first row of curves whose centre is at each time or behind it."""
+    """Return the first row of curves with its centre at each time or behind it."""
     rows = np.ceil(times * RATE - 0.5 - 1e-6)  # a centre may lie on an edge, but for rounding
     return rows.clip(0, len(curves)).astype(np.int64)
 
@@ -196,7 +196,7 @@ def sound_rows(path: Path, seconds: float, times: Float64) -> Float32:
 def at_snippets(curves: Float32, times: Float64) -> Float32:
     """Return the mean (T, 2) of curves (N, 2) around T rising times, as far as to the next.
 
-    Where there is no level, loudness is the mean of the others and change is 0; a video without
+    Where the level is NaN, loudness is the mean of the others and change is 0; a video without
     sound is as one of silence.
     """
     reach = float(np.median(np.diff(times))) / 2 if len(times) > 1 else 0.5

@@ -1,16 +1,16 @@
 """Snippets in which nothing changes: they look as one before them does, but for noise and light.
 
-Pictures are compared by the means of blocks, of which a movement changes a few much and noise each
-a little: a mean over the picture would hide someone who is far away. The limit of a block's
+Images are compared by the means of blocks, of which a movement changes a few much and noise each
+a little: a mean over the image would hide someone who is far away. The limit of a block's
 change follows the noise of the video: the change of all but a hundredth of the blocks from one
-snippet to the next (in coded pictures most blocks may not change at all, and a few do), where it
+snippet to the next (in coded images most blocks may not change at all, and a few do), where it
 changes little: the quieter quarter of the last snippets counts, and a camera that moves is not
 taken for noise beyond a bound. Slow light and flicker change all blocks alike and are allowed
 within bounds.
 
-A snippet is still if its frames do not differ, nor did those of the last that was not still, and
-its pictures do not differ from that one's. So changes that are too slow to be seen from one snippet
-to the next add up until they are.
+A snippet is still if its frames do not differ, nor did the frames of the last that was not still,
+and its images do not differ from that one's. So changes that are too slow to be seen from one
+snippet to the next add up until they are.
 """
 
 from collections import deque
@@ -42,14 +42,14 @@ class StillFinder:
     def __init__(self) -> None:
         self._noise: deque[float] = deque(maxlen=_REMEMBERED)
         self._before: Float32 | None = None  # the centre frame of the last snippet
-        self._reference: list[Float32] = []  # the pictures of the last that was not still
+        self._reference: list[Float32] = []  # the images of the last that was not still
         self._calm = False  # whether its frames did not differ
 
     def __call__(self, pictures: Sequence[UInt8], gray: UInt8) -> bool:
         """Return whether the next snippet is still.
 
         Args:
-            pictures: Its pictures, the centre frame (H, W, 3) first.
+            pictures: Its images, the centre frame (H, W, 3) first.
             gray: (L + 1, H, W) its consecutive frames.
         """
         views = [_means(picture) for picture in pictures]
@@ -68,10 +68,10 @@ class StillFinder:
 
 
 def _means(picture: UInt8) -> Float32:
-    """Return the means of a picture's blocks."""
+    """Return the means of an image's blocks."""
     height, width = picture.shape[:2]
     size = max(1, width // _BLOCK), max(1, height // _BLOCK)
-    # not of bytes, whose means would be rounded to whole levels, coarser than noise
+    # not of bytes: their means would be rounded to whole levels, coarser than noise
     means: Any = cv2.resize(picture.astype(np.float32), size, interpolation=cv2.INTER_AREA)
     return np.asarray(means, np.float32)
 

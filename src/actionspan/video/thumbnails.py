@@ -1,8 +1,8 @@
-"""Small pictures of a video at times, without decoding all of it.
+"""Small images of a video at times, without decoding all of it.
 
 A key frame serves where one is near; else the frames after it are decoded, up to the time wanted.
-FFmpeg seeks to key frames, and each picture has the time stamp of its own frame: it may be a little
-early, and is never said to be of another time. Features are not made so: see `video.decode`.
+FFmpeg seeks to key frames, and each image has the time stamp of its own frame: it may be a little
+early, and is never labelled with another time. Features are not made so: see `video.decode`.
 """
 
 from collections.abc import Iterator, Sequence
@@ -25,23 +25,23 @@ from actionspan.jobs.apart import still_working
 from actionspan.video.jpegs import jpeg_of
 
 _QUALITY = 75  # of JPEG
-_MOST_FRAMES = 5000  # decoded for one picture: a long video may have a single key frame
+_MOST_FRAMES = 5000  # decoded for one image: a long video may have a single key frame
 _EARLIER = (0.0, 1.0, 5.0, 25.0)  # seconds: in MPEG-TS seeking may end after the time wanted,
-# and misses the first group of pictures
+# and misses the first GOP
 _ROUNDING = 1e-3  # seconds: of time stamps
 _UNREADABLE = (OSError, av.FFmpegError, InputError)
 _Opened = tuple[InputContainer, VideoStream]
 
 
 class _Picture(NamedTuple):
-    """A picture (h, w, 3) of a video at a time in seconds from its first frame."""
+    """An image (h, w, 3) of a video at a time in seconds from its first frame."""
 
     seconds: float
     rgb: UInt8
 
 
 def thumbnails(path: Path, count: int, height: int = 72) -> list[tuple[float, bytes]]:
-    """Return the time in seconds and JPEG of pictures of `count` equal parts of a video, in order.
+    """Return the time in seconds and JPEG of images of `count` equal parts of a video, in order.
 
     Each is a frame of the first half of its part, upright, with square pixels, `height` of them. A
     part without a frame has none; a video that is missing or damaged has fewer or none.
@@ -56,9 +56,9 @@ def thumbnails(path: Path, count: int, height: int = 72) -> list[tuple[float, by
 def pictures_at(
     path: Path, times: Sequence[float], height: int, early: float = 0.0
 ) -> list[_Picture | None]:
-    """Return the picture at each time, None where it cannot be decoded.
+    """Return the image at each time, None where it cannot be decoded.
 
-    The times are in seconds from the first frame, rising. The pictures have this `height` and the
+    The times are in seconds from the first frame, rising. The images have this `height` and the
     shape of the video as displayed. Frames up to `early` seconds before a time will do, which
     saves decoding.
     """
@@ -105,7 +105,7 @@ class _Reader:
         self._next: VideoFrame | None = None  # decoded too, and shown later
 
     def picture(self, seconds: float, height: int, early: float) -> _Picture | None:
-        """Return the picture that is shown at a time, not before the last one asked for."""
+        """Return the image that is shown at a time, not before the last one asked for."""
         if self._shown is None or self._at(self._shown) < self._key_before(seconds):
             self._seek(seconds)
         for _ in range(_MOST_FRAMES):

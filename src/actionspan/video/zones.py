@@ -121,7 +121,7 @@ def as_json(cameras: Cameras) -> dict[str, list[dict[str, Any]]]:
 
 
 def zones_of(cameras: Cameras, video_id: str) -> Zones:
-    """Return the zones of a video: those of the pattern that counts for its name."""
+    """Return the zones of a video: the zones of the pattern that counts for its name."""
     return cameras.get(pattern_of(cameras, video_id), ())
 
 

@@ -132,7 +132,7 @@ def _hint(knob: Knob, value: Any) -> str:
 
 @cache
 def _keys() -> dict[str, dict[str, Knob | None]]:
-    """Return the keys of each section, in order; None stands for a section in it."""
+    """Return the keys of each section, in order; None marks a section in it."""
     found: dict[str, dict[str, Knob | None]] = {"": {}}
     for name, section in SECTIONS.items():
         before = ""
@@ -172,7 +172,7 @@ def check_names(paths: Iterable[str], key: str) -> None:
 
 
 def check_settings(config: Mapping[str, Any], name: str) -> None:
-    """Build every settings object of a configuration whose values are allowed by themselves.
+    """Build every settings object of a configuration with values that are allowed by themselves.
 
     Raises:
         InputError: A value is out of range, or does not go with another; the line names its key.
@@ -246,7 +246,7 @@ def _problems_of_tuned(config: Mapping[str, Any]) -> Iterator[str]:
     if not config["video"]["keep"]:
         yield (
             "video.keep: must be true with features.source: finetuned, as encoders are "
-            "tuned on pictures of the frames and flow"
+            "tuned on images of the frames and flow"
         )
     encoders, finetune = config["features"]["encoders"], config["finetune"]
     tuned = Path(encoders["rgb_encoder"]).is_relative_to("results/finetune")
@@ -259,12 +259,12 @@ def _problems_of_tuned(config: Mapping[str, Any]) -> Iterator[str]:
     if min(store["height"], store["width"]) < size:
         yield (
             f"finetune.store: {store['height']} × {store['width']} pixels are fewer than "
-            f"finetune.input_size, {size}: pictures would be enlarged; raise height and width"
+            f"finetune.input_size, {size}: images would be enlarged; raise height and width"
         )
     if encoders["clip_encoder"] != "none":
         yield (
             f"features.encoders.clip_encoder: {encoders['clip_encoder']} does not go with "
-            "features.source: finetuned, whose pictures hold no clips; give none"
+            "features.source: finetuned, which has frames but no clips; give none"
         )
     if "flow" in finetune["streams"] and encoders["flow_encoder"] in ("flow_histogram", "none"):
         yield (
@@ -274,8 +274,8 @@ def _problems_of_tuned(config: Mapping[str, Any]) -> Iterator[str]:
     if config["evaluation"]["folds"] > 1:
         yield (
             f"evaluation.folds: {config['evaluation']['folds']} does not go with "
-            "features.source: finetuned: encoders are tuned on all training videos, those of the "
-            "folds that are held out among them"
+            "features.source: finetuned: encoders are tuned on all training videos, including "
+            "held-out folds"
         )
 
 

@@ -35,7 +35,7 @@ single values. What you leave out has its default. A changed value re-runs what 
 wrong key or value ends the run with one line that names it.
 
 `examples/` has configurations for real footage and for the papers' own values;
-[switches](switches.md) says which settings are kept for a paper or a measurement. `actionspan
+[switches](switches.md) lists the settings that are kept for a paper or a measurement. `actionspan
 config --full` prints this page as one file of YAML.
 """
 # The settings that a person must make, and the ten that matter.
@@ -65,7 +65,7 @@ def full_text() -> str:
 
 
 def page_text() -> str:
-    """Return docs/configuration.md: all settings, those of a stage below its name."""
+    """Return docs/configuration.md: all settings, a stage's below its name."""
     parts = [_PAGE]
     for top in dict.fromkeys(name.partition(".")[0] for name in OURS):
         stage = {name: section for name, section in OURS.items() if name.partition(".")[0] == top}
@@ -78,7 +78,7 @@ def sections_text(
 ) -> str:
     """Return sections by name as YAML, each behind the one that it is in.
 
-    `keys` are those of each section that are written; by default all.
+    `keys` are the keys of each section that are written; by default all.
     """
     parts: list[str] = []
     open_: list[str] = []

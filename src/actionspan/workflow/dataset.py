@@ -132,7 +132,7 @@ class DatasetPlan:
         # whether videos lie in storage, from which each job needs its own fetched
         self.fetched = is_uri(dataset["videos"]) or (self.is_demo and storage.holds_results)
         self._newest = not (self.is_demo or self.fetched or storage.marks)
-        # the flags of `dataset index` that say where the videos come from
+        # the flags of `dataset index` that name the source of the videos
         self.origin_flags = flags({"folder": dataset["videos"]})
         if self.is_demo:
             self.origin_flags = flags({"name": "the rendered demo set"})

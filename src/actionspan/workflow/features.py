@@ -22,7 +22,7 @@ class FeaturesPlan:
         features, video = config["features"], config["video"]
         self.external = features["source"] == "external"  # people bring the features
         self.kind = kind_of(config)
-        # encoders are those of `finetune`, which see its pictures
+        # encoders are from `finetune`, which see its images
         self.tuned = features["source"] == "finetuned"
         # a job goes from videos to features with nothing written between
         self.one_pass = not video["keep"]
@@ -47,7 +47,7 @@ class FeaturesPlan:
             self.frames["stack"] = config["recognition"]["store"]["stack"]
         self.encoders = encoders_of(config)
         clips = self.encoders["clip_encoder"] != "none"
-        if not clips:  # their knobs then re-run nothing
+        if not clips:  # their settings then re-run nothing
             self.frames, self.encoders = map(_without_clips, (self.frames, self.encoders))
         self.frames["clips"] = clips
         self.frames["mover_side"] = self.encoders["input_size"] if self.encoders["mover"] else 0
@@ -67,7 +67,7 @@ class FeaturesPlan:
 
     def recipe(self, wildcards: Any) -> list[str]:
         """Return the recipe of the features, for jobs that keep existing ones."""
-        # the frames below new/, and not those of all videos of a shard
+        # the frames below new/, and not of all videos of a shard
         needed = getattr(wildcards, "new", self.takes_over)
         return [_RECIPE] if needed else []
 
@@ -120,9 +120,9 @@ def encoders_of(config: Mapping[str, Any]) -> dict[str, Any]:
             encoders[f"{stream}_weights"] = f"results/finetune/{stream}/model.safetensors"
         for folder in tuned_folders(config):  # which has the weights
             encoders |= {"rgb_encoder": folder, "rgb_weights": None, "rgb_digest": None}
-        # as they saw pictures while they were tuned
+        # as they saw images while they were tuned
         encoders |= {"input_size": finetune["input_size"], "crop": "squash"}
-    # pictures that are stored have no square, and the papers' classifiers know none
+    # images that are stored have no square, and the papers' classifiers know none
     encoders["mover"] = encoders["mover"] and config["features"]["source"] == "pooled"
     if trains_classifiers(config):
         for stream in ("rgb", "flow"):

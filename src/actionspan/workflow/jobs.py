@@ -48,7 +48,7 @@ class ClusterPlan:
         if wanted and image is None:
             raise InputError(
                 "cluster.container: null, but --sdm apptainer runs jobs in an image; name one "
-                "(docs/cluster.md says how to build it)"
+                "(docs/cluster.md explains how to build it)"
             )
         return image
 

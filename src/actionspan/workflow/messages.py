@@ -17,7 +17,7 @@ from actionspan.workflow.steps import STAGES
 
 _WIDTH = 110
 _SILENT_SECONDS = 20.0  # a run by stages prints a line at least this often
-_OF = re.compile(r"^(.+: \d+/\d+ \w+) in ")  # as running.progress says
+_OF = re.compile(r"^(.+: \d+/\d+ \w+) in ")  # as running.progress writes it
 _UNSAID = ("workflow_started", "job_started", "job_finished", "group_info")
 _NOISE = (
     *("Select jobs to execute", "Removing temporary", "Would remove temporary", "Group jobs:"),
@@ -29,14 +29,14 @@ def print_briefly(logger: logging.Logger, settings: Any, cores: int = 1) -> None
     """Make Snakemake print a line for each job, unless its `output_settings` ask for more.
 
     With `--quiet rules` it is a line for each stage and, unless `progress` is quiet too, every 20
-    seconds one of the progress and the time left on so many `cores`; in a dry run none. The log
-    keeps all.
+    seconds one of the progress and the time left on these `cores`; in a dry run none. The log keeps
+    all.
     """
     if settings.verbose or settings.printshellcmds or settings.show_failed_logs:
         return
     quiet = {each.name for each in settings.quiet or ()}
     by_stage = "RULES" in quiet and "ALL" not in quiet and not settings.dryrun
-    # Snakemake does not say which jobs are done where progress is quiet.
+    # Snakemake does not report which jobs are done where progress is quiet.
     pace = Pace(cores) if by_stage and "PROGRESS" not in quiet else None
     for handler in list(logger.handlers):
         if handler.name == "DefaultStreamHandler":
@@ -104,7 +104,7 @@ class _Brief(logging.Handler):
             self._pace.finish(said["job_id"])
             del self._logs[said["job_id"]]
         if event == "job_error":
-            if said["indent"] or self._interrupted:  # of a group all are said to have failed
+            if said["indent"] or self._interrupted:  # of a group all are reported to have failed
                 return ""
             name = self._started.get(said["jobid"], said["rule_name"])
             return f"{name} failed: {', '.join(said['log'])}"

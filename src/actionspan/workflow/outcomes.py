@@ -1,9 +1,8 @@
 """The files of proposals and evaluation that a run makes, also for the folds of cross-validation.
 
 In cross-validation over the training videos `mtn-fold2` is the model mtn trained without the videos
-of the second fold; `mtn-folds` stands for the proposals of all folds, each video's from the fold
-that held it out. A fold's data set, features and annotations, is under `folds/2/` of the stage's
-folder.
+of the second fold; `mtn-folds` names the proposals of all folds, each video's from the fold that
+held it out. A fold's data set, features and annotations, is under `folds/2/` of the stage's folder.
 """
 
 import shlex
@@ -25,8 +24,8 @@ class FoldsPlan:
 
     Attributes:
         numbers: The folds, from 1; none where cross-validation is off.
-        one: The pattern of the end of a name: empty, or that of a fold.
-        pooled: The pattern of the end of a name that stands for all folds.
+        one: The pattern of the end of a name: empty, or a fold's.
+        pooled: The pattern of the end of a name that means all folds.
         folder: The pattern of the folder of a fold's data set, empty for the run's own.
         summary: The tables of all methods, a part of a plain run where cross-validation is on.
     """
@@ -129,7 +128,7 @@ class OutcomesPlan:
         self._config, self._run = config, run
         evaluation = config["evaluation"]
         self.models: list[str] = list(config["temporal"]["models"])
-        # those whose candidates PEM evaluates
+        # the models with candidates that PEM evaluates
         self.evaluated = [model for model in self.models if model not in ON_SEQUENCES]
         # external features have no frames that could differ
         skipped = {"difference", "cuts"} if features.external else set()
@@ -139,14 +138,14 @@ class OutcomesPlan:
         # with external features a model cannot take videos
         self.bundle = [] if features.external else ["results/proposals/{model}/model.safetensors"]
         self.bundles = [path.format(model=model) for path in self.bundle for model in self.models]
-        # the videos whose chapters one job makes: all, or in a large set one
+        # the videos of one job that makes chapters: all, or in a large set one
         browsed = len(videos) <= BROWSED
         self.chaptered = videos if browsed else ["{video}"]
         chapters = [f"{folder}/chapters/{{}}.vtt" for folder in folders if browsed]
         self.chapters = [path.format(video) for path in chapters for video in videos]
         inner = "results/proposals/{{model}}/chapters/{}.vtt"
         self.chapters_of = [inner.format(video) for video in videos if browsed]
-        # the model whose proposals pictures and the page show, and its events, if it has any
+        # the model shown by figures and the page, and its events, if it has any
         self.shown: str = config["report"]["model"] or self.models[-1]
         events = f"results/proposals/{self.shown}/events.json"
         self.shown_events = [events] * (self.shown in ON_SEQUENCES)
@@ -165,7 +164,7 @@ class OutcomesPlan:
         return of_fold(f"results/features/{name}.h5")(wildcards)
 
     def density_flags(self, wildcards: Any) -> str:
-        """Return a density's settings and its list's; that of stream sees soon after an end."""
+        """Return a density's settings and its list's; a stream's density sees soon after an end."""
         settings = self._config["proposals"]
         kept = seeded_flags(settings["density"], wildcards.model)
         kept += " " + flags(settings["events"], "events", "overlap")

@@ -1,4 +1,4 @@
-"""How much of a run is left: by its jobs that are done, and before these by those of the demo."""
+"""How much of a run is left: by its jobs that are done, and before these by the demo's."""
 
 import time
 from collections import defaultdict

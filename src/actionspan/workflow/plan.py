@@ -57,5 +57,5 @@ class Plan:
                 f"{name}: evaluation.folds: {len(self.folds.numbers)} folds of "
                 f"{counted(len(videos), 'video')}; at most one for each"
             )
-        # without video files the ids are those of the annotations, which are not read yet
+        # without video files the ids are from the annotations, which are not read yet
         self.video_pattern = one_of(videos) if 0 < len(videos) <= BROWSED else "[^/]+"

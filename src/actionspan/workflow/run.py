@@ -38,7 +38,7 @@ def run(arguments: argparse.Namespace) -> None:
     """Become Snakemake.
 
     Raises:
-        InputError: There is no workflow.
+        InputError: The workflow is missing.
     """
     words = list(arguments.words)
     if words in (["-h"], ["--help"]):

@@ -136,7 +136,7 @@ class Learning:
         return replace(self, variant="aavg3") if shared else self
 
     def applied(self, settings: Mapping[str, Any]) -> dict[str, Any]:
-        """Return settings of recognition, changed to those of this run."""
+        """Return settings of recognition, changed to this run's."""
         changed = {**settings, "averaging_steps": self.interval}
         changed["seed"] += self.seed - 1
         if self.variant is not None:

@@ -25,7 +25,7 @@ from actionspan.video.settings import CopySettings, DecoderSettings, FlowSetting
 from actionspan.workflow import settings as own
 
 # one key for all sources: features.source, which the rules pass on as --source; frames of clips and
-# squares are kept where features.encoders see them; and dataset.on_bad_input is that of all steps
+# squares are kept where features.encoders see them; and dataset.on_bad_input counts for all steps
 _ELSEWHERE = (
     (features.EncoderSettings, "source"),
     (FrameSettings, "clips"),
@@ -67,7 +67,7 @@ OURS: Mapping[str, Section] = {
         (own.FinetuneKnobs, FinetuneSettings),
         "encoders tuned on the training videos (docs/finetune.md): for features.source finetuned",
     ),
-    "finetune.store": Section((StoreSettings,), "the pictures that they are tuned on"),
+    "finetune.store": Section((StoreSettings,), "the images that they are tuned on"),
     "features": Section((own.FeaturesKnobs,)),
     "features.encoders": Section((features.EncoderSettings,)),
     "features.external": Section(

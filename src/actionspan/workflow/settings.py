@@ -1,4 +1,4 @@
-"""The knobs that the workflow itself reads: which data and models, and on how many cores."""
+"""The settings that the workflow itself reads: which data and models, and on how many cores."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -157,19 +157,19 @@ class TemporalKnobs(Checked):
 class EvaluationKnobs(Checked):
     """The baselines and figures of the evaluation."""
 
-    subset: Subset = option("validation", "whose videos are scored")
+    subset: Subset = option("validation", "the subset of the videos to score")
     baselines: tuple[str, ...] = option(
         ("tiles", "sliding", "difference", "tag"),
         "random; tiles: equal parts; sliding: windows of many lengths; difference: grouped frame "
         "differences; tag: grouped actionness of the model origin, which is trained for it; cuts: "
-        "runs of shots, for edited footage, whose scored videos it decodes once more",
+        "runs of shots, for edited footage: it decodes the scored videos once more",
         choices=METHODS,
     )
-    timelines: int = option(1, "pictures of single videos that a plain run draws", least=0)
+    timelines: int = option(1, "figures of single videos that a plain run draws", least=0)
     folds: int = option(
         0,
-        "cross-validation over the training videos in so many folds (docs/protocol.md; snakemake "
-        "folds); 0 or 1: none",
+        "folds of cross-validation over the training videos (docs/protocol.md; snakemake folds); "
+        "0 or 1: none",
         least=0,
         most=1_000,
     )
@@ -187,7 +187,7 @@ class ReportKnobs(Checked):
 
     page: bool = option(True, "results/report/index.html is made by a plain run")
     model: str | None = option(
-        None, "whose proposals it and the timelines show; null: the last of temporal.models"
+        None, "source of its proposals and the timelines'; null: the last of temporal.models"
     )
 
 

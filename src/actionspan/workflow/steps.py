@@ -5,7 +5,7 @@ and a module called `stage.step` a step of a stage.
 
 The files that a step depends on are found without importing anything. Snakemake does not see
 changes inside imported modules: as inputs of a rule these files make a change re-run exactly the
-rules whose code it touches.
+rules with the code that it touches.
 """
 
 import hashlib
@@ -56,7 +56,7 @@ OURS = {stage: f"actionspan.{stage}" for stage in STAGES} | SHORT
 
 @cache
 def commands() -> Mapping[str, str]:
-    """Return {word: module} of the stages and commands, ours and those of plug-ins."""
+    """Return {word: module} of the stages and commands, ours and the plug-ins'."""
     added = {name: point.value for name, point in plugins("steps").items() if "." not in name}
     return added | OURS
 
@@ -65,7 +65,7 @@ def step_module(words: str) -> str:
     """Return the module of a step: actionspan.video.flow for "video flow".
 
     Raises:
-        ValueError: There is no such step.
+        ValueError: The step does not exist.
     """
     first, *rest = words.split() or [""]
     module = OURS.get(first) or commands().get(first, f"actionspan.{first}")
@@ -141,7 +141,7 @@ def step(words: str) -> list[str]:
     """Return the source files of a step of the command line, e.g. `"video flow"`.
 
     Raises:
-        ValueError: There is no such step.
+        ValueError: The step does not exist.
     """
     return source_files(step_module(words))
 

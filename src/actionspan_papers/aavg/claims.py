@@ -28,7 +28,7 @@ FINAL = "accuracy"
 FIRST_HALF = "mean accuracy of the first half of the epochs"
 FIRST_QUARTER = "mean accuracy of the first quarter of the epochs"
 SHARE = "communication, % of the time of training"
-SAMPLES = "samples of one alone ÷ those of all learners, less 1"
+SAMPLES = "samples of one alone ÷ samples of all learners, less 1"
 SPEEDUP = "speed-up ÷ learners, less 1"
 
 
@@ -110,7 +110,7 @@ CLAIMS = (
 
 @dataclass(frozen=True, kw_only=True)
 class _Evidence:
-    """What all runs together say, by way of joining learners and stream."""
+    """The results of all runs together, by way of joining learners and stream."""
 
     logs: readers.Logs
     measured: Mapping[str, Mapping[readers.RunKey, table.Accuracy]]
@@ -130,7 +130,7 @@ class _Evidence:
         both = [measured[way, claim.key] for way in ways]
         places = readers.shared_seeds([own.seeds for own in both])
         if len(places[0]) < 2:
-            return "Fewer than two seeds of both say nothing about the next."
+            return "Fewer than two seeds of both show nothing about the next."
         better, worse = (own.values[place] for own, place in zip(both, places, strict=True))
         if measure == FINAL:
             if better.shape[1] < 2:
@@ -140,7 +140,7 @@ class _Evidence:
         epochs = -(-better.shape[1] // (2 if measure == FIRST_HALF else 4))
         difference = better[:, :epochs].mean(axis=1) - worse[:, :epochs].mean(axis=1)
         if not np.isfinite(difference).all():
-            return "There is no validation clip."
+            return "Validation clips are missing."
         return over_seeds([difference], self.settings.confidence)
 
     def negligible(self, stream: str) -> claims.Finding:
@@ -174,7 +174,7 @@ class _Evidence:
             if len(gained.accuracy) < 2:
                 samples = speedup = claims.one_seed(ways)
             elif np.isnan(gained.accuracy).any():
-                samples = speedup = "There is no validation clip."
+                samples = speedup = "Validation clips are missing."
             else:
                 samples = over_seeds([gained.samples - 1], self.settings.confidence)
                 speedup = over_seeds([per_learner - 1], self.settings.confidence)
@@ -191,7 +191,7 @@ class _Evidence:
         All hold with the confidence of each (an intersection-union test); if one fails, so do all.
         """
         order = (claims.NOT_REPRODUCED, claims.NOT_TESTABLE, claims.REPRODUCED)
-        # without runs there is no difference to sort by; such come first
+        # without runs no difference exists to sort by; such come first
         return min(
             map(self.judged, every),
             key=lambda own: (order.index(own.verdict), not np.isnan(own.low), own.low),

@@ -73,7 +73,7 @@ class ExperimentSettings(Checked):
 
 @dataclass(frozen=True)
 class Comparison:
-    """Ways of joining learners whose accuracy is drawn over epochs."""
+    """Ways of joining learners that are drawn, by their accuracy over epochs."""
 
     title: str
     labels: Mapping[str, str]
@@ -140,7 +140,7 @@ def run_of(method: str, learners: int, interval: int | None = None) -> Learning:
 def rate_runs(settings: ExperimentSettings, learners: int, configured: float) -> list[Learning]:
     """Return the first seed's runs that sweep the learning rate.
 
-    The runs of the other comparisons are those of the `configured` rate.
+    The runs of the other comparisons have the `configured` rate.
     """
     return [
         replace(run_of(method, learners), learning_rate=None if float(rate) == configured else rate)
@@ -154,7 +154,7 @@ def _run_paths(
 ) -> list[str]:
     """Return the paths of a file of runs: of each stream and seed, each once.
 
-    RGB of AAVG4 is that of AAVG3, so it is not trained for itself.
+    AAVG4 takes RGB from AAVG3, so it is not trained for itself.
     """
     folders = (
         f"{replace(run, seed=seed).trained_as(stream).name}/{stream}"

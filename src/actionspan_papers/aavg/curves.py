@@ -65,8 +65,8 @@ def _table(__: object, read: _Read, settings: ExperimentSettings) -> Table:
         f"{read.comparison.title}: validation accuracy in percent, {STREAM_NAMES[read.stream]}"
         + (f" ({number} of paper 003)." if number else "."),
         f"{read.trained}. An epoch has as many samples in each run.",
-        f"{over_seeds_words(settings.confidence)} The band of the figure is no interval: it goes "
-        "from the lowest to the highest seed.",
+        f"{over_seeds_words(settings.confidence)} The band of the figure is not an interval: it "
+        "goes from the lowest to the highest seed.",
     ]
     shown = [_summary(label, logs, settings.confidence) for label, logs in read.curves.items()]
     return Table(caption=caption, titles=_TITLES, rows=shown, align="llrrrrr")

@@ -86,7 +86,7 @@ def _draw(figure: Figure, frame: DataFrame, *_: object) -> None:
             rates, mean, low, high = (
                 values(own, column, method=method) for column in ("learning_rate", *_RANGE)
             )
-            # NaN, where there are no validation clips, draws nothing
+            # NaN, without validation clips, draws nothing
             dots = {"label": method, "color": colour, "marker": "o", "markersize": 4}
             axes.errorbar(rates, mean, [mean - low, high - mean], **dots)
         axes.set_xticks(every, [f"{rate:g}" for rate in every])

@@ -21,13 +21,13 @@ _ALIKE = ("classes", "clips", "labels", "samples")
 _LOG_NUMBERS = ("learning_rate", "validation_accuracy", *_COUNTS)
 
 SCORES = {
-    "scores": files("runs/{run}/{stream}/scores.json of any runs, which say how they were trained")
+    "scores": files("runs/{run}/{stream}/scores.json of any runs, with how they were trained")
 }
 LOGS_AND_SCORES = {"logs": files("runs/{run}/{stream}/log.tsv of any runs"), **SCORES}
 """The flags of the runs that a step reads."""
 SETTINGS: dict[str, Any] = {
     "settings": (ExperimentSettings,),
-    # they say which runs there are: the rules' business, not that of a step
+    # they list the runs: the rules' business, not a step's
     "planned": ("seeds", "intervals", "learning_rates", "rate_seeds"),
 }
 """The settings of a step."""
@@ -116,8 +116,8 @@ def read_run_logs(paths: Iterable[Path]) -> dict[RunKey, RunLogs]:
     """Read `…/{run}/{stream}/log.tsv` of any runs, in the order given, seeds in theirs.
 
     Raises:
-        InputError: A path names no run, two are of one run, a file is no log, or has another
-            number of epochs than the first.
+        InputError: A path names no run, two are of one run, a file is not a log, or has
+            another number of epochs than the first.
     """
     by_run = _by_run(paths, "log.tsv")
     return {
@@ -134,8 +134,8 @@ def read_run_scores(paths: Iterable[Path]) -> dict[RunKey, RunScores]:
     """Read `…/{run}/{stream}/scores.json` of any runs, in the order given, seeds in theirs.
 
     Raises:
-        InputError: A path names no run, two are of one run, a file is no such scores, or is of
-            other clips, labels or classes than the first.
+        InputError: A path names no run, two are of one run, a file does not hold such scores, or
+            is of other clips, labels or classes than the first.
     """
     scores = {}
     first: tuple[Path, Mapping[str, Any]] | None = None
@@ -147,7 +147,7 @@ def read_run_scores(paths: Iterable[Path]) -> dict[RunKey, RunScores]:
             for name in _ALIKE:
                 if content[name] != first[1][name]:
                     raise InputError(
-                        f"{path}: {name} are not those of {first[0]}; only scores of the same "
+                        f"{path}: {name} differ from {first[0]}; only scores of the same "
                         "clips can be compared"
                     )
             probabilities.append(content["probabilities"])

@@ -44,7 +44,7 @@ class Accuracy(NamedTuple):
 def accuracies(scores: readers.Scores) -> dict[readers.RunKey, Accuracy]:
     """Return the accuracy of each way of joining learners, by stream and of both (`two-stream`).
 
-    RGB of AAVG4 is that of AAVG3.
+    AAVG4 takes RGB from AAVG3.
 
     Raises:
         InputError: Two runs are of one way.
@@ -101,7 +101,7 @@ def interval_words(settings: ExperimentSettings) -> str:
     return (
         f"Mean over seeds and, in brackets, the {100 * settings.confidence:.4g} % interval over "
         f"clips (bootstrap, {settings.resamples:,} resamples, each clip for itself whatever its "
-        "video) and seeds (Student's t); of one seed over clips alone, which says nothing about "
+        "video) and seeds (Student's t); of one seed over clips alone, which shows nothing about "
         "another training."
     )
 
@@ -131,7 +131,7 @@ def _table(_: object, read: tuple[readers.Scores, str], settings: ExperimentSett
         "Table I of paper 003: accuracy on the validation clips in percent; AAVG1: parameters are "
         "averaged; AAVG2: and the batch is adaptive; AAVG3: and the optimiser's state and the "
         "statistics of batch norms are averaged; AAVG4: and flow starts from the RGB network. "
-        "Two-stream: the mean of both streams' probabilities. RGB of AAVG4 is that of AAVG3.",
+        "Two-stream: the mean of both streams' probabilities. AAVG4 takes RGB from AAVG3.",
         f"Ours: {read[1]}; {scores_words(read[0])}.",
         interval_words(settings),
         "The published numbers are of ResNet-152, 16 learners and the data sets named: the order "

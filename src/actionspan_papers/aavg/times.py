@@ -24,7 +24,7 @@ class _Gain(NamedTuple):
     accuracy: Float64
     """That accuracy, in percent."""
     samples: Float64
-    """Samples that one learner alone sees until then ÷ those of all joined learners."""
+    """Samples that one learner alone sees until then ÷ samples of all joined learners."""
     speedup: Float64
     """The same of the seconds of training."""
 
@@ -74,8 +74,8 @@ def _rows(runs: readers.LoggedRuns, settings: ExperimentSettings) -> list[Row]:
 def _table(_: object, runs: readers.LoggedRuns, settings: ExperimentSettings) -> Table:
     caption = [
         "Time to equal accuracy: until the first epoch with the highest validation accuracy that "
-        "the way and one learner alone of the same seed both reach. Fewer samples: those of one "
-        "alone ÷ those of all learners. Speed-up: the same of the seconds of training, without "
+        "the way and one learner alone of the same seed both reach. Fewer samples: of one "
+        "alone ÷ of all learners. Speed-up: the same of the seconds of training, without "
         "validation; empty where learners are in one process. Above 1 a learner, it is "
         "super-linear.",
         f"Ours: {runs.trained}. One learner alone has the same optimiser, "

@@ -41,11 +41,11 @@ def _per_epoch(so_far: Float64) -> float:
 
 def _table(_: object, runs: LoggedRuns, settings: ExperimentSettings) -> Table:
     caption = [
-        "What the exchanges between learners cost; means over epochs and seeds.",
+        "Costs of the exchanges between learners; means over epochs and seeds.",
         f"{runs.trained}.",
         "MB: 10⁶ bytes that all ranks together sent in an epoch; empty where nothing was counted: "
         "a library sends, or the learners are in one process, which has no seconds of exchanges "
-        "either. Seconds are of the first learner, in training alone; those of exchanges include "
+        "either. Seconds are of the first learner, in training alone; seconds of exchanges include "
         "waiting for a later rank. In brackets the "
         f"{100 * settings.confidence:.4g} % interval over seeds (Student's t); one seed has none.",
     ]

@@ -52,7 +52,7 @@ def _claims(place: str, better: str, worse: str, text: str, *keys: str) -> list[
 
 
 def mtn_above_bsn(findings: Sequence[Finding]) -> str:
-    """Say how many comparisons of tables 1 and 2 show MTN above BSN."""
+    """Return how many comparisons of tables 1 and 2 show MTN above BSN."""
     text = "MTN finds more than BSN"
     verdicts = [finding.verdict for finding in findings if finding.claim.text == text]
     shown, opposite, _ = map(verdicts.count, claims.VERDICTS)

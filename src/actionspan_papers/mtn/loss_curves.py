@@ -29,7 +29,7 @@ _Read = tuple[Losses, str]
 def read_losses(paths: Sequence[Path]) -> dict[str, Float64]:
     """Read logs of training, `…/{model}[-seedN]/{run}/log.tsv`: (S, E) validation losses by model.
 
-    They are NaN where there are no validation videos.
+    They are NaN without validation videos.
 
     Raises:
         InputError: A file is not a log or has another number of epochs than the model's first
@@ -56,8 +56,8 @@ def _table(_: object, read: _Read, settings: EvaluationSettings) -> Table:
     caption = [
         "Validation losses (figure 10 of paper 001), lower is better.",
         f"{read[1]}, the validation videos.",
-        f"{over_seeds_words(settings.confidence)} The band of loss_curves.svg is no "
-        "interval: it goes from the lowest to the highest seed.",
+        f"{over_seeds_words(settings.confidence)} The band of loss_curves.svg is not "
+        "an interval: it goes from the lowest to the highest seed.",
     ]
     rows: list[Row] = []
     for model, values in read[0].items():

@@ -40,7 +40,7 @@ class Table(NamedTuple):
 
 
 def _table(number: int, title: str, metrics: tuple[str, ...], text: str) -> Table:
-    """Return a table of the rows `method | name | numbers | source`; a dash is no number.
+    """Return a table of the rows `method | name | numbers | source`; a dash means no number.
 
     A source that begins with a bracket is a remark on the table itself, as is an empty source.
     """

@@ -30,7 +30,7 @@ _WHY_NOT = {
     "too many proposals": "one percent of the lists is more than that AN",
     "no frame rates": "THUMOS14's protocol needs the frame rate of each video",
 }
-FEATURES = {"features": "features.h5, whose attributes describe it"}
+FEATURES = {"features": "features.h5, with attributes that describe it"}
 """The flag of the file with the measured data."""
 SCORES: Mapping[str, Any] = {
     "videos": files(
@@ -132,7 +132,7 @@ def measured_words(scores: Scores, measured: str, settings: EvaluationSettings) 
     exceptions = "; ".join(f"{', '.join(by_count[count])}: {count}" for count in fewer)
     bootstrap = f"bootstrap, {settings.resamples:,} resamples"
     if most == 1:
-        over = f"over videos only ({bootstrap}), which says nothing about another training"
+        over = f"over videos only ({bootstrap}), which shows nothing about another training"
     else:
         over = f"over videos ({bootstrap}) and seeds (Student's t)"
         over += ", of one seed over videos only" if 1 in fewer else ""

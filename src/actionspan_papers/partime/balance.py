@@ -37,7 +37,7 @@ def _rows(_: object, settings: SpeedSettings) -> Iterator[Row]:
 
 def _table(*_: object) -> Table:
     caption = [
-        "Stages of least slowest time. Bound: CPU time of the whole by that of the slowest stage, "
+        "Stages of least slowest time. Bound: CPU time of the whole by the slowest stage's, "
         "as measured; `by counting`: the same of multiplications, which are no matter of the "
         "machine; `as many layers each`: by counting, without balancing. F is the least.",
         f"ResNet-18 and EfficientNet-Lite0 ({' and '.join(ENCODERS)}) are cut inside their blocks "

@@ -111,7 +111,7 @@ def _lock_step(stages: int, samples: int) -> list[Work]:
 
 
 def measures(schedule: _Schedule, stages: int, batch: int) -> _Measures:
-    """Return the output and cost of a schedule; the arguments are those of `timetable`."""
+    """Return the output and cost of a schedule; the arguments are as in `timetable`."""
     batches = 4 + 4 * -(-stages // batch)
     works = timetable(schedule, stages, batch, batch * batches)
     forward = {(each.stage, each.sample): each for each in works if each.work == _FORWARD}
@@ -177,8 +177,8 @@ def baseline_rows(settings: SpeedSettings) -> list[Row]:
 def _table(rows: DataFrame, *_: object) -> Table:
     caption = [
         "Timetables of D stages that take equally long, computed exactly: a forward pass takes one "
-        "unit of time and a backward pass two, messages take none. Nothing is measured: what the "
-        "schedules do to learning is not in this table, nor is GPipe's recomputation.",
+        "unit of time and a backward pass two, messages take none. Nothing is measured: the effect "
+        "of schedules on learning is not in this table, nor is GPipe's recomputation.",
         "M: micro-batches of an update; PipeDream and PARTIME update at each sample. Idle: share "
         "of a full pipeline's time. Speed-up: over one device. Latency: the longest from arrival "
         "to answer, in steps (a forward and a backward pass), of samples that arrive evenly as "
@@ -194,7 +194,7 @@ def _table(rows: DataFrame, *_: object) -> Table:
 def _draw(figure: Figure, *_: object) -> None:
     import pandas as pd
 
-    # PipeDream's passes are those of PipeDream-2BW
+    # PipeDream's passes are PipeDream-2BW's
     drawn = [schedule for schedule in SCHEDULES if schedule != "PipeDream"]
     for axes, schedule in zip(figure.subplots(3, 1, sharex=True), drawn, strict=True):
         works = timetable(schedule, _DRAWN, _DRAWN, 5 * _DRAWN)

@@ -65,11 +65,11 @@ def _judged(arguments: argparse.Namespace, own: PartimeSettings) -> tuple[list[F
     caption = [
         "A difference above 0 speaks for the claim. Intervals "
         f"({100 * own.confidence:g} %, Student's t) are over seeds; of speed-ups over the pairs "
-        "of loop and pipeline, or over the networks that are compared. What is counted (bytes, "
-        "steps, multiplications) has none. Verdicts are on the sign of the difference, not on its "
+        "of loop and pipeline, or over the networks that are compared. Counts (of bytes, "
+        "steps, multiplications) have none. Verdicts are on the sign of the difference, not on its "
         "size.",
         "Published differences are means of the tables' cells, on GPUs and larger networks. "
-        "Claims marked as not in the paper are about what the paper leaves out.",
+        "Claims marked as not in the paper are about points that it leaves out.",
     ]
     return findings, caption
 
@@ -184,7 +184,7 @@ def balance_findings(rows: DataFrame) -> list[Finding]:
 
 
 def message_findings(rows: DataFrame) -> list[Finding]:
-    """Judge that skip connections add to what is sent, by bytes."""
+    """Judge that skip connections add to the messages, by bytes."""
     findings = []
     for network in ENCODERS:
         own = where(rows, network=network)

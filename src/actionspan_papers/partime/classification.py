@@ -115,7 +115,7 @@ def _learn(
 ) -> _Learned:
     """Learn every stream in every way.
 
-    Rates are chosen on training videos that are not learned from; scored are those of the subset.
+    Rates are chosen on training videos that are not learned from; the subset's videos are scored.
     """
     files = arguments.features, arguments.annotations
     classes, learned = _read_snippets(*files, "training")
@@ -254,7 +254,7 @@ EXPERIMENT = Experiment(
     inputs={
         "features": "features/features.h5",
         "annotations": "dataset/annotations.json",
-        "subset": {"default": "validation", "help": "whose videos are scored"},
+        "subset": {"default": "validation", "help": "the subset of the videos to score"},
     },
     read=_learn,
     rows=lambda learned, *_: learned[1],

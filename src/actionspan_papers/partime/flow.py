@@ -111,7 +111,7 @@ def _without_flow(pairs: "Pairs") -> Float64:
 
 
 def _compared(pairs: "Pairs", losses: Float64, network: Any) -> dict[str, float]:
-    """Return the loss of the last quarter, and how far its flow is from that of DIS, in pixels."""
+    """Return the loss of the last quarter, and how far its flow is from DIS's, in pixels."""
     import torch
 
     from actionspan.video.optical_flow import estimator
@@ -147,16 +147,16 @@ def _table(
         f"Adam; the rates {tried} are tried for every number of stages on videos set aside (their "
         "losses in the columns), and the best of each is scored. The paper's rates were 1e-5 at 1 "
         "and 2 stages and 1e-6 at 4: its curve of 4 stages shows the rate and the stages together.",
-        "Difference to DIS: mean distance of the flow to that of OpenCV's DIS, in pixels of the "
+        "Difference to DIS: mean distance of the flow to OpenCV's DIS, in pixels of the "
         "small frames; a flow of 0 has the mean length of DIS.",
         "Pattern: correlation with the loss of sequential learning over windows of "
-        f"{settings.window_seconds:g} s. The frames alone give every curve much of it; of what is "
-        "learned: the same of the loss as a share of that without flow.",
+        f"{settings.window_seconds:g} s. The frames alone give every curve much of it; pattern of "
+        "learning: the same of the loss as a share of the loss without flow.",
     ]
     at_rates = {f"at_{rate:g}": f"loss at {rate:g}" for rate in settings.learning_rates}
     titles = {"way": "way", "learning_rate": "rate", **at_rates}
     titles |= {"loss": "late loss", "loss_without_flow": "without flow", "ratio": "÷ sequential"}
-    titles |= {"likeness": "pattern", "learned": "pattern of what is learned"}
+    titles |= {"likeness": "pattern", "learned": "pattern of learning"}
     titles |= {"difference_to_dis": "difference to DIS", "dis_length": "length of DIS"}
     shown = [_shown(rows, way, own.confidence) for way in ways(own.stages)]
     return Table(caption=caption, titles=titles, rows=shown, forms=dict.fromkeys(at_rates, ".4f"))
@@ -182,16 +182,16 @@ def _shown(rows: DataFrame, way: Variant, level: float) -> Row:
 
 
 def ratios(rows: DataFrame, way: Variant) -> Float64:
-    """Return the late loss of each seed as a multiple of that of sequential learning."""
+    """Return the late loss of each seed as a multiple of the loss of sequential learning."""
     alone = values(rows, "loss", part="late", stages=1)
     return values(rows, "loss", **way.cells, part="late") / alone
 
 
 def patterns(rows: DataFrame, variant: Variant, *, learned: bool = False) -> Float64:
-    """Return the correlation of each seed's curve with that of sequential learning.
+    """Return the correlation of each seed's curve with the curve of sequential learning.
 
-    `learned` takes the loss as a share of that without any flow: what the frames do to every curve
-    alike is then gone.
+    `learned` takes the loss as a share of the loss without any flow: the effect of the frames on
+    every curve alike is then gone.
     """
     scored = where(rows, part="scored")
     found = []

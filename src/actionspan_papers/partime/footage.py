@@ -89,7 +89,7 @@ def frame_stream(footage: Footage, every: int, samples: int, seed: int) -> Tenso
 
 
 def speed(stream: Tensor) -> float:
-    """Return 1 less the correlation of successive samples, whose variance over all streams is 1.
+    """Return 1 less the correlation of successive samples, of variance 1 over all streams.
 
     0 stands still; 1 is shuffled.
     """

@@ -12,7 +12,7 @@ from actionspan_papers.partime.settings import StreamSettings
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the step's flags."""
     parser.add_argument("--videos", type=Path, required=True, help="dataset/videos.tsv")
-    places = "where videos are now, the only ones to choose from (default: where the table says)"
+    places = "where videos are now, the only ones to choose from (default: the paths of the table)"
     parser.add_argument("--files", type=Path, nargs="*", default=[], metavar="FILE", help=places)
     parser.add_argument("--out", type=Path, required=True, help="HDF5 file to write")
     add_settings(parser, StreamSettings)

@@ -126,8 +126,8 @@ def _table(
 ) -> Table:
     kinds = list(rows.groupby("stream", sort=False))
     caption = [
-        "Cosine of the gradient that a stage uses with the true one: that of the sample whose loss "
-        "it carries, with the weights of now. Speed is 1 less the correlation of successive "
+        "Cosine of the gradient that a stage uses with the true one: the gradient of the same "
+        "sample's loss, with the weights of now. Speed is 1 less the correlation of successive "
         f"samples. {own.seeds} seeds; means and {100 * own.confidence:g} % intervals over seeds.",
         *(_verdict(kind, runs, own, settings.good_cosine) for kind, runs in kinds),
         *(_cost_line(kind, runs, own) for kind, runs in kinds),
@@ -245,7 +245,7 @@ def _draw(
         middle.set_xlabel("speed: 1 − correlation of successive samples")
         _draw_costs(bottom, runs, own, named=column == 0)
     panels[0, 0].set_ylabel("cosine of stage 1's gradient\nwith the true one")
-    panels[1, 0].set_ylabel("late loss ÷\nthat of D = 1")
+    panels[1, 0].set_ylabel("late loss ÷\nloss of D = 1")
     panels[0, 0].legend(frameon=False, fontsize=7.5, loc="lower left")
 
 

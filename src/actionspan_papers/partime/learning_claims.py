@@ -28,7 +28,7 @@ def mean_of(
     """Return the mean difference over seeds with its interval, or why there is none."""
     each = np.asarray(differences)
     if len(each) < 2:
-        return "Fewer than two seeds say nothing about the next."
+        return "Fewer than two seeds show nothing about the next."
     if np.isnan(each).any():
         return "Some run has no value."
     return over_seeds([each], confidence, form=form)
@@ -111,7 +111,7 @@ _PATTERNS: Sequence[Question] = (
     ("the loss over time has the pattern of sequential learning", _PLACE,
      "D = {stages}", f"{_PATTERN:g}", "correlation of the losses of windows",
      lambda own: own["losses"] - _PATTERN),
-    ("so has what is learned, without what the frames do to every curve", OURS,
+    ("so has learning, without the effect of the frames on every curve", OURS,
      "D = {stages}", f"{_PATTERN:g}", "correlation of the losses as shares of those without flow",
      lambda own: own["shares"] - _PATTERN),
 )  # fmt: skip

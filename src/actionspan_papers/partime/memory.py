@@ -36,8 +36,8 @@ def _table(*_: object) -> Table:
     parts = [part.name for part in fields(StageBytes)]
     caption = [
         "Bytes of each stage that learns with SGD, by the closed form: "
-        f"{', '.join(parts)}; saved tensors are those of one sample. `counted` is what the stage "
-        "really kept of the past, to compare with `kept`.",
+        f"{', '.join(parts)}; saved tensors are of one sample. `counted` are the bytes that the "
+        "stage really kept of the past, to compare with `kept`.",
         "PipeDream's D − h + 1 versions of the weights hold for its timetable; in this one `stash` "
         "needs 2(D − h) in addition to the current ones. Cuts are by counted multiplications.",
     ]

@@ -41,10 +41,10 @@ def _rows(_: object, settings: SpeedSettings) -> Iterator[Row]:
 def _table(*_: object) -> Table:
     caption = [
         "Bytes of the messages of one sample between all stages that infer; learning sends as many "
-        "back. With skips: what is sent, the tensor that is worked on and the skip connections "
-        "that are open at the cut; without: the former alone. Crossed: cuts inside a block.",
-        "`Whole blocks`: the same number of stages cut between blocks alone, and what that "
-        "does to the bound. Cuts and bounds are those of counted multiplications.",
+        "back. With skips: all that is sent, the current tensor and the skip connections that are "
+        "open at the cut; without: the tensor alone. Crossed: cuts inside a block.",
+        "`Whole blocks`: the same number of stages cut between blocks alone, and their bound. Cuts "
+        "and bounds are by counted multiplications.",
     ]
     titles = {"network": "network", "R": "R", "stages": "D", "crossed": "crossed"}
     titles |= {"bytes_with_skips": "bytes with skips", "bytes_without_skips": "without"}

@@ -129,7 +129,7 @@ class Wait(nn.Module):
 def convolutions(layers: int, maps: int, outputs: int, *, pooled: bool) -> nn.Sequential:
     """Return tables I and II's networks: (B, 3, R, R) to (B, F, R, R), or pooled to (B, F).
 
-    The pooled one halves its pictures after every quarter of its layers but the last.
+    The pooled one halves its images after every quarter of its layers but the last.
     """
     quarter = layers // 4
     widths = [3, *[maps] * (layers - 1), outputs]

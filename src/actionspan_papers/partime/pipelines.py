@@ -48,7 +48,8 @@ def balanced(
 def counted_costs(layers: Sequence[nn.Module], sample: Value) -> Costs:
     """Return as costs the multiplications of each of a chain of layers; messages cost nothing.
 
-    Those of convolutions and classifiers are counted, not timed: the same on every machine.
+    Multiplications of convolutions and classifiers are counted, not timed: the same on every
+    machine.
     """
     counted, value = [], sample
     for layer in layers:
@@ -78,7 +79,7 @@ def measure(
 ) -> tuple[list[float], float]:
     """Return how much faster than a plain loop a pipeline is in its steady state, pair by pair.
 
-    The stages are those of `network`; the loop has a copy. Which of both comes first alternates.
+    The stages are `network`'s; the loop has a copy. Which of both comes first alternates.
     Both learn where there is a target. The second value is the load of the machine around the
     pairs. Call it with torch on one thread.
     """
@@ -240,9 +241,9 @@ def whole_blocks(links: Sequence[nn.Module]) -> list[nn.Module]:
 
 
 class Probe:
-    """Compares the gradient of each stage with that of the sample whose `squared` it carries.
+    """Compares the gradient of each stage with the true one of the same sample's `squared`.
 
-    The true one is that of the whole network with the weights from before the step. Give `clips`
+    The true one is by the whole network with the weights from before the step. Give `clips`
     to the pipeline, which has the `sequential` executor, and call `before` and `cosines` round a
     step.
     """

@@ -1,4 +1,4 @@
-"""The knobs of paper 002's experiments; each section is given to the steps that use it."""
+"""The settings of paper 002's experiments; each section is given to the steps that use it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -36,7 +36,7 @@ class StreamSettings(Checked):
 
 @dataclass(frozen=True, kw_only=True)
 class SpeedSettings(Checked):
-    """The networks whose speed is measured, and how long."""
+    """The networks for measuring speed, and for how long."""
 
     layers: int = option(20, "convolutions of the plain network and of the pooled one", least=8)
     maps: int = option(16, "maps of each of these convolutions", least=1)
@@ -70,7 +70,7 @@ class GradientSettings(Checked):
     )
     subsampling: tuple[int, ...] = option(
         (1, 2, 4, 8, 16, 32, 64),
-        "every so many frames of the streams of frames",
+        "every k-th frame of the streams of frames, for each k",
         least=1,
         fewest=1,
         rising=True,
@@ -108,7 +108,7 @@ class FlowLearningSettings(Checked):
     apart: int = option(4, "from the first frame of a pair to the second", least=1, unit="frames")
     choosing_pairs: int = option(400, "pairs of other videos, on which rates are chosen", least=50)
     learning_rates: tuple[float, ...] = _tried_rates()
-    maps: int = option(8, "maps of the widest picture inside the network", least=2)
+    maps: int = option(8, "maps of the widest image inside the network", least=2)
     smoothness: float = option(0.005, "weight of the regularity of the flow in the loss", least=0)
     window_seconds: float = option(
         4.0, "window over which the loss is averaged (paper: 60)", above=0, unit="seconds"
@@ -171,6 +171,6 @@ def ways(stages: Sequence[int]) -> list[Variant]:
 
 
 WORKS = {"inference": False, "learning": True}
-"""The work of the networks whose speed is measured, and whether they learn."""
+"""The work of the networks for measuring speed, and whether they learn."""
 EXECUTORS = ("thread", "process")
 MEASURED, EMULATED = "measured", "emulated"

@@ -64,7 +64,7 @@ def _table(rows: DataFrame, arguments: argparse.Namespace, settings: SpeedSettin
         "median and range of the pairs, with threads and with processes; load of the machine in "
         f"the minute around them: {load} (above {cores} others were at work too).",
         "- **emulated**: the stages wait for their measured time and compute nothing.",
-        "- **bound**: CPU time of the network by that of its slowest stage, messages included; "
+        "- **bound**: CPU time of the network by its slowest stage's, messages included; "
         "share: measured by bound.",
         f"Here: {settings.layers} convolutions of {settings.maps} maps (paper: 150), images of R "
         "× R, F outputs. Published: lowest and highest of all R and F, with CUDA graph and "

@@ -83,7 +83,7 @@ def by_stage(rows: DataFrame) -> Iterator[tuple[str, int, int, DataFrame]]:
 
 
 def delays(events: DataFrame) -> list[int]:
-    """Return the delay of every sample whose gradient reached the stage with these events."""
+    """Return the delay of every gradient of a sample that reached the stage with these events."""
     began, learned = (
         where(events, work=work).set_index("sample")["step"] for work in ("forward", "backward")
     )

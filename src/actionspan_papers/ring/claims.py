@@ -41,7 +41,7 @@ def judge_claims(runs: Sequence[Run], links: Sequence[Run] = ()) -> list[claims.
 
 
 def _by_the_paper() -> tuple[Mapping[str, float], Mapping[str, object]]:
-    """Return the exact differences by claim, above 0 for it, and what the reasons name."""
+    """Return the exact differences by claim, above 0 for it, and the words of the reasons."""
     gpus = np.arange(2.0, GPUS + 1)
     (t_ps, c_ps, p_ps), (t_ring, c_ring, p_ring) = PRINTED["ps"], PRINTED["ring"]
     ps, ring = times("ps", gpus), times("ring", gpus)
@@ -133,7 +133,7 @@ def _constant(runs: Sequence[Run], part: str, law: _Law) -> Estimate | str:
 def _r2(runs: Sequence[Run], name: str) -> float | str:
     """Return R² of the equation less what explains; a fit through all numbers of ranks is none."""
     if not runs:
-        return f"There are no runs of {name}."
+        return f"Runs of {name} are missing."
     ranks, seconds = timing_model.ranks_and_seconds(runs)
     columns = timing_model.model_columns(name, ranks)
     fit = timing_model.least_squares(columns, seconds)
@@ -150,7 +150,7 @@ def _link_evidence(links: Sequence[Run]) -> dict[str, Estimate | float | str]:
     most = {name: max((n for each, n in seconds if each == name), default=0) for name in _LAWS}
     for name, law in _LAWS.items():
         ranks = sorted(n for each, n in seconds if each == name and n > 1)
-        missing = "There are no such runs in --links."
+        missing = "Such runs are missing in --links."
         if len(ranks) > 1:
             few, many = (seconds[name, n] / law(n) for n in (ranks[0], ranks[-1]))
             evidence[f"links_{name}"] = _MARGIN - abs(100 * math.log(many / few))
@@ -163,7 +163,7 @@ def _link_evidence(links: Sequence[Run]) -> dict[str, Estimate | float | str]:
 
 
 def _logarithms(runs: Sequence[Run], part: str) -> _Logarithms:
-    """Return those of the runs whose seconds of a part are known and not 0."""
+    """Return the runs with seconds of a part that are known and not 0."""
     seconds: dict[tuple[str, int], list[float]] = {}
     for run in runs:
         if value := getattr(run, part):
@@ -174,10 +174,10 @@ def _logarithms(runs: Sequence[Run], part: str) -> _Logarithms:
 def _sum(logarithms: _Logarithms, signs: Mapping[tuple[str, int], int]) -> Estimate | str:
     """Return the sum of means with these signs, or why it has no interval."""
     if not signs.keys() <= logarithms.keys():
-        return "There are no such runs, or their parts were not timed."
+        return "Such runs are missing, or their parts were not timed."
     groups = [sign * logarithms[key] for key, sign in signs.items()]
     if min(map(len, groups)) < 2:
-        return "One run of each says nothing about the next."
+        return "One run of each shows nothing about the next."
     value = float(sum(group.mean() for group in groups))
     return replace(over_seeds(groups, timing_model.CONFIDENCE, value), unit="repeats")
 
@@ -185,7 +185,7 @@ def _sum(logarithms: _Logarithms, signs: Mapping[tuple[str, int], int]) -> Estim
 def _negative(runs: Sequence[Run]) -> Estimate | str:
     """Return -C of equation 1 fitted to the ring's runs."""
     if not runs:
-        return "There are no runs of ring."
+        return "Runs of ring are missing."
     ranks, seconds = timing_model.ranks_and_seconds(runs)
     fit = timing_model.least_squares(timing_model.model_columns("ps", ranks), seconds)
     ends = fit.estimate.interval([0, -1, 0]) if fit.estimate and fit.degrees else None
@@ -199,7 +199,7 @@ def _judged(arguments: argparse.Namespace) -> claims.Judged:
         "A difference above 0 speaks for the claim. Our runs have the 95 % interval over their "
         f"repeats (Welch). All else is exact: it follows from the printed fits, on {GPUS} GPUs "
         "where none are named, or from counting. No table of the paper has its times, so its fits "
-        "stand for them. The gain is that of the ring's lead in speed ratio from one GPU more; K "
+        "replace them. The gain is of the ring's lead in speed ratio from one GPU more; K "
         "is the size of the gradient. Times on a GPU and on emulated links are medians "
         f"({arguments.links.name}; the included one: 2 to 8 hosts on 2 cores, 2026-11-28).",
     ]

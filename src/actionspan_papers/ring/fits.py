@@ -1,4 +1,4 @@
-"""Write paper 000's fits as a table: the printed ones, what they imply, and those of our runs.
+"""Write paper 000's fits as a table: the printed ones, their implications, and our runs' fits.
 
 Paper 001 prints the same fits for MTN.
 """
@@ -39,7 +39,7 @@ def ratios(exchange: str, gpus: Float64) -> Float64:
 
 
 def runs_of(arguments: argparse.Namespace) -> list[Run]:
-    """Return our timed runs, none where there is no table of them."""
+    """Return our timed runs, none without a table of them."""
     return read_times(arguments.times) if arguments.times else []
 
 
@@ -47,13 +47,13 @@ def _table(*_: object) -> Table:
     caption = [
         "Fits of T, C and P to training times, in seconds. Equation 1 is T/n + C·n + P, equation 2 "
         "T/n + C·(n - 1)/n + P on n GPUs or ranks (paper 000). Seconds and speed ratio, T + P over "
-        "the seconds, are those of the fit on the most ranks that were run.",
+        "the seconds, are the fit's on the most ranks that were run.",
     ]
     return Table(caption=caption, titles=titled("; ".join(_COLUMNS)), align="llrrrrrrrl")
 
 
 def fit_rows(runs: Sequence[Run]) -> list[Row]:
-    """Return a row for each fit: the printed, those of the printed ring's curve, those of runs."""
+    """Return a row for each fit: printed, of the printed ring's curve, of runs."""
     rows: list[Row] = [_row(f"{name}, printed", name, fit, GPUS) for name, fit in PRINTED.items()]
     only: Row = {"times": "ring, printed", "equation": "1", "C": RING_BY_EQUATION_1}
     rows.append({**dict.fromkeys(_COLUMNS, ""), **only, "note": "T and P are not printed."})

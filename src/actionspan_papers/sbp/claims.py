@@ -79,10 +79,10 @@ def _judged(arguments: argparse.Namespace, own: SbpSettings) -> tuple[list[Findi
     caption = [
         "A difference above 0 speaks for the claim. Intervals "
         f"({100 * own.confidence:g} %) of accuracy and precision are over videos or clips "
-        "(bootstrap) and seeds, of gradients over videos, of layers over seeds (Student's t). What "
-        "is counted (bytes) has none, nor has the median of measured seconds. Verdicts are on the "
-        "sign of the difference. Where two things are claimed to be alike or nearly as good, the "
-        "margin is in the claim, and the difference is what is left of it.",
+        "(bootstrap) and seeds, of gradients over videos, of layers over seeds (Student's t). "
+        "Counted bytes have none, nor has the median of measured seconds. Verdicts are on the sign "
+        "of the difference. Where two things are claimed to be alike or nearly as good, the margin "
+        "is in the claim, and the difference is its remainder.",
         "Published differences are of other networks and data. Claims marked as not in the paper "
         "are ours.",
     ]
@@ -104,13 +104,13 @@ def cell(rows: DataFrame, column: str, **chosen: object) -> Estimate | str:
     )
     own = where(rows, **chosen)
     if not len(own):
-        return f"There are no runs of {words}."
+        return f"Runs of {words} are missing."
     row = own.iloc[0]
     if row.get("seeds") == 1:
-        return f"One seed of {words} says nothing about the next."
+        return f"One seed of {words} shows nothing about the next."
     value, low, high = (row.get(f"{column}{end}", math.nan) for end in ("", "_low", "_high"))
     if math.isnan(value + low + high):
-        return f"There is no interval of {words}."
+        return f"The interval of {words} is missing."
     return Estimate(value=value, low=low, high=high, form="+.2f")
 
 
@@ -127,7 +127,7 @@ def accuracy_findings(rows: DataFrame, margin: float) -> list[Finding]:
     less = cell(rows, "less_than_end_to_end", way=FRAMES)
     apart = cell(rows, "above_frame_wise", way=CHECKERBOARD)
     if len(str(rows["top1_of_seeds"].iloc[0]).split()) < 2:
-        above = less = apart = "One seed says nothing about the next."
+        above = less = apart = "One seed shows nothing about the next."
     whole, dropout, sbp, board = (
         ACCURACY[way].kinetics for way in (END_TO_END, DROPOUT, FRAMES, CHECKERBOARD)
     )
@@ -185,10 +185,10 @@ def _against_ends(
     Args:
         rows: Of the table.
         prefix: Of its columns.
-        printed: What the paper prints of each training.
+        printed: The paper's numbers of each training.
         places: Where it claims that training is better, and that SBP loses little.
         chosen: Cells of all rows that count.
-        sampled: Further cells of those of SBP.
+        sampled: Further cells of SBP's rows.
     """
 
     def theirs(way: Trained, other: Trained, more: float = 0) -> float | None:
@@ -289,7 +289,7 @@ def memory_findings(measurements: DataFrame, table1: DataFrame, table2: DataFram
 
 
 def _near(share: float, expected: float) -> float:
-    """Return what is above 0 where a share is as expected, but for the margin."""
+    """Return a difference above 0 where a share is as expected within the margin."""
     return _PROPORTIONAL - abs(share - expected)
 
 

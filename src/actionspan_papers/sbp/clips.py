@@ -1,8 +1,8 @@
 """The small transformer of table 3: the rendered clips that it learns from, and its training.
 
 Each clip shows one action or none. It has a scene, a person, a camera and perhaps motion of its own
-that is no action, so that a few hundred clips show more than the videos of a data set that are cut
-into as many. They are drawn by the demo's code at a few frames a second, with no file between.
+that is not an action, so that a few hundred clips show more than the videos of a data set that are
+cut into as many. They are drawn by the demo's code at a few frames a second, with no file between.
 """
 
 import random
@@ -38,7 +38,7 @@ SECONDS = Fraction(12, 5)
 _ACTION = 2.0  # seconds; the shortest fall
 _SCENES = ("room", "street", "park", "hall")
 _DISTRACTORS = ("pan", "object", "flicker", "light", "zoom")
-_WIDTH, _HEIGHT = 160, 120  # of the rendered pictures; their middle square is kept
+_WIDTH, _HEIGHT = 160, 120  # of the rendered images; their middle square is kept
 _SEEDS = {"training": 7, "validation": 8}
 _HEADS = 4
 _PATCH = 16  # pixels
@@ -47,7 +47,7 @@ _WARM_UP = 0.1  # of the steps
 
 
 class Clips(NamedTuple):
-    """(n, T, 2, S, S) grey pictures and their changes since the frame before, and (n,) classes."""
+    """(n, T, 2, S, S) grey images and their changes since the frame before, and (n,) classes."""
 
     inputs: Tensor
     labels: Tensor
@@ -64,16 +64,16 @@ def training_and_validation(settings: TransformerSettings) -> tuple[Clips, Clips
 
 
 def _clips(pictures: Float32) -> Clips:
-    """Return clips of (n, T, S, S) pictures; their classes take turns."""
+    """Return clips of (n, T, S, S) images; their classes take turns."""
     still = torch.from_numpy(pictures)
     change = torch.zeros_like(still)
-    change[:, 1:] = 2 * (still[:, 1:] - still[:, :-1])  # about as large as the pictures
+    change[:, 1:] = 2 * (still[:, 1:] - still[:, :-1])  # about as large as the images
     labels = torch.arange(len(still)) % len(CLASSES)
     return Clips(torch.stack([still, change], dim=2), labels)
 
 
 def _render(subset: str, count: int, settings: TransformerSettings) -> Float32:
-    """Return (n, T, S, S) pictures of 0 … 1."""
+    """Return (n, T, S, S) images of 0 … 1."""
     threads = cv2.getNumThreads()
     cv2.setNumThreads(1)
     try:

@@ -1,7 +1,7 @@
 """How near sampled gradients come to the full one, and how snippets' gradients differ by depth.
 
-A temporal network is trained on the features of the untuned encoder, as before any tuning. What is
-compared is the first gradient that the encoder would then get from each video.
+A temporal network is trained on the features of the untuned encoder, as before any tuning. We then
+compare the first gradient that the encoder would get from each video.
 
 A snippet's gradient of all parameters is as long as the encoder is large; kept for each snippet of
 a video it would be gigabytes. Everything that is asked of them here (lengths, cosines, the error of
@@ -50,7 +50,7 @@ SAMPLERS: Mapping[Sampler, str] = {
     "diverse_gradient": "gradients",
     "importance": "gradients",
 }
-"""The samplers that are compared, and whose lengths each of them looks at."""
+"""The samplers that are compared; each looks at the lengths of these vectors, if any."""
 
 
 class _BlockGram(NamedTuple):
@@ -187,7 +187,7 @@ def block_grams(
         feature_gradients: (T, C) gradients of the loss by the output of the last.
 
     Raises:
-        ValueError: There is no block, or the gradients do not fit what comes out.
+        ValueError: No block is given, or the gradients do not fit the outputs.
     """
     if not blocks:
         raise ValueError("0 blocks: 1 at least")

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 class Line(NamedTuple):
     """A line of a measure over the layers: the cells of its rows, and its look.
 
-    Colour 0 is that of the axes, 1 the first of `COLOURS`.
+    Colour 0 is the axes', 1 the first of `COLOURS`.
     """
 
     cells: Mapping[str, str]

@@ -72,7 +72,7 @@ def _table(
     caption = [
         "Figure 6 of paper 004: per-frame mean average precision of online detection, in percent, "
         f"with SBP at r = {compared.figure_ratio:g}. Causal attention over EfficientNet-Lite0 on "
-        f"pictures of {tuning.input_size} pixels, {tuning.epochs} epochs, step size of the head "
+        f"images of {tuning.input_size} pixels, {tuning.epochs} epochs, step size of the head "
         f"{tuning.temporal_rate:g}. {videos} validation videos.",
         interval_words(own),
     ]
@@ -107,7 +107,7 @@ def _draw(figure: Figure, _: DataFrame, found: _Found, own: SbpSettings, *__: ob
     axes.minorticks_off()
     axes.set(
         title="Samplers and step sizes",
-        xlabel="step size of the encoder ÷ that of the head",
+        xlabel="step size of the encoder ÷ step size of the head",
         ylabel="per-frame mAP (%)",
     )
     axes.legend(frameon=False, fontsize=7.5)

@@ -34,7 +34,7 @@ def _table(
         "Gradient of EfficientNet-Lite0 from a part of a video's snippets, weighted by 1/π, and "
         "the gradient from all of them: the mean cosine, and the mean squared error as a share of "
         f"the full gradient's squared length. {settings.draws:,} draws a video of each sampler "
-        "(`fixed` has one); public weights, norms folded, pictures of "
+        "(`fixed` has one); public weights, norms folded, images of "
         f"{settings.input_size} pixels, an MTN trained for {settings.epochs} epochs on features of "
         f"the untuned encoder. {frame['video'].nunique()} training videos of {lengths.min()} to "
         f"{lengths.max()} snippets; means and {100 * level:g} % intervals over videos (Student's "

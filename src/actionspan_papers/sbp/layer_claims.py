@@ -19,7 +19,7 @@ NEAR = 0.05
 _HIGH = 0.9
 """Section 3.1.2: CKA with end-to-end training "is very high (> 0.9) for the first 6 layers"."""
 _FEW = {
-    "seed": "One seed says nothing about the next.",
+    "seed": "One seed shows nothing about the next.",
     "video": "Fewer than two videos have no interval over videos.",
 }
 
@@ -109,7 +109,7 @@ def gradient_findings(rows: DataFrame, confidence: float) -> list[Finding]:
     ratios = sampling["keep_ratio"].unique()
 
     def above(sampler: str, ratio: float, other_ratio: float) -> Estimate | str:
-        """Compare the cosines of a sampler with those of uniform sampling at another ratio."""
+        """Compare the cosines of a sampler with uniform sampling's at another ratio."""
         ours = values(sampling, "cosine", sampler=sampler, keep_ratio=ratio)
         theirs = values(sampling, "cosine", sampler=uniform, keep_ratio=other_ratio)
         return _over("video", ours - theirs, confidence)

@@ -17,7 +17,7 @@ from actionspan_papers.sbp.transformer import VideoTransformer
 def linear_cka(first: Tensor, second: Tensor) -> float:
     """Return the linear CKA of two sets of features of the same examples, by unbiased HSIC.
 
-    Kornblith et al. (ICML 2019) with the estimator of Song et al. (JMLR 13, 2012), whose mean is 0
+    Kornblith et al. (ICML 2019) with the estimator of Song et al. (JMLR 13, 2012), with the mean 0
     for independent features whatever their number; a single value may be below 0. It does not
     depend on rotations, shifts and the scale of either.
 
@@ -45,7 +45,7 @@ def _gram(features: Tensor) -> Tensor:
 
 
 def _hsic(one: Tensor, other: Tensor) -> Tensor:
-    """Return the unbiased HSIC of two (n, n) products whose diagonals are zero."""
+    """Return the unbiased HSIC of two (n, n) products with zero diagonals."""
     n = len(one)
     product = (one * other).sum()
     sums = one.sum() * other.sum() / ((n - 1) * (n - 2))

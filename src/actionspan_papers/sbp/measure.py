@@ -32,14 +32,14 @@ def _table(frame: DataFrame, _: argparse.Namespace, settings: MeasureSettings) -
     clock = "CPU seconds" if cpu else "seconds of the clock"
     caption = [
         f"Ways to train {settings.network} (untrained, norms folded) and a temporal network on "
-        f"{settings.snippets} pictures of {settings.input_size} pixels; pieces of "
+        f"{settings.snippets} images of {settings.input_size} pixels; pieces of "
         f"{settings.piece}, one thread, MiB.",
         "- **saved**: counted by hooks of autograd, without numbers; closed form r·M_s + M_c, or "
         "max(m·a, M_c) where pieces of m are run again.",
         "- **operations**: PyTorch's counter, which does not know grouped convolutions (empty "
         "then); closed form of the encoder alone, with backward as two forwards.",
-        f"- **growth**: of {memory} by building and three steps in a new process, and what a plan "
-        "of memory expects.",
+        f"- **growth**: of {memory} by building and three steps in a new process, and the growth "
+        "that a plan of memory expects.",
         f"- **seconds**: {clock} of {settings.repeats} steps of each way in turns in one process, "
         "medians; ratios are of neighbours in turn.",
     ]

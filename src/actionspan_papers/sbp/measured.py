@@ -67,7 +67,7 @@ def cases(ratios: Sequence[float]) -> list[Case]:
 
 
 class Pictures:
-    """A video of 8-bit pictures, read as the numbers that a network takes."""
+    """A video of 8-bit images, read as the numbers that a network takes."""
 
     def __init__(self, network: Architecture, count: int, size: int, device: str) -> None:
         self._pictures = torch.zeros((count, size, size, 3), dtype=torch.uint8, device=device)
@@ -190,7 +190,7 @@ class Counts:
         return rehearsal.expected_bytes(Choice(case.execution, case.ratio, self._settings.piece))
 
     def operations_part(self, case: Case) -> float:
-        """Return the operations by those of full training, counted; NaN if they cannot be."""
+        """Return the operations by full training's, counted; NaN if they cannot be."""
         return math.nan if self._full is None else self._operations(case) / self._full
 
     def _operations(self, case: Case) -> int:
@@ -208,7 +208,7 @@ class Counts:
 
 
 def operations_by_form(case: Case, count: int) -> float:
-    """Return the operations of the encoder by those of full training, backward as two forwards."""
+    """Return the operations of the encoder by full training's, backward as two forwards."""
     part = kept_count(count, case.ratio) / count
     if case.way == "frozen":
         return 1 / 3
@@ -220,7 +220,7 @@ def operations_by_form(case: Case, count: int) -> float:
 def growth(case: Case, settings: MeasureSettings) -> int | None:
     """Return the most bytes that building and training add to a new process.
 
-    On a GPU it is what PyTorch allocated there. None where the system does not tell.
+    On a GPU it is the memory that PyTorch allocated there. None where the system reports none.
     """
     pool = worker_pool(1)
     try:
@@ -242,7 +242,7 @@ def _growth(case: Case, settings: MeasureSettings) -> int | None:
 
 def allocated(run: Callable[[], object], device: str) -> int:
     """Return the most bytes that PyTorch allocates on a GPU while this runs."""
-    torch.cuda.init()  # type: ignore[no-untyped-call]  # before it there are no statistics to reset
+    torch.cuda.init()  # type: ignore[no-untyped-call]  # before it statistics do not exist
     torch.cuda.reset_peak_memory_stats(device)
     run()
     return torch.cuda.max_memory_allocated(device)

@@ -111,7 +111,7 @@ ACCURACY: Mapping[str, Recognition] = {
     FRAMES: RECOGNITION["Swin-T", "SBP"],
     CHECKERBOARD: Recognition(78.3, 93.0, 45.4, 81.3),
 }
-"""Table 3: Swin-T with SBP at ¼; its frame-wise row is that of SBP in table 1, like the others."""
+"""Table 3: Swin-T with SBP at ¼; its frame-wise row is SBP's in table 1, like the others."""
 
 
 COMPARED = (END_TO_END, FRAMES, DROPOUT)

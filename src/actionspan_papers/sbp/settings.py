@@ -1,4 +1,4 @@
-"""The knobs of paper 004's experiments; each section is given to the steps that use it."""
+"""The settings of paper 004's experiments; each section is given to the steps that use it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ class TransformerSettings(Checked):
     training_clips: int = option(720, "clips that are trained on", least=12)
     validation_clips: int = option(300, "clips that are scored", least=12)
     frames: int = option(8, "of a clip, evenly over 2.4 seconds", least=4, most=64)
-    side: int = option(48, "side of their pictures, a multiple of 16", least=16, unit="pixels")
+    side: int = option(48, "side of their images, a multiple of 16", least=16, unit="pixels")
     width: int = option(32, "of a node, a multiple of 8", least=8)
     layers: int = option(6, "of the transformer", least=3)
     top_layers: int = option(2, "of these that always keep all backward paths", least=1)
@@ -44,7 +44,7 @@ class MeasureSettings(Checked):
     """The measurements and their repetitions."""
 
     network: str = option("efficientnet_lite0", "encoder, untrained, its norms folded")
-    input_size: int = option(112, "width and height of the pictures", unit="pixels", least=8)
+    input_size: int = option(112, "width and height of the images", unit="pixels", least=8)
     snippets: int = option(100, "of the video", least=2, most=1_000_000)
     ratios: tuple[float, ...] = option(
         (1.0, 0.5, 0.25, 0.125), "parts of the snippets that are kept", above=0, most=1, fewest=1
@@ -79,7 +79,7 @@ class GradientSettings(Checked):
     """How near sampled gradients are to the full one."""
 
     videos: int = option(5, "training videos, the first by name", least=1)
-    input_size: int = option(64, "side of the pictures", least=32, unit="pixels")
+    input_size: int = option(64, "side of the images", least=32, unit="pixels")
     ratios: tuple[float, ...] = option((0.5, 0.25, 0.125), "keep ratios", above=0, most=1, fewest=1)
     draws: int = option(1000, "draws of each sampler", least=2)
     components: int = option(64, "principal components that the network learns from", least=1)
@@ -91,13 +91,13 @@ class GradientSettings(Checked):
 class TuningSettings(Checked):
     """How encoders are tuned for tables 4 and 5 and figure 6."""
 
-    input_size: int = option(48, "side of the pictures", least=32, unit="pixels")
-    snippet_stride: int = option(3, "every so many snippets are tuned on", least=1)
+    input_size: int = option(48, "side of the images", least=32, unit="pixels")
+    snippet_stride: int = option(3, "k: every k-th snippet is tuned on", least=1)
     components: int = option(64, "principal components that the networks learn from", least=1)
     epochs: int = option(4, "of each tuning", least=1)
     temporal_rate: float = option(0.001, "Adam's step size for the network above", above=0)
     encoder_share: float = option(
-        0.1, "Adam's step size for the encoder ÷ that of the network above (paper: 0.1)", above=0
+        0.1, "the encoder's step size of Adam ÷ the network's above (paper: 0.1)", above=0
     )
     batch_size: int = option(4, "videos in a step", least=1)
 

@@ -80,7 +80,7 @@ class Count(NamedTuple):
 
 
 def count_step(way: Way, shape: Shape, grid: tuple[int, int, int] = GRID, *, fused: bool) -> Count:
-    """Count a step of training on 4 clips, whose patches are a grid, without any arithmetic.
+    """Count a step of training on 4 clips, with patches in a grid, without any arithmetic.
 
     On the `meta` device `scaled_dot_product_attention` takes a form that saves two matrices; fake
     tensors of the CPU take the one that saves none. The halved copies that mixed precision makes of
@@ -168,7 +168,7 @@ class SwinShape(nn.Module):
 
         Args:
             nodes: (B, t, h, w, D), after the patch embedding.
-            kept: (k,) frames of a window whose backward paths are kept; by default all.
+            kept: (k,) frames of a window that keep their backward paths; by default all.
         """
         blocks = iter(self.blocks)
         sampled = len(self.blocks) - self.shape.top

@@ -11,7 +11,7 @@ from actionspan_papers.sbp.table2 import FORMS, GIB
 
 SMALL = "small transformer"
 _WAYS = {"end-to-end": "end-to-end", "frame dropout": "frame dropout", "SBP": "SBP, frame-wise"}
-"""The ways of the table by their names, and those of table 3."""
+"""The ways of the table by their names, and of table 3."""
 _COLUMNS = ("way", "top1", "top1_low", "top1_high", "saved_share")
 _TITLES = titled(
     "network; way; top1: top-1, ours; saved_gib: saved, GiB; saved_share: share; allocated_share: "

@@ -32,7 +32,7 @@ def _rows(_: argparse.Namespace) -> list[Row]:
 def cost_rows(shape: "Shape", grid: tuple[int, int, int]) -> list[Row]:
     """Return a row a form of attention and way to train.
 
-    Products are those of explicit attention; fused attention has as many in the forward pass, and
+    Products are of explicit attention; fused attention has as many in the forward pass, and
     runs the scores again in backward.
 
     Args:
@@ -114,12 +114,12 @@ def _table(_: DataFrame, __: argparse.Namespace) -> Table:
         "`masked`; checkpointing runs every layer again; mixed precision is bfloat16 by the CPU's "
         "autocast, where the paper has Apex's O1 and no number but about 50 % more saved.",
         "Not modelled: patch embedding, classifier, shifts, relative positions, stochastic depth, "
-        "what the allocator loses. Operations are those of explicit attention. Published: one "
+        "losses of the allocator. Operations are counted for explicit attention. Published: one "
         "A100, `max_memory_allocated`; frame dropout from table 1.",
         f"Bytes of one SBP layer at n = {nodes}, d = {HEAD} and r = ½, ¼, ⅛, as parts of a plain "
         f"one's: {one_layer}.",
-        "Ours saves what the kept nodes need and runs nothing again. The paper's algorithm 1 saves "
-        "the kept inputs of each operation alone and runs it again in backward, which would "
+        "Ours saves all that the kept nodes need and runs nothing again. The paper's algorithm 1 "
+        "saves the kept inputs of each operation alone and runs it again in backward, which would "
         "explain that its SBP stands between our SBP and our SBP + checkpointing. Checkpointing "
         "costs less than a third more: a layer that is run again stops at the last tensor needed.",
     ]

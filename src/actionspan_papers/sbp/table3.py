@@ -58,8 +58,8 @@ def _table(rows: DataFrame, _: _Found, own: SbpSettings, settings: TransformerSe
 
     caption = [
         f"Tables 1 and 3 on a small scale: top-1 in percent on {settings.validation_clips} "
-        f"rendered clips of {len(CLASSES)} classes ({', '.join(CLASSES)}), whose scenes, persons "
-        f"and cameras are others than those of the {settings.training_clips} training clips. "
+        f"rendered clips of {len(CLASSES)} classes ({', '.join(CLASSES)}), with scenes, persons "
+        f"and cameras other than in the {settings.training_clips} training clips. "
         f"{own.seeds} seeds; means and {100 * own.confidence:g} % intervals over clips and seeds; "
         "differences of the same seeds and clips.",
         f"{settings.frames} frames of {settings.side} × {settings.side} pixels in patches of 16 × "

@@ -57,7 +57,7 @@ def _table(
     caption = [
         "Table 4 of paper 004: per-frame mean average precision of online detection, in percent. "
         "Heads: recurrent (like TRN) and causal attention (like LSTR), over EfficientNet-Lite0 on "
-        f"pictures of {tuning.input_size} pixels, tuned for {tuning.epochs} epochs, the encoder's "
+        f"images of {tuning.input_size} pixels, tuned for {tuning.epochs} epochs, the encoder's "
         f"step size {tuning.encoder_share:g} of the head's. {videos} validation videos.",
         interval_words(own),
         "Published: THUMOS14, ResNet-50 of Kinetics-400, TRN and LSTR; the order of the trainings "

@@ -1,6 +1,6 @@
 """Write table 5 of paper 004: proposals of the whole pipeline on features of tuned encoders.
 
-The pipeline is that of a run, by the stages' own functions on files of a scratch folder, with RGB
+The pipeline is a run's, by the stages' own functions on files of a scratch folder, with RGB
 alone.
 """
 
@@ -42,7 +42,7 @@ from actionspan_papers.sbp.trainings import (
 PRINTED = np.flatnonzero(
     np.isclose(DETECTION_THRESHOLDS[:, None], (0.3, 0.4, 0.5, 0.6, 0.7)).any(axis=1)
 )
-"""Of `DETECTION_THRESHOLDS`, those of table 5: tIoU 0.3, 0.4, 0.5, 0.6, 0.7."""
+"""The thresholds of table 5 among `DETECTION_THRESHOLDS`: tIoU 0.3, 0.4, 0.5, 0.6, 0.7."""
 _SUBSET = "validation"
 _AUC = VIDEO_COLUMNS.index("AUC")
 _MEASURES = {"auc": "AUC", "map": "mAP"}
@@ -239,7 +239,7 @@ def _table(
     caption = [
         "Table 5 of paper 004: proposals of the whole pipeline, in percent. AUC of AR@AN, and mean "
         "average precision at tIoU 0.3 to 0.7 of proposals as detections of one class. "
-        f"EfficientNet-Lite0 on RGB pictures of {tuning.input_size} pixels, tuned with an MTN for "
+        f"EfficientNet-Lite0 on RGB images of {tuning.input_size} pixels, tuned with an MTN for "
         f"{tuning.epochs} epochs (frozen: public weights); then a new MTN and evaluator are "
         f"trained on its features. {videos} validation videos.",
         interval_words(own),

@@ -85,8 +85,8 @@ def measure(
     """Return the measure of each way to train.
 
     Args:
-        scored: What each seed's training says of the videos, by way.
-        score: Turns that into a fraction; it is told (V,) how often each video counts.
+        scored: The results of each seed's training on the videos, by way.
+        score: Turns that into a fraction; it is given (V,) how often each video counts.
         videos: V.
         resamples: B, of the videos.
     """
@@ -115,7 +115,7 @@ def interval_words(own: SbpSettings) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Training:
-    """A way to train an encoder; `encoder_share` is its step size ÷ that of the network above."""
+    """A way to train an encoder; `encoder_share` is its step size ÷ the network's above."""
 
     way: WayName = "sbp"
     keep_ratio: float = 1.0
@@ -210,7 +210,7 @@ class _OnlineScores:
 
 
 def read_scores(path: Path) -> _OnlineScores:
-    """Read what `finetune online` says of the validation videos.
+    """Read the results of `finetune online` on the validation videos.
 
     Raises:
         InputError: The file is missing, or there are fewer than two videos.

@@ -1,9 +1,9 @@
-"""Transformers whose lower layers keep the backward paths of some nodes only (SBP).
+"""Transformers with lower layers that keep the backward paths of some nodes only (SBP).
 
 A graph model has no encoder apart from a head: every layer mixes the nodes. So each layer but the
 top ones drops backward paths itself (paper 004, section 3.2.2): after each layer the gradient of
-dropped nodes is zero, that of the shortcut and of keys and values included. The forward pass is
-that of a plain transformer up to rounding: kept and dropped nodes go through the same products in
+dropped nodes is zero, also of the shortcut and of keys and values. The forward pass is as in a
+plain transformer up to rounding: kept and dropped nodes go through the same products in
 two batches.
 """
 
@@ -80,7 +80,7 @@ def put_together(kept: Tensor, dropped: Tensor, rows: NodeRows) -> Tensor:
 
 
 class KeepGradient(torch.autograd.Function):
-    """The identity on (B, N, D) nodes, whose gradient is zero outside the kept rows."""
+    """The identity on (B, N, D) nodes, with a gradient of zero outside the kept rows."""
 
     @staticmethod
     def forward(ctx: Any, nodes: Tensor, kept: Tensor) -> Tensor:
@@ -181,7 +181,7 @@ class TransformerEncoder(nn.Module):
             width: D, of a node.
             heads: Of attention; divides the width.
             layers: How many.
-            top: How many of them, from the top, always keep all backward paths. The paper says 3,
+            top: How many of them, from the top, always keep all backward paths. The paper states 3,
                 and has 4 of Swin-T's 12 and 6 of Swin-B's 24.
             fused: As for `TransformerLayer`.
 
@@ -202,7 +202,7 @@ class TransformerEncoder(nn.Module):
 
         Args:
             nodes: (B, N, D).
-            kept: (k,) or (B, k) rows whose backward path is kept in the lower layers; by default
+            kept: (k,) or (B, k) rows that keep their backward path in the lower layers; by default
                 all.
 
         Raises:
@@ -221,7 +221,7 @@ class VideoTransformer(nn.Module):
     """(B, T, C, H, W) clips to (B, classes) scores: patches, layers, the mean of all, a classifier.
 
     Nodes are patches of t frames, row by row and frame by frame; each has a learned position in
-    time and one in the picture. Every patch of every frame sees all others.
+    time and one in the image. Every patch of every frame sees all others.
     """
 
     def __init__(
@@ -258,7 +258,7 @@ class VideoTransformer(nn.Module):
         super().__init__()
         sizes = frames, height, width
         if min(patch) < 1 or any(size % part for size, part in zip(sizes, patch, strict=True)):
-            raise ValueError(f"patch {patch}: each number divides that of the clip, {sizes}")
+            raise ValueError(f"patch {patch}: each number divides the clip's, {sizes}")
         t, h, w = (size // part for size, part in zip(sizes, patch, strict=True))
         self.clip = frames, channels, height, width
         """The shape of a clip."""

@@ -286,7 +286,7 @@ def test_times_that_need_the_video():
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("chapters.txt", "end is the end of the video, whose duration is not known here: `act"),
+        ("chapters.txt", "end is the end of the video, and its duration is not known here: `act"),
         ("cvat.xml", "start is frame 26, and the frame rate is not known here: `actionspan data"),
     ],
 )

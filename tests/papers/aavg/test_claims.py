@@ -140,10 +140,10 @@ def test_the_table(tmp_path):
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"clips": ["clip0", "other"]}, "clips are not those of"),
-        ({"classes": ["calm", "war"]}, "classes are not those of"),
-        ({"labels": [1, 0]}, "labels are not those of"),
-        ({"samples": 5}, "samples are not those of"),
+        ({"clips": ["clip0", "other"]}, "clips differ from"),
+        ({"classes": ["calm", "war"]}, "classes differ from"),
+        ({"labels": [1, 0]}, "labels differ from"),
+        ({"samples": 5}, "samples differ from"),
         ({"labels": [0, 2]}, "not the scores of a classifier's validation clips"),
     ],
 )
@@ -185,7 +185,7 @@ def test_a_claim_holds_where_the_same_clips_and_seeds_speak_for_it(tmp_path):
     other = found["the customised optimiser helps", f"{claims.FINAL}, RGB"]
     assert (other.difference, other.verdict) == (-20, NOT)
     missing = found[ADAPTIVE[0], f"{claims.FINAL}, flow"]
-    assert missing.why == "There are no runs of aavg2-epoch and aavg1-epoch."
+    assert missing.why == "Runs of aavg2-epoch and aavg1-epoch are missing."
 
 
 def test_differences_are_of_the_seeds_that_both_have(tmp_path):
@@ -193,7 +193,7 @@ def test_differences_are_of_the_seeds_that_both_have(tmp_path):
     scores = scores_of(tmp_path, **seeds)
     assert findings(scores=scores)[ADAPTIVE].difference == pytest.approx(10)
     one_each = findings(scores=[scores[0], scores[-1]])[ADAPTIVE]
-    assert one_each.why == "Fewer than two seeds of both say nothing about the next."
+    assert one_each.why == "Fewer than two seeds of both show nothing about the next."
     assert math.isnan(one_each.low)
 
 
@@ -229,8 +229,8 @@ def test_one_k_that_is_as_good_or_missing_leaves_it_open(tmp_path):
     assert (best.verdict, best.claim.worse) == (UNKNOWN, "aavg1-k4")
     assert best.why.startswith("Both are equal in every resample")
     missing = findings(**k_runs(tmp_path / "other", k2=10, k4=38))
-    assert missing[BEST].why == "There are no runs of aavg1-epoch."
-    assert missing[HARMLESS].why == "There are no runs of aavg1-k1."
+    assert missing[BEST].why == "Runs of aavg1-epoch are missing."
+    assert missing[HARMLESS].why == "Runs of aavg1-k1 are missing."
 
 
 def test_the_first_half_of_the_epochs(tmp_path):
@@ -256,7 +256,7 @@ def test_the_first_quarter_of_the_epochs(tmp_path):
     claim = "one learner alone is ahead in the first epochs"
     one = found[claim, f"{claims.FIRST_QUARTER}, RGB"]
     assert (one.difference, one.low, one.verdict) == (pytest.approx(10), one.high, REPRODUCED)
-    assert found[claim, f"{claims.FIRST_QUARTER}, flow"].why == "There is no validation clip."
+    assert found[claim, f"{claims.FIRST_QUARTER}, flow"].why == "Validation clips are missing."
 
 
 @pytest.mark.parametrize(
@@ -278,8 +278,8 @@ def test_negligible_is_less_than_a_percent(tmp_path, shares, verdict):
     [
         ("aavg3-epoch-2", 0, "Its learners are in one process: nothing was sent."),
         ("aavg3-epoch-1", 0, "One learner has nobody to send to."),
-        ("aavg3-epoch-2", 9, "One seed of aavg3-epoch says nothing about the next."),
-        ("aavg1-epoch-2", 9, "There are no runs of aavg3-epoch."),
+        ("aavg3-epoch-2", 9, "One seed of aavg3-epoch shows nothing about the next."),
+        ("aavg1-epoch-2", 9, "Runs of aavg3-epoch are missing."),
     ],
 )
 def test_what_says_nothing_on_communication(tmp_path, run, sent, why):
@@ -357,9 +357,9 @@ def test_half_the_epochs_of_half_the_time_are_super_linear(tmp_path):
 @pytest.mark.parametrize(
     ("changed", "why"),
     [
-        ({"joined": JOINED[:1]}, "One seed of aavg3-epoch and none-k1 says nothing"),
-        ({"joined": []}, "There are no runs of aavg3-epoch."),
-        ({"alone": np.full((2, 4), np.nan)}, "There is no validation clip."),
+        ({"joined": JOINED[:1]}, "One seed of aavg3-epoch and none-k1 shows nothing"),
+        ({"joined": []}, "Runs of aavg3-epoch are missing."),
+        ({"alone": np.full((2, 4), np.nan)}, "Validation clips are missing."),
         (SILENT, "Its learners are in one proc"),
     ],
 )

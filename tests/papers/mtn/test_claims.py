@@ -74,12 +74,12 @@ def test_differences_of_scores_that_are_equal_better_or_worse_in_every_video(tmp
 def test_what_the_data_do_not_give_is_not_testable(tmp_path):
     found = findings(gained(tmp_path, mtn=0.1, origin=0.05))
     for key, why in {
-        TAG_AUC: "There are no runs of tag.",
-        ("001, table 3", "dense", "se", "AUC"): "There are no runs of dense and se.",
+        TAG_AUC: "Runs of tag are missing.",
+        ("001, table 3", "dense", "se", "AUC"): "Runs of dense and se are missing.",
         ("001, table 2", "mtn", "origin", "THUMOS14 AR@500"): (
             "mtn has no AR@500: too few proposals; origin has no AR@500: too few proposals."
         ),
-        MTN_LOSS: "There are no runs of mtn and origin.",
+        MTN_LOSS: "Runs of mtn and origin are missing.",
     }.items():
         assert found[key].verdict == UNKNOWN
         assert found[key].why.startswith(why)
@@ -104,8 +104,8 @@ def test_one_video_or_one_seed_tells_nothing(tmp_path):
     one_each = gained(tmp_path, mtn=0.2) | gained(tmp_path, spread=(0.0,), origin=0.1)
     for scores, why in (
         (one_video, "One video has no interval over videos."),
-        (one_seed, "One seed of mtn and origin says nothing about the next."),
-        (one_each, "One seed of origin says nothing about the next."),
+        (one_seed, "One seed of mtn and origin shows nothing about the next."),
+        (one_each, "One seed of origin shows nothing about the next."),
     ):
         found = findings(scores)[AUC]
         assert (found.verdict, found.why) == (UNKNOWN, why)
@@ -155,7 +155,7 @@ def test_losses_are_compared_by_the_lowest_of_each_seed(tmp_path):
 def test_one_seed_or_no_validation_loss_leaves_claims_open(tmp_path):
     one_seed = {model: own[:1] for model, own in LOSSES.items()}
     found = findings(gained(tmp_path, mtn=0.1), one_seed)[MTN_LOSS]
-    why = "One seed of mtn and origin says nothing about the next."
+    why = "One seed of mtn and origin shows nothing about the next."
     assert (found.verdict, found.why) == (UNKNOWN, why)
     losses = LOSSES | {"cnn2": np.full((2, 3), np.nan)}
     found = findings(gained(tmp_path, mtn=0.1, origin=0.05), losses)

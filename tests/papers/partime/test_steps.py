@@ -82,7 +82,7 @@ def test_flow_is_learned_at_one_set_of_rates_for_every_number_of_stages(tmp_path
         tried = values(rows, "learning_rate", stages=stages, part="choosing", gradients="paper")
         assert tried.tolist() == [0.001, 0.003]
     assert len(values(rows, "loss", part="late")) == 3 * 2
-    assert {"pattern", "pattern of what is learned"} < set(cells(tmp_path / "flow.md")[0])
+    assert {"pattern", "pattern of learning"} < set(cells(tmp_path / "flow.md")[0])
     # the rate of a score is the one with the least loss where it was chosen
     for mode in ("paper", "inputs"):
         losses = values(rows, "loss", stages=2, gradients=mode, part="choosing")

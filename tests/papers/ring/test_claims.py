@@ -44,7 +44,7 @@ def found(runs=()):
         ("total", REPRODUCED, 2 * 8 - 2 * 7, "14 K against 16 K"),
         ("worker", NOT, 0, "14 K each"),
         ("busiest", REPRODUCED, 16 - 2 * 7 / 8, "1.75 K against 16 K"),
-        *((key, UNKNOWN, np.nan, "There are no") for key in OURS),
+        *((key, UNKNOWN, np.nan, "are missing") for key in OURS),
     ],
 )
 def test_verdicts_on_what_is_printed(key, verdict, difference, why):
@@ -166,7 +166,7 @@ def test_what_the_default_ranks_cannot_show_names_the_ranks_that_can(key, ranks)
     assert ours.verdict == UNKNOWN
     assert f"scaling.ranks: {ranks}" in ours.why
     one = found(timed("ring", 2, 5, (1,)) + timed("ps", 2, 6, (1,)))["our_seconds"]
-    assert (one.verdict, one.why) == (UNKNOWN, "One run of each says nothing about the next.")
+    assert (one.verdict, one.why) == (UNKNOWN, "One run of each shows nothing about the next.")
     with_them = []
     for n in ranks[1:]:
         with_them += [*timed("ring", n, 50 / n + n**0.5), *timed("ps", n, 60 / n + n)]

@@ -107,7 +107,7 @@ def test_margins():
     assert ends(at_most(1.0, narrow)) == (0.1, 1.2)
     assert ends(claims.turned(narrow)) == (-0.2, 0.9)
     missing = claims.cell(frame("table4")[:1], "above_full", way="sbp")
-    assert missing == "There are no runs of way sbp."
+    assert missing == "Runs of way sbp are missing."
     assert alike(1.0, missing) == at_most(1.0, missing) == claims.turned(missing) == missing
 
 

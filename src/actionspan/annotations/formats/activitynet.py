@@ -1,4 +1,4 @@
-"""ActivityNet annotations: a JSON object whose "database" has an entry for each video.
+"""ActivityNet annotations: a JSON object with a "database", which has an entry for each video.
 
 An entry holds subset, duration in seconds, number of frames, segments and labels; ActionFormer and
 OpenTAD add the frame rate. Our own annotations.json has this format without it, with subject and
@@ -58,7 +58,7 @@ def stream(file: str, text: TextIO) -> Iterator[Record]:
 
     Raises:
         InputError: An entry is not usable, or an id is there twice.
-        KeyError: There is no object "database".
+        KeyError: The object "database" is missing.
         ValueError: It is there twice, or the file is not JSON.
     """
     seen: set[str] = set()

@@ -2,10 +2,10 @@
 
 An event has a time in seconds, a subject, a behaviour and modifiers; of a state event every second
 one ends the bout of the one before; a point event ends where it starts. Times count over all files
-of the first player, whose lengths the project has. The label is the behaviour.
+of the first player; the project has their lengths. The label is the behaviour.
 
 We write an observation for each video. One subject does one thing once at a time, so instances of
-a label that overlap, and have the same subject or none, are those of several subjects. With the
+a label that overlap, and have the same subject or none, belong to several subjects. With the
 keys of the page its ethogram has these, and a label with a point key has point events.
 """
 
@@ -85,7 +85,7 @@ def read(file: str, text: str, strict: bool = False) -> Reading:
 
 
 def write(records: Sequence[Record], keys: Sequence[LabelKey] = ()) -> str:
-    """Return a project whose ethogram has a behaviour for each label, with its key of `keys`."""
+    """Return a project with a behaviour for each label in its ethogram, and its key of `keys`."""
     by_label = first_of_each_label(keys)
     points = {label for label, key in by_label.items() if key.point}
     modifiers: dict[str, list[str]] = {}  # of each label

@@ -2,8 +2,8 @@
 
 Its columns are `video`, `start`, `end`, `label` and `status`, and `subject` where a row has one.
 Proposals that were `accepted` or `moved` or `added`, are instances; `rejected` ones are left out. A
-row with the status `none` and no more says that somebody looked at the video and nothing happens in
-it.
+row with the status `none` and no more means that somebody looked at the video and nothing happens
+in it.
 """
 
 import sys
@@ -89,5 +89,5 @@ def add_not_done(reading: Reading, table: Path, take: bool | None) -> None:
                     reading.rejections += part.rejections
     if left and not take:
         cure = "tick Done" + ", or give --not-done" * (take is not None)
-        line = f"left out {counted(len(left), 'video')} whose corrections are saved but not Done"
+        line = f"left out {counted(len(left), 'video')} with corrections saved but not Done"
         print(f"{table}: {line} ({cure}): {', '.join(left)}", file=sys.stderr)

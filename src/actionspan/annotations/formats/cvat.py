@@ -1,6 +1,6 @@
 """CVAT's XML of video tasks, version 1.1: tracks, and tags of frames. Read only.
 
-An instance is a stretch of frames in which a track is not outside the picture, or which have the
+An instance is a stretch of frames in which a track is not outside the image, or which have the
 same tag; its label is the track's or the tag's. The video is the `source` of the task. The file
 gives no frame rate, unless its meta has `fps`: then the video's own counts.
 """
@@ -37,7 +37,7 @@ class _Task:
 
 
 def sniff(text: str) -> bool:
-    """Return whether the text is XML whose root is `annotations`."""
+    """Return whether the text is XML with the root `annotations`."""
     return root_name(text) == "annotations"
 
 
@@ -65,7 +65,7 @@ def read(file: str, text: str, strict: bool = False) -> Reading:
         row = f"track {track.get('id', number)}"
         task = tasks.get(track.get("task_id", ""), first)
         shapes = [shape for shape in track if shape.tag in _SHAPES]
-        # where it has its place, and whether that is outside the picture
+        # where it has its place, and whether that is outside the image
         marks = [(to_number(each.get("frame")), each.get("outside") == "1") for each in shapes]
         _add(row, track.get("label"), marks, task, reading)
     tags: dict[tuple[str, str], list[float | None]] = {}
@@ -91,7 +91,7 @@ def _add(
     task: _Task,
     reading: Reading,
 ) -> None:
-    """Add an instance for each stretch from a frame inside the picture to the next outside."""
+    """Add an instance for each stretch from a frame inside the image to the next outside."""
     if task.problem:
         return
     start = last = None

@@ -1,8 +1,8 @@
-"""ELAN's .eaf: an XML document of one video, whose tiers hold annotations in milliseconds.
+"""ELAN's .eaf: an XML document of one video, with annotations in milliseconds in its tiers.
 
 Annotations with times become instances, of any tier; the label is the value, or the name of the
 tier where the value is empty, and the subject is the tier's participant. Those that only refer to
-others are not segments. The video is the first media file with a picture, by its stem, or the
+others are not segments. The video is the first media file with frames, by its stem, or the
 .eaf's own stem.
 
 A tier holds no two annotations at a time, so we write for each subject as many tiers as its

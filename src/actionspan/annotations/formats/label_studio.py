@@ -1,7 +1,7 @@
 """Label Studio's export as JSON or JSON-MIN, with regions on the timeline of a video.
 
 A range counts frames from 1 and includes its last one; regions of audio have start and end in
-seconds. The frame rate is that of the task's data (`fps`, as we write it), or of a region that
+seconds. The frame rate is in the task's data (`fps`, as we write it), or follows from a region that
 gives the video's number of frames and duration; where there is none, the video's own counts.
 A task without an annotation is left out, as its video may have events, also if it has
 predictions.

@@ -21,7 +21,7 @@ _NAME = re.compile(r"\s*<([\w:.-]+)")
 def parse_json(
     file: str, text: str, to_object: Callable[[list[tuple[str, Any]]], Any] | None = None
 ) -> Any:
-    """Parse JSON, whose objects `to_object` makes of pairs.
+    """Parse JSON; `to_object` makes its objects of pairs.
 
     Raises:
         InputError: The text is not JSON, or is nested too deeply.

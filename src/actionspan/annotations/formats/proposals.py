@@ -46,7 +46,7 @@ def read(file: str, text: str, strict: bool = False) -> Reading:
 
 
 def labelled(lines: Iterator[Line]) -> Iterator[Line]:
-    """Yield lines, those of instances with a label."""
+    """Yield lines; each line of an instance has a label."""
     for line in lines:
         if (line.values["start"] or line.values["end"]) and not line.values.get("label"):
             line.values |= {"label": UNLABELLED, "unlabelled": "yes"}

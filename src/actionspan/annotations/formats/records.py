@@ -58,7 +58,7 @@ class RawInstance:
 
     @property
     def details(self) -> dict[str, str]:
-        """Those of `DETAILS` that are known."""
+        """The known ones of `DETAILS`."""
         return {name: value for name in DETAILS if (value := getattr(self, name))}
 
     def times(self, seconds: float = 0.0, fps: float = 0.0) -> tuple[float | None, float | None]:
@@ -71,10 +71,10 @@ class RawInstance:
         return to_seconds(self.start, seconds, fps), to_seconds(self.end, seconds, fps)
 
     def parsed(self, seconds: float = 0.0, fps: float = 0.0) -> tuple[float, float, str]:
-        """Return start, end and label; the arguments are those of `times`.
+        """Return start, end and label; the arguments are as in `times`.
 
         Raises:
-            ValueError: A value is not allowed; the text says why.
+            ValueError: A value is not allowed; the text states the reason.
         """
         start, end = self.times(seconds, fps)
         if start is None or end is None:
@@ -111,7 +111,7 @@ class RawInstance:
 class Record:
     """The facts of a video in an annotation file; `row` is where it is first named.
 
-    `subset` is empty, and `seconds`, `frames` and `fps` are 0, if the file does not say. `media` is
+    `subset` is empty, and `seconds`, `frames` and `fps` are 0, if the file lacks them. `media` is
     the name of the video's file; its `path`, and whether it `has_sound`, where somebody has looked.
     """
 
@@ -192,7 +192,7 @@ class Reading:
 def record_of_file(file: str, reading: Reading) -> Record | None:
     """Return the record of the video after which a file is named; None, with a rejection."""
     if problem := id_problem(video_id := PurePath(file).stem):
-        reading.reject(file, "", f"the file's name is that of its video: {problem}")
+        reading.reject(file, "", f"the file's name is its video's: {problem}")
         return None
     return reading.record_of(file, "1", video_id)
 
@@ -312,5 +312,5 @@ def video_id_of(media: str) -> str:
 
 
 def media_name(record: Record) -> str:
-    """Return the name under which a tool looks for a video: that of its file, if it is known."""
+    """Return the name under which a tool looks for a video: its file's name, if it is known."""
     return record.media or f"{record.video_id}.mp4"

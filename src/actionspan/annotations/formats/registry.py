@@ -44,7 +44,7 @@ class Form(Protocol):
 
 
 class _WritableForm(Form, Protocol):
-    """The module of a format that we write, too; `SUFFIX` is that of a file for each video."""
+    """The module of a format that we write, too; a file for each video has the `SUFFIX`."""
 
     def write(self, records: Sequence[Record]) -> str:
         """Return the content of a file with these sound records."""
@@ -63,7 +63,7 @@ _OURS: dict[str, Form] = {  # in the order in which they are tried
     "corrections": corrections,
     "chapters": chapters,
 }
-# after those of plug-ins: any JSON looks like the first, any text like the second
+# after the forms of plug-ins: any JSON looks like the first, any text like the second
 _LAST: dict[str, Form] = {"anet_anno_action": anet_anno_action, "table": table}
 _THEIRS = {name: load("forms", name) for name in plugins("forms", (*_OURS, *_LAST))}
 FORMATS: dict[str, Form] = {**_OURS, **_THEIRS, **_LAST}
@@ -98,7 +98,7 @@ def read_annotation_file(
             takes subsets of any name, and from JSON any id.
         points: The length in seconds of an instance that ends where it starts; 0: none.
         not_done: Whether corrections of `review` are taken that are saved but not done. Else a line
-            names their videos; None: there is no flag that takes them.
+            names their videos; None: the command has no flag that takes them.
 
     Raises:
         InputError: The file is missing, empty, not text, not JSON, or of no known format; or, if

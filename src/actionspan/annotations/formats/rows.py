@@ -2,7 +2,7 @@
 
 A header line names the columns in any order; without a header they are video, start, end, label
 and optionally subset. The separator is a tab, a comma or a semicolon; between the latter two a
-number may have a decimal comma. A row that names only a video (and a subset) says that the video
+number may have a decimal comma. A row that names only a video (and a subset) means that the video
 holds no instance.
 """
 
@@ -69,7 +69,7 @@ def iterate_video_info(file: str, text: str, reading: Reading) -> Iterator[Recor
     """Yield facts about videos from a table such as `video_info_new.csv`.
 
     The columns are video and any of subset, seconds (duration), numFrame (frames) and fps. A video
-    may have several rows if they say the same. `reading` takes the rejections.
+    may have several rows if they agree. `reading` takes the rejections.
 
     Raises:
         InputError: The header line names no column of videos.

@@ -1,7 +1,7 @@
 """THUMOS14: both formats of its CSV, and its folder of text files.
 
 Its validation set, which everyone trains on, becomes our training subset, and its test set our
-validation subset; the video's id says which, and other ids have no subset. "Ambiguous" marks
+validation subset; the video's id names it, and other ids have no subset. "Ambiguous" marks
 actions that annotators were not sure of. They are part of the ground truth in the published
 proposal scores, so they are kept by default.
 
@@ -66,7 +66,7 @@ def write(records: Sequence[Record]) -> str:
     """Return the records as a table of ground truth.
 
     Raises:
-        InputError: A label is a number that stands for a class of THUMOS14.
+        InputError: A label is a number that means a class of THUMOS14.
     """
     return csv_text(HEADER.split(","), _rows(records))
 
@@ -97,7 +97,7 @@ def _named(line: Line) -> Line:
 
 
 def _text_lines(path: Path, text: str, reading: Reading) -> Iterator[Line]:
-    """Yield the lines of a text file; its name is that of the class."""
+    """Yield the lines of a text file; it has the name of the class."""
     label = path.stem.rsplit("_", 1)[0]
     for number, content in enumerate(text.split("\n"), start=1):
         words = content.split()

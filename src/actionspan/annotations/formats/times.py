@@ -26,7 +26,7 @@ class Frame:
 
 @dataclass(frozen=True)
 class VideoEnd:
-    """The end of the video, where a file says that an instance lasts to it."""
+    """The end of the video, where a file has an instance last to it."""
 
 
 def to_number(value: object) -> float | None:
@@ -140,7 +140,7 @@ def unknown_time(value: object) -> str:
     if isinstance(value, Frame):
         what = f"is frame {value.number:g}, and the frame rate is not known here"
     elif isinstance(value, VideoEnd):
-        what = "is the end of the video, whose duration is not known here"
+        what = "is the end of the video, and its duration is not known here"
     else:
         return ""
     return f"{what}: `actionspan dataset convert --videos FOLDER` writes seconds"

@@ -1,6 +1,6 @@
 """VGG Image Annotator, version 3: a project (JSON) or its export (CSV) with temporal segments.
 
-A segment has two times in seconds and no region of the picture; the rest of a project is passed
+A segment has two times in seconds and no region of the image; the rest of a project is passed
 over. Its label is the value of the first attribute of segments that has one; where the attribute
 offers options, the option's text. We write a project.
 """
@@ -130,7 +130,7 @@ def _read_export(file: str, text: str, reading: Reading) -> Reading:
 def _add(
     row: str, record: Record, found: Mapping[str, Any], attributes: Any, reading: Reading
 ) -> None:
-    """Add a segment to its record; a still picture or a region is not a segment."""
+    """Add a segment to its record; a still image or a region is not a segment."""
     times = items(found.get("z"))
     if items(found.get("xy")) or len(times) < 2:
         return
