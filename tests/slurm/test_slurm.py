@@ -64,7 +64,7 @@ def test_short_rules_share_a_job(remote):
     _, printed = remote
     submitted = re.findall(r"with SLURM jobid \d+ \(log: \S+/slurm_logs/([^/]+)/", printed)
     groups = [name for name in submitted if name.startswith("group_")]
-    total = int(re.search(r"^total +(\d+)$", printed, re.MULTILINE)[1])
+    total = int(re.search(r" of (\d+) steps ", printed)[1])
     # demo, 2 × (frames, flow, features), rescale, losses, classifier, training, page; the groups:
     # both shards probed, index and subsets, mtn from probabilities to scores, the baseline
     assert len(submitted) == 16
