@@ -45,16 +45,18 @@ def hosts(folder: Path, run: str) -> list[str]:
     return [rank["host"] for rank in timing["per_rank"]]
 
 
+def assert_same_bits(one: Path, two: Path) -> None:
+    for name in TEXTS:
+        assert (two / name).read_text() == (one / name).read_text(), name
+    features = "results/features/features.h5"
+    with h5py.File(one / features) as first, h5py.File(two / features) as second:
+        np.testing.assert_array_equal(first["features"][:], second["features"][:])
+    assert same_weights(one, two)
+
+
 def test_two_nodes_give_the_bits_of_one_machine(local, remote):
     folder, printed = remote
-    for name in TEXTS:
-        assert (folder / name).read_text() == (local / name).read_text(), name
-    with (
-        h5py.File(local / "results/features/features.h5") as one,
-        h5py.File(folder / "results/features/features.h5") as two,
-    ):
-        np.testing.assert_array_equal(one["features"][:], two["features"][:])
-    assert same_weights(local, folder)
+    assert_same_bits(local, folder)
     # the ring went over both nodes
     assert sorted(hosts(folder, "ring-2")) == ["c1", "c2"]
     assert "Error" not in printed
@@ -194,6 +196,13 @@ def test_a_failure_is_one_block_with_the_last_lines_and_the_log(cluster, local, 
     assert "features.h5" in text.partition("failed; its log is")[2]
     assert "python -m" not in text
     assert len(text.partition("failed; its log is")[2]) < 3000
+
+
+def test_the_generic_executor_gives_the_bits_of_one_machine(cluster, local, tmp_path):
+    folder = copy_program(tmp_path).folder
+    run = cluster.snakemake(folder, profile="cluster-generic")
+    assert run.end() == 0, run.text()
+    assert_same_bits(local, folder)
 
 
 def test_servers_train_over_both_nodes_by_the_generic_profile(cluster, local, tmp_path):
