@@ -35,9 +35,7 @@ Measurements = Mapping[tuple[str, ...], Measured]
 
 
 def read_measurements(path: Path = MEASUREMENTS) -> Measurements:
-    """Return the measurements of a table; empty without a file.
-
-    Where `least` or `most` is empty, it is the value.
+    """Return the measurements of a table, if it exists; an empty `least` or `most` is the value.
 
     Raises:
         InputError: A column is missing, or a row is not a measurement.
