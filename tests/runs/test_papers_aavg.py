@@ -55,9 +55,7 @@ def test_a_bad_list_of_intervals_is_one_line(program):
         "--dry-run", config={"recognition": {"experiments": {"intervals": [4, 1]}}}
     )
     assert done.returncode != 0
-    assert "recognition.experiments: intervals [4, 1]: rising numbers" in (
-        done.stdout + done.stderr
-    )
+    assert "recognition.experiments.intervals [4, 1]: rising numbers" in (done.stdout + done.stderr)
 
 
 def test_every_command_runs_on_logs_and_scores(program):

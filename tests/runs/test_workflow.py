@@ -156,7 +156,7 @@ def test_seed_3_of_a_benchmark_is_that_of_the_run(project, benchmark, model, mon
     monkeypatch.setattr(accuracy, "read", lambda *_: {})
     accuracy.run_model(project.folder / "results", config, model, 3, tmp_path)
     learned = "density" if model == "span" else "pem"
-    wanted = f"results/proposals/{model}-seed3/{learned}.pt"
+    wanted = f"results/proposals/{model}-seed3/{learned}.safetensors"
     _, text = project.dry_run("--printshellcmds", wanted)
     commands = r"((?:temporal|proposals) (?:train|density) .*?)(?= --then|$)"
     run = re.findall(commands, text, re.MULTILINE)
