@@ -574,6 +574,7 @@ def test_events_that_are_no_longer_proposed_stay_and_are_marked(show):
 def test_done_may_be_clicked_while_a_label_is_typed(show, height):
     video = pages.video(truth=(), recall=None)
     tab = show(pages.page([video, pages.video("second")]), width=1440, height=height)
+    tab.locator(".own-lane .window").scroll_into_view_if_needed()
     y = middle(tab.locator(".own-lane .window").bounding_box())[1]
     drag(tab, (x_of(tab, 3.01), y), (x_of(tab, 2.0), y))
     tab.fill("#segment-label", "wave")
