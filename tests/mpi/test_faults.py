@@ -276,7 +276,7 @@ def test_killed_at_random_moments_it_ends_with_the_same_bits(
     victims = ["mpirun", "proxy", *["rank 0", "rank 1"] * kills][:kills]
     chance.shuffle(victims)
     for number, victim in enumerate(victims):
-        job = Job(n, words, log)
+        job = Job(n, words, log, None)
         if number % 5 == 1:  # while it starts, or soon after
             time.sleep(chance.uniform(0, 1.5))
             victim = victim if job.processes() else "mpirun"
@@ -356,7 +356,7 @@ def test_no_room_for_a_checkpoint_is_one_line_and_costs_no_epoch(
 def test_interrupted_or_stalled_it_goes_on_where_it_was(toy, tmp_path, undisturbed):
     out, log = tmp_path / "out", tmp_path / "log"
     words = training(toy, out, "ring", 2, epochs=EPOCHS["ring"])
-    job = Job(2, words, log)
+    job = Job(2, words, log, None)
     assert wait_for_writes(job, out / CHECKPOINT, 2)
     job.signal("group", signal.SIGINT)  # Ctrl-C
     done = job.end()
@@ -365,7 +365,7 @@ def test_interrupted_or_stalled_it_goes_on_where_it_was(toy, tmp_path, undisturb
     assert not done.left
 
     # with another deadline, which changes no result
-    job = Job(2, [*words, "--stall-seconds", "1"], log)
+    job = Job(2, [*words, "--stall-seconds", "1"], log, None)
     assert wait_for_writes(job, out / CHECKPOINT, 2)
     job.signal("rank 1", signal.SIGSTOP)
     done = job.end()
