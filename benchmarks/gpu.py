@@ -5,7 +5,7 @@ r"""Every figure that needs a GPU, in one run of at most eight minutes: `make gp
 Runs the benchmarks below one after the other, each in a process of its own, and writes their tables
 as one page; after each, so that what was measured stays where a later one fails or the machine
 goes. Figures that claims of the papers take go to `src/actionspan_papers/gpu.tsv` too, so their
-benchmarks come first; what is not measured again keeps its row there. It needs torch with CUDA and,
+benchmarks come first; rows that are not measured again stay there. It needs torch with CUDA and,
 for the exchanges, MPI; no video is decoded.
 """
 
@@ -40,7 +40,7 @@ class Part:
     cases: tuple[str, ...] = ()
     """The columns that name a case in the evidence on claims."""
     quantities: Mapping[str, tuple[str, str] | tuple[()]] = field(default_factory=dict)
-    """The columns that are evidence, each with those of its least and most, if there are."""
+    """The columns that are evidence, each with the columns of its least and most, if any."""
 
     @property
     def benchmark(self) -> str:
@@ -121,7 +121,7 @@ def main() -> None:
 
 
 def measure(parts: Sequence[Part], page: Path, evidence: Path, where: tuple[str, str, str]) -> bool:
-    """Run benchmarks and write what they print; return whether one did not come to its end.
+    """Run benchmarks and write their tables; return whether one was stopped or failed.
 
     Args:
         parts: The benchmarks.
@@ -207,7 +207,7 @@ def evidence_rows(
 
 
 def write_evidence(path: Path, rows: Iterable[Sequence[str]]) -> None:
-    """Write rows of evidence; those of the file with another case or quantity stay."""
+    """Write rows of evidence; rows of the file with another case or quantity stay."""
     old = [
         tuple(row[name] for name in COLUMNS) for row in (read_tsv(path) if path.exists() else [])
     ]

@@ -211,7 +211,7 @@ def correct(hands: Hands, kind: Kind, names: Sequence[str], subject: str) -> Non
 
 
 def visit(kind: Kind, folder: Path, actionspan: Path, names: Sequence[str], how: Any) -> list[Any]:
-    """Play the newcomer in the page; return what is read and pressed, and both lists."""
+    """Play the newcomer in the page; return words, keys and clicks, and both lists."""
     from playwright.sync_api import sync_playwright
 
     chromium = shutil.which("chromium") or shutil.which("chromium-browser")

@@ -7,7 +7,7 @@ Sequential is the same pipeline with one stage, so that all four cells copy each
 and each answer to the host. Cells take turns; a row is the median over rounds of the milliseconds a
 frame, with the least and the most, and how many times as fast as the sequential cell of its kind
 it is. With `--stages 1` all cells are sequential. Stages are spread over the GPUs there are; on one
-GPU they share it, and what is gained is only what one stage leaves idle.
+GPU they share it, and the only gain is time that one stage leaves idle.
 """
 
 import argparse

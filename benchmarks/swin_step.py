@@ -3,10 +3,11 @@
     python benchmarks/swin_step.py --networks Swin-T Swin-B
 
 A step is a forward and a backward pass on 4 clips of 32 frames at 224 × 224 pixels, and AdamW, in
-float32 with explicit attention, as the paper's time had it. SBP keeps a quarter. What the network
-leaves out is in `actionspan_papers/sbp/swin.py`. Memory is the most that PyTorch allocated over
-three steps, weights and moments included; without a GPU it is not measured. Seconds are medians
-with the least and the most of steps of all ways in turns: of the clock on a GPU, else of the CPU.
+float32 with explicit attention, as the paper's time had it. SBP keeps a quarter.
+`actionspan_papers/sbp/swin.py` lists the parts of the network that are left out. Memory is the most
+that PyTorch allocated over three steps, weights and moments included; without a GPU it is not
+measured. Seconds are medians with the least and the most of steps of all ways in turns: of the
+clock on a GPU, else of the CPU.
 """
 
 import argparse

@@ -420,7 +420,7 @@ def chance_of(instance, duration):
     return [*chances, 0.0]  # tIoU 1 is one point
 
 
-@pytest.mark.full  # the slow oracles above find what it would
+@pytest.mark.full  # the slow oracles above find the same faults
 def test_random_proposals_score_what_geometry_says(annotated_thumos14):
     seconds, frames, fps, durations = annotated_thumos14
     generator = np.random.default_rng(2)

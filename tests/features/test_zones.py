@@ -57,7 +57,7 @@ def test_steps_give_the_features_of_one_pass_within_the_zones(shard, tmp_path):
         assert steps.keys() == once.keys()
         assert all(np.array_equal(steps[key], once[key]) for key in steps)
         whole, _ = motion_of(tmp_path / "whole.h5", name)
-        if name == "yard":  # whose rows get the zone in which most moves
+        if name == "yard":  # its rows get the zone with the most motion
             cameras = read_zones(shard.parent / "zones.json")
             moved = motion_in_shards([tmp_path / "zones.h5", tmp_path / "whole.h5"], cameras)
             assert moved.keys() == {"yard"}

@@ -145,7 +145,7 @@ def converted(monkeypatch) -> list[int]:
 
 
 def made(channels=3, size=32, seed=0, gain=1.0, width=8):
-    """Return a small network of layers of torch, which are kept; those of `tiny` are not."""
+    """Return a small network of torch's own layers, which are kept; layers of `tiny` are not."""
     torch.manual_seed(seed)
     layers = [nn.Conv2d(channels, width, 7, stride=2), nn.ReLU(), nn.MaxPool2d(2)]
     layers += [nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(width, 7)]

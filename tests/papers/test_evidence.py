@@ -1,4 +1,4 @@
-"""What a GPU measured, as evidence on claims: reading it, and verdicts with and without it."""
+"""Measurements of a GPU as evidence on claims: the table, and verdicts with and without it."""
 
 import math
 import re
@@ -113,7 +113,7 @@ def test_without_measurements_all_is_open_and_names_the_command(paper):
 
 
 def test_quotients_are_compared_and_reach_over_the_rounds_of_both():
-    """Graph takes a third of the time of small images, and four fifths of that of large ones."""
+    """Graph takes a third of the time of small images, and four fifths for large ones."""
     known = {
         ("pipeline_cuda", f"{size}, learning, 1, {kind}", "ms per frame"): Measured(*rounds, DAY)
         for size, kind, rounds in (

@@ -26,7 +26,7 @@ def need_browser() -> None:
 
 
 def broken_rules(tab) -> list[str]:
-    """Return what of a page breaks a rule of axe."""
+    """Return the parts of a page that break a rule of axe."""
     axe = pytest.importorskip(
         "axe_playwright_python.sync_playwright", reason="axe-playwright-python is not installed"
     )

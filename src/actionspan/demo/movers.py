@@ -17,7 +17,7 @@ _LEAVES = ((58, 104, 44), (82, 128, 52), (104, 146, 64), (70, 96, 38))
 
 
 Draw = Callable[[Image, int, Float64], None]
-"""Draws a frame of what moves onto an image, by the (2, 3) affine map from scene to image."""
+"""Draws a frame of a mover onto an image, by the (2, 3) affine map from scene to image."""
 
 
 def leaves(crowns: Sequence[Mover], time: Float64, rng: np.random.Generator) -> Draw:

@@ -227,7 +227,7 @@ def extract(
 def extract_stored(
     snippets: Path, out: Path, settings: EncoderSettings, how: ShardWork | None = None
 ) -> dict[str, str]:
-    """Do the same for a shard of stored images, those that encoders are tuned on."""
+    """Do the same for a shard of stored images, on which encoders are tuned."""
     if settings.clip_encoder != "none" or settings.mover:
         line = "stored images hold no clips and no squares; give clip_encoder none, and no mover"
         raise InputError(f"{snippets}: {line}")

@@ -85,7 +85,7 @@ def tune(
     parallel = parallel or ParallelSettings()
     if settings.way == "bank" and comm is not None and comm.Get_size() > 1:
         raise InputError(
-            "finetune.way: bank: its features are of one process; give ranks 1 or another way"
+            "finetune.way: bank: its features come from one process; give ranks 1 or another way"
         )
     checkpoint, prepared_path = out / CHECKPOINT, out / PREPARED
     held_before: list[int] = []  # bytes before the encoders were built

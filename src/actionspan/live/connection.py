@@ -46,7 +46,7 @@ _BROKEN_PACKETS = 250  # one after the other: ten seconds that cannot be decoded
 
 
 def find_boundary(data: bytes) -> bytes | None:
-    """Return the boundary of what begins with `data`; None: it is not a multipart with images."""
+    """Return the boundary of the message that begins with `data`; None: it has no images."""
     found = _FIRST.search(data)
     return found[1] if found else None
 

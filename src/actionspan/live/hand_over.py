@@ -102,14 +102,14 @@ class HandOver:
             return None
 
     def close(self, error: BaseException | None = None) -> None:
-        """End the queue; `take` raises `error` after what still waits."""
+        """End the queue; `take` raises `error` after the last item."""
         with self._changed:
             self._closed = True
             self._error = self._error or error
             self._changed.notify_all()
 
     def clear(self) -> Gap | None:
-        """Drop what waits, and return the gap it leaves."""
+        """Drop the waiting items, and return the gap they leave."""
         with self._changed:
             return self._drop() if self._waiting else None
 

@@ -96,7 +96,7 @@ def load_density(path: Path) -> DensityModel:
 def _read(probabilities: Path, annotations: Path) -> tuple[list[Footage], Lengths, float, str]:
     """Return the annotated training videos by parts, two facts of their instances, and a digest.
 
-    The facts are their usual lengths, and the share of those in videos with cuts that lie on cuts.
+    The facts are their usual lengths and, in videos with cuts, the share of instances on cuts.
     Of a video of several parts, the parts of a few steps are left out: a glimpse is not a video.
     """
     truth = {one.video_id: one for one in read_annotations(annotations)}

@@ -52,11 +52,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--top", type=int, metavar="N", help=most)
     least = "leave out proposals and events with a lower score; LABEL=SCORE: events of a label"
     add("--min-score", type=_least, metavar="SCORE", action="append", default=[], help=least)
-    only = "list nothing that is shorter"
+    only = "leave out shorter proposals and events"
     add("--shortest", type=_seconds, default=0.0, metavar="SECONDS", help=only)
-    only = "list nothing that is longer"
+    only = "leave out longer proposals and events"
     add("--longest", type=_seconds, default=math.inf, metavar="SECONDS", help=only)
-    part = "list only what happens in this part of each video, in seconds"
+    part = "list only events in this part of each video, in seconds"
     every = (0.0, math.inf)
     add("--between", type=_seconds, nargs=2, default=every, metavar=("START", "END"), help=part)
     truth = "annotations in any form; the figures then show them"

@@ -2,8 +2,8 @@
 
 `videos/{video}.json` holds everything of a video. The tables, chapters and figures are made from
 it, so that a stopped call continues with the next video, and one that asks for other annotations or
-fewer events runs no network. What draws is imported where it is used: the process that waits for
-another's results needs none of it.
+fewer events runs no network. Modules that draw are imported where they are used: the process that
+waits for another's results needs none of them.
 """
 
 import json

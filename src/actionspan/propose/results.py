@@ -1,7 +1,7 @@
 """The result of a video: rows to list, curves and facts.
 
-What decodes is imported where it is used: a process that waits for another's results does not need
-it.
+Modules that decode are imported where they are used: a process that waits for another's results
+needs none of them.
 """
 
 import math

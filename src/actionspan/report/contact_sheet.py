@@ -102,7 +102,7 @@ def _draw(path: Path, title: str, rows: Sequence[Row], pictures: Sequence[UInt8 
 
 
 def _caption(rank: int, row: Row, letters: int) -> str:
-    """Return what stands below an image; a long label is cut."""
+    """Return the caption of an image; a long label is cut."""
     begin, end = f"{rank}. {said_times(*row['segment'])}", f"({score_text(row)})"
     label = " ".join(str(row.get("label") or "").split())
     room = max(letters - len(begin) - len(end) - 2, 4)

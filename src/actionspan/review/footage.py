@@ -78,7 +78,7 @@ def encode_all(
     settings: VideoSettings | None = None,
     cameras: Cameras = WHOLE,
 ) -> Generator[Encoded, None, None]:
-    """Encode videos, those that this version has not done; `video.error` is why one cannot be.
+    """Encode the videos that this version has not done; `video.error` is the reason for a failure.
 
     The zones of a video are found by its name among `cameras`; within others it is encoded again.
 

@@ -1,9 +1,9 @@
-"""The square around what moves, cut from frames that are larger than the snippets'.
+"""The square around the movement, cut from frames that are larger than the snippets'.
 
 Someone far from a camera is a few pixels of the image that an encoder sees. A square that follows
-what moves shows them larger, wherever they are.
+them shows them larger, wherever they are.
 
-What moves is where two consecutive images differ by more than noise. Differences over the
+Movement is a difference of two consecutive images above the noise. Differences over the
 `_REACH` images on both sides count too, less with their distance, so that the square moves
 smoothly and is there before the motion is. Its centre is the mean place of the differences squared,
 its side their spread. Where nothing moves it stays; until then it is the centre of the image.

@@ -192,7 +192,7 @@ class Reading:
 def record_of_file(file: str, reading: Reading) -> Record | None:
     """Return the record of the video after which a file is named; None, with a rejection."""
     if problem := id_problem(video_id := PurePath(file).stem):
-        reading.reject(file, "", f"the file's name is its video's: {problem}")
+        reading.reject(file, "", f"the file cannot name its video: {problem}")
         return None
     return reading.record_of(file, "1", video_id)
 
