@@ -151,6 +151,7 @@ def test_a_video_is_corrected_without_a_mouse(work, browse, width):
     assert broken_rules(tab) == []
     reach(tab, "#open-zones")  # from the end of the page, past its beginning
     hands.press("Enter")
+    tab.wait_for_selector("#zones[open]")  # it opens with the frame; before, tab would move on
     reach(tab, "#zone-add")
     hands.press("Enter")
     assert broken_rules(tab) == []
