@@ -186,9 +186,10 @@ def cold() -> Iterator[None]:
 @pytest.fixture(scope="session")
 def chromium() -> Iterator[Any]:
     """Chromium without a screen; a process can drive one playwright alone."""
-    from playwright.sync_api import sync_playwright
+    from report.conftest import CHROMIUM, need_browser
 
-    from report.conftest import CHROMIUM
+    need_browser()
+    from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
