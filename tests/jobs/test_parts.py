@@ -3,6 +3,7 @@
 import contextlib
 import errno
 import json
+import multiprocessing
 import os
 import signal
 import subprocess
@@ -323,6 +324,18 @@ def test_no_failure_reaches_another_video(tmp_path, capfd, processes):
         assert rejected_videos(file) == FAILURES
         assert all(list(group) == ["half", "value"] for group in file.values())
     assert list(tmp_path.iterdir()) == [out]
+
+
+def test_a_worker_that_nobody_waits_for_ends_in_silence(capfd, tmp_path):
+    ours, theirs = multiprocessing.Pipe()
+    context = multiprocessing.get_context("spawn")
+    worker = context.Process(target=apart._serve, args=(theirs, len, None, tmp_path))
+    worker.start()
+    theirs.close()
+    assert ours.poll(60)
+    ours.close()  # its message is not read, so it meets a reset rather than an end
+    worker.join(60)
+    assert (worker.exitcode, capfd.readouterr().err) == (0, "")
 
 
 def crash_once(source, group) -> None:

@@ -230,13 +230,10 @@ def _serve(pipe: Connection, work: Work, prepare: Prepare | None, place: Path) -
     except Exception as error:
         pipe.send(unready(error))
         return
-    pipe.send(None)
-    while True:
-        try:
-            item = pipe.recv()
-        except EOFError:
-            return
-        pipe.send(_attempt(work, item))
+    with suppress(EOFError, ConnectionError):  # nobody waits any more
+        pipe.send(None)
+        while True:
+            pipe.send(_attempt(work, pipe.recv()))
 
 
 def unready(error: BaseException) -> JobError:
