@@ -361,6 +361,19 @@ def test_events_lie_in_rows_by_subject_and_a_subject_is_set_in_the_page(show, tm
         ]
 
 
+def test_a_label_has_one_colour_in_all_lanes(show):
+    line = "node => getComputedStyle(node).getPropertyValue('--line')"
+    tab = show(pages.page([pages.video("cage", truth=TWO)]))
+    segments = tab.locator(".truth-lane .segment").all()
+    colours = {segment.inner_text(): segment.evaluate(line) for segment in segments}
+    assert len(set(colours.values())) == 2
+    segments[0].click()
+    tab.keyboard.press("a")
+    assert own(tab).evaluate(line) == colours[own(tab).inner_text()]
+    tab = show(pages.page([pages.video("cage", truth=TWO[:1], events=(), proposals=())]))
+    assert tab.locator(".segment").first.evaluate(line) == "", "nothing to tell apart"
+
+
 @pytest.mark.full
 def test_of_two_subjects_that_do_the_same_one_is_replaced(show):
     tab = show(pages.page([pages.video("cage", truth=TWO[:2])]))

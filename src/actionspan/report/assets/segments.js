@@ -1,8 +1,11 @@
 /* The segments of the lanes as buttons, and what is said of each. */
 
+import { index } from "./data.js";
 import { el } from "./dom.js";
-import { correctionOf, replaced, statusOf } from "./edits.js";
+import { correctionOf, correctionsOf, replaced, statusOf } from "./edits.js";
 import { clock, placeOf } from "./format.js";
+import { labelKeys } from "./labelkeys.js";
+import { seriesColour } from "./lines.js";
 import { state } from "./state.js";
 
 const NAMES = { truth: "Truth", event: "Event", proposal: "Proposal", own: "Corrected" };
@@ -87,13 +90,24 @@ export function sharesOf(proposals) {
   });
 }
 
+/** Return the colour of a label, by its place among all labels; the only label has none. */
+function colourOf(label) {
+  const typed = [...labelKeys(), ...correctionsOf(state.entry).segments].map((one) => one.label);
+  const labels = [...new Set([...index.labels, ...typed, label])].filter(Boolean);
+  return labels.length > 1 && label ? seriesColour(labels.indexOf(label)) : "";
+}
+
 /** Make the button of a segment. */
 export function segmentButton(segment, row, duration) {
   const fate = fateOf(segment);
   const name = el("span", { class: "name" }, nameOf(segment));
   const button = el(
     "button",
-    { class: `segment ${segment.kind} ${segment.gone ? "gone" : ""} ${fate}`, tabindex: "-1", "aria-label": sentenceOf(segment) },
+    {
+      class: `segment ${segment.kind} ${segment.gone ? "gone" : ""} ${fate} ${colourOf(segment.label)}`,
+      tabindex: "-1",
+      "aria-label": sentenceOf(segment),
+    },
     name,
   );
   button.dataset.focus = segment.key;
