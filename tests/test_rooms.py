@@ -172,7 +172,7 @@ def test_the_guide_names_files_that_are_there():
 # has shrunk by a tenth.
 LINES = {
     "annotations": 3100,
-    "dataset": 2800,
+    "dataset": 2850,
     "demo": 1500,
     "evaluation": 4000,
     "events": 850,

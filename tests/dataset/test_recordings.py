@@ -11,12 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actionspan.annotations.formats.records import RawInstance, Record
+from actionspan.annotations.formats.registry import read_annotation_file
+from actionspan.cli import main
 from actionspan.dataset import recordings
 from actionspan.dataset.playlists import Part, is_playlist, playlist_text, read_parts
+from actionspan.dataset.recording_annotations import by_file, by_recording
 from actionspan.dataset.recordings import (
     Places,
     Recording,
-    by_file,
     find_recordings,
     stamp_of,
     write_recordings,
@@ -360,3 +362,62 @@ def test_rotation_and_size_of_files_are_kept(tmp_path):
     assert (video.width, video.height) == (single.width, single.height) == (48, 64)
     shapes = {frame.picture().shape for frame in read_frames(videos["a_1-joined"])}
     assert shapes == {(64, 48, 3)}
+
+
+@pytest.fixture(scope="module")
+def lists(tmp_path_factory) -> Path:
+    """Two recordings of three files of a second each, by name alone."""
+    folder = tmp_path_factory.mktemp("lists")
+    for camera in "ab":
+        parts = [Part(folder / f"{camera}_{number}.mp4", 1.0) for number in (1, 2, 3)]
+        text = playlist_text(parts, lambda file: file.name)
+        (folder / f"{camera}_1-joined.ffconcat").write_text(text)
+    return folder
+
+
+def events_of(records) -> dict:
+    return {
+        record.video_id: [
+            (round(start, 3), round(end, 3), label, raw.subject)
+            for raw, (start, end, label) in zip(record.instances, record.parsed(), strict=True)
+        ]
+        for record in records
+    }
+
+
+# quarters of a second: equal events further apart than what counts as at a border
+TIMES = st.lists(st.integers(0, 12), unique=True).map(sorted)
+
+
+@given(st.dictionaries(st.tuples(st.sampled_from("xy"), st.sampled_from(["", "lamb"])), TIMES))
+def test_divided_annotations_are_joined_to_what_they_were(lists, drawn):
+    expected = sorted(
+        (start / 4, end / 4, label, subject)
+        for (label, subject), times in drawn.items()
+        for start, end in zip(times[::2], times[1::2], strict=False)
+    )
+    raw = [
+        RawInstance(start=start, end=end, label=label, subject=subject)
+        for start, end, label, subject in expected
+    ]
+    path = lists / "a_1-joined.ffconcat"
+    whole = Record(video_id=path.stem, path=path, seconds=3.0, instances=raw)
+    other = Record(video_id="c", path=lists / "c.mp4")
+    back = events_of(by_recording(by_file([whole, other]), lists))
+    assert {name: sorted(each) for name, each in back.items()} == {path.stem: expected, "c": []}
+
+
+def test_annotations_of_files_become_those_of_recordings(tmp_path):
+    paths = numbered_parts(tmp_path / "camera", ["cam_1.mp4", "cam_2.mp4", "other.mp4"])
+    joined(tmp_path / "recordings", paths)
+    ends = [probe_video(path).duration_seconds for path in paths]
+    table, whole = tmp_path / "files.csv", tmp_path / "whole.csv"
+    rows = f"cam_1,0.1,{ends[0] - 0.04},x", "cam_2,0.02,0.3,x", "cam_2,0.4,0.5,x", "other,0.1,0.2,y"
+    table.write_text("\n".join(["video_id,start,end,label", *rows, ""]))
+    convert = ["dataset", "convert", str(table), str(whole), "--by-recording"]
+    assert main([*convert, "--videos", str(tmp_path / "recordings")]) == 0
+    found = events_of(read_annotation_file(whole).records)
+    at = round(ends[0], 3)
+    assert found["cam_1-joined"] == [(0.1, at + 0.3, "x", ""), (at + 0.4, at + 0.5, "x", "")]
+    assert found["other"] == [(0.1, 0.2, "y", "")]
+    assert main(convert) == 2

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -12,15 +13,17 @@ from actionspan.annotations.formats.rejections import Rejection
 from actionspan.annotations.formats.times import unknown_time
 from actionspan.annotations.tables import Instance, instances_of
 from actionspan.dataset.matching import Names, check_instance
+from actionspan.dataset.playlists import is_playlist, read_parts
 from actionspan.dataset.sharding import find_videos
 from actionspan.dataset.video_facts import count_own_frames, has_sound, probe_video
+from actionspan.errors import InputError
 
 
 def complete(reading: Reading, folder: Path) -> list[str]:
     """Give each record the duration, frames and frame rate of its video, where it has none.
 
     It also gets the name of its file, and whether that has sound, for tools that open it. A video
-    file that cannot be read is a rejection.
+    file that cannot be read is a rejection. The files of a recording are videos of the folder, too.
 
     Returns:
         A line for each record without a video file.
@@ -29,6 +32,9 @@ def complete(reading: Reading, folder: Path) -> list[str]:
         InputError: The folder cannot be read.
     """
     paths = find_videos(folder)
+    for path in filter(is_playlist, tuple(paths.values())):
+        with suppress(InputError, OSError):
+            paths = {part.path.stem: part.path for part in read_parts(path)} | paths
     names = Names(paths)
     unknown = []
     for record in reading.records:

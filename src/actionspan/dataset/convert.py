@@ -43,7 +43,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--videos", type=Path, metavar="FOLDER", help=videos)
     by_file = "divide recordings of several files, in --videos, into their files, and what spans "
     by_file += "two files at the border"
-    add("--by-file", action="store_true", help=by_file)
+    by_recording = "join what --by-file divides: annotations of the files, in the lists of --videos"
+    units = parser.add_mutually_exclusive_group()
+    units.add_argument("--by-file", action="store_true", help=by_file)
+    units.add_argument("--by-recording", action="store_true", help=by_recording)
     subjects = "put the subject, as BORIS has it, into the label: feeding (lamb 3)"
     add("--subjects", action="store_true", help=subjects)
     predictions = (
@@ -110,12 +113,16 @@ def _read(path: Path, form: str, arguments: argparse.Namespace) -> Reading:
         _name_subjects(reading.records)
     drop_unsound(reading)
     report_left_out(reading)
-    if arguments.by_file:
+    if arguments.by_file or arguments.by_recording:
+        flag = "--by-file" if arguments.by_file else "--by-recording"
         if arguments.videos is None:
-            raise InputError("--by-file: needs --videos, the folder of the lists of files")
-        from actionspan.dataset.recordings import by_file
+            raise InputError(f"{flag}: needs --videos, the folder of the lists of files")
+        from actionspan.dataset.recording_annotations import by_file, by_recording
 
-        reading.records = by_file(reading.records)
+        if arguments.by_file:
+            reading.records = by_file(reading.records)
+        else:
+            reading.records = by_recording(reading.records, arguments.videos)
     if reading.rejections and not reading.records:
         raise InputError(f"{path}: no video is left")
     return reading

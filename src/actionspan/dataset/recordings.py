@@ -9,23 +9,19 @@ import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from actionspan.annotations.formats.records import Record
 from actionspan.annotations.tables import Video
 from actionspan.dataset.containers import open_container, opened
 from actionspan.dataset.playlists import (
     SUFFIX,
     Part,
-    is_playlist,
     name_from,
     offsets,
     playlist_text,
-    read_parts,
 )
 from actionspan.dataset.timeline import readable
 from actionspan.dataset.video_facts import probe_video
@@ -221,31 +217,6 @@ def write_recordings(recordings: Sequence[Recording], folder: Path) -> dict[str,
             write_text(path, text)
         videos[one.video_id] = path if len(one.parts) > 1 else one.parts[0].path
     return videos
-
-
-def by_file(records: Iterable[Record]) -> list[Record]:
-    """Return sound records with recordings divided into their files, and events at the borders."""
-    found = []
-    for record in records:
-        if record.path is None or not is_playlist(record.path):
-            found.append(record)
-            continue
-        with readable(record.path):
-            parts = read_parts(record.path)
-        for (path, seconds), at in zip(parts, offsets(parts), strict=True):
-            instances = []
-            for raw, (start, end, _) in zip(record.instances, record.parsed(), strict=True):
-                inside = max(start - at, 0.0), min(end - at, seconds)
-                if inside[0] < inside[1] or (start == end and 0 <= start - at < seconds):
-                    instances.append(replace(raw, start=inside[0], end=inside[1]))
-            own: dict[str, Any] = {
-                "video_id": path.stem,
-                "media": path.name,
-                "path": path,
-                "instances": instances,
-            }
-            found.append(replace(record, seconds=seconds, frames=0, **own))
-    return found
 
 
 class Places:
