@@ -18,7 +18,8 @@ gi.require_version("Gst", "1.0")
 gi.require_version("GstRtspServer", "1.0")
 from gi.repository import Gst, GstRtspServer
 Gst.init(None)
-wanted = "appsrc x264enc x265enc jpegenc h265parse rtph264pay rtph265pay rtpjpegpay rtppcmapay"
+wanted = "appsrc x264enc x265enc jpegenc alawenc h265parse "
+wanted += "rtph264pay rtph265pay rtpjpegpay rtppcmapay"
 missing = [name for name in wanted.split() if Gst.ElementFactory.find(name) is None]
 raise SystemExit(f"GStreamer lacks {missing}" if missing else 0)
 """

@@ -6,6 +6,8 @@ It prints the port, and then a line for each client. Lines of its standard input
 """
 
 import argparse
+import array
+import math
 import sys
 import threading
 import time
@@ -18,6 +20,7 @@ gi.require_version("GstRtspServer", "1.0")
 from gi.repository import GLib, Gst, GstRtsp, GstRtspServer  # noqa: E402
 
 HEIGHT, WIDTH, BITS, SIDE = 64, 128, 12, 16  # as video/numbered.py draws
+SAMPLES, LOUD = 8000, 0.5  # a second, and the amplitude of the sine
 ENCODERS = {
     "h264": "x264enc tune=zerolatency speed-preset=ultrafast key-int-max=10 ! rtph264pay "
     "config-interval=-1",
@@ -38,18 +41,30 @@ def numbered(number: int) -> bytes:
     return bytes(luma) + b"\x80" * (HEIGHT * WIDTH // 2)
 
 
+def sine(number: int, rate: int) -> bytes:
+    """Return the sound of an amplitude of `LOUD` during a picture, 16 bits."""
+    count = SAMPLES // rate
+    places = range(number * count, (number + 1) * count)
+    values = [math.sin(2 * math.pi * 440 * place / SAMPLES) for place in places]
+    return array.array("h", [round(LOUD * 32767 * value) for value in values]).tobytes()
+
+
 class Camera:
-    """Pushes pictures into every client's pipeline, by the clock."""
+    """Pushes pictures, and sound, into every client's pipeline, by the clock."""
 
     def __init__(self, rate: int, begun: float) -> None:
         self.rate, self.begun = rate, begun
         self.paused = False
+        self.sounds = 0
 
     def configure(self, _: object, media: GstRtspServer.RTSPMedia) -> None:
-        source = media.get_element().get_by_name("camera")
-        GLib.timeout_add(1000 // self.rate, self.push, source)
+        sources = [media.get_element().get_by_name(name) for name in ("camera", "microphone")]
+        GLib.timeout_add(1000 // self.rate, self.push, *sources)
 
-    def push(self, source: Gst.Element) -> bool:
+    def push(self, source: Gst.Element, microphone: Gst.Element | None) -> bool:
+        if microphone is not None:
+            self.sounds += 1
+            microphone.emit("push-buffer", Gst.Buffer.new_wrapped(sine(self.sounds, self.rate)))
         if self.paused:
             return True
         number = int((time.time() - self.begun) * self.rate) % (1 << BITS)
@@ -85,7 +100,10 @@ def main() -> None:
         f"{ENCODERS[words.codec]} name=pay0 pt=96"
     )
     if words.sound:
-        line += " audiotestsrc is-live=true ! audioconvert ! alawenc ! rtppcmapay name=pay1 pt=8"
+        # not audiotestsrc: what can seek is asked to, and the pictures cannot
+        heard = f"audio/x-raw,format=S16LE,rate={SAMPLES},channels=1,layout=interleaved"
+        line += f" appsrc name=microphone is-live=true do-timestamp=true format=time caps={heard}"
+        line += " ! alawenc ! rtppcmapay name=pay1 pt=8"
     factory.set_launch(f"( {line} )")
     if words.transport != "any":
         factory.set_protocols(getattr(GstRtsp.RTSPLowerTrans, words.transport))

@@ -165,6 +165,15 @@ def test_sound_does_not_hide_that_there_is_no_picture():
     assert found.holes()
 
 
+def test_the_loudness_of_a_camera_is_that_of_its_sine(tmp_path):
+    with RtspCamera("--sound") as camera, streaming(camera.url(), tmp_path, sound=True):
+        see_more(tmp_path, 20)
+    found = [event["loudness"] for event in events(tmp_path, "actionness")]
+    heard = [level for level in found if level is not None]
+    assert len(heard) > 0.7 * len(found)
+    np.testing.assert_allclose(heard, 20 * np.log10(0.5 / np.sqrt(2)), atol=1.0)
+
+
 def test_a_camera_that_is_killed_comes_back():
     with RtspCamera() as camera, watching(camera.url(), open_seconds=5.0) as found:
         camera.kill()
