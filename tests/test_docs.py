@@ -196,6 +196,19 @@ def test_words_to_avoid_are_not_in_the_source():
     assert found == set()
 
 
+def test_words_to_avoid_are_not_in_the_page():
+    pattern = re.compile("|".join(avoided()), re.IGNORECASE)
+    script = r"/\*.*?\*/|(?<!:)//[^\n]*|\"[^\"\n]*\""
+    parts = {".js": script, ".css": script, ".jinja": r"\"[^\"\n]*\"|>[^<{]+<"}
+    found = set()
+    for path in (ROOT / "src/actionspan/report").rglob("*"):
+        if path.suffix in parts and "vendor" not in path.parts:
+            texts = re.findall(parts[path.suffix], path.read_text(encoding="utf-8"), re.DOTALL)
+            words = [word for text in texts for word in pattern.findall(worded(text.strip('"')))]
+            found |= {f"{path.name}: {word}" for word in words}
+    assert found == set()
+
+
 def worded(text: str) -> str:
     """Return a string or comment without code: keys, names in backticks and of arguments."""
     return "" if text.isidentifier() else re.sub(r"`[^`]*`|^ +\w+(?=: )", "`", text, flags=re.M)

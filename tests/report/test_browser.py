@@ -811,7 +811,7 @@ def test_hostile_names_are_text(show):
 
 def test_without_a_video_file_the_time_line_works(show):
     tab = show(pages.page([pages.video(file="")]))
-    assert "There is no video file" in tab.locator("#no-video-reason").inner_text()
+    assert "The video file is missing" in tab.locator("#no-video-reason").inner_text()
     assert tab.locator("#toggle").is_disabled()
     first = tab.locator("#still").get_attribute("src")
     lane(tab, "event").nth(1).click()

@@ -1,4 +1,4 @@
-/* Which events are shown: by label those of at least a chance, and what that makes of them. */
+/* Which events are shown: for each label, the events of at least a chance. */
 
 import { index } from "./data.js";
 import { byId, el } from "./dom.js";

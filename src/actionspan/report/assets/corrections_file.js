@@ -8,7 +8,7 @@ const COLUMNS = ["video", "start", "end", "label", "status"];
 const FORMULA = /^'*[=+\-@\t\r]/;
 const NUMBER = /^[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|inf|nan)$/i;
 
-/** No cell is a formula where a spreadsheet opens the file; then quotes where they are needed. */
+/** Return a cell that a spreadsheet does not take for a formula, in quotes where needed. */
 function cell(text) {
   const safe = FORMULA.test(text) && !NUMBER.test(text) ? `'${text}` : text;
   return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
@@ -25,7 +25,7 @@ const differs = (made, instance) =>
     made.label !== instance.label ||
     (made.subject ?? "") !== (instance.subject ?? ""));
 
-/** Return the rows of a video: all that happens in it, and what was rejected. */
+/** Return the rows of a video: all that happens in it, and all rejected segments. */
 export function rowsOf(entry) {
   const { segments, done } = correctionsOf(entry);
   const rows = [];
@@ -36,7 +36,7 @@ export function rowsOf(entry) {
     if (!written.has(what)) rows.push(values);
     written.add(what);
   }
-  // an annotation that was moved or replaced is no longer where it was; any other stays
+  // a moved or replaced annotation has left its place; any other stays
   const origins = new Map(segments.map((segment) => [segment.origin?.key, segment]));
   for (const instance of entry.truths ? readVideo(entry).truth : []) {
     const made = origins.get(instance.key);

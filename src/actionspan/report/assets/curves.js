@@ -54,12 +54,12 @@ export function drawCurves(lane) {
 }
 
 function describe() {
-  const told = names().map((name) => {
+  const parts = names().map((name) => {
     const curve = state.video.curves[name];
     const peak = curve.indexOf(Math.max(...curve.filter((value) => value !== null)));
     return `${name} is highest at ${(((peak + 0.5) * duration()) / curve.length).toFixed(1)} s`;
   });
-  return `Curves over time, ${unit()}: ${told.join("; ")}`;
+  return `Curves over time, ${unit()}: ${parts.join("; ")}`;
 }
 
 function options(width) {

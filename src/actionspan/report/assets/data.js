@@ -15,7 +15,7 @@ export const readSummary = () => parse("summary-data");
 const KINDS = { truth: "truth", events: "event", gone: "event", proposals: "proposal" };
 const parsed = new Map();
 
-/** Return a video's segments, curves and pictures. */
+/** Return a video's segments, curves and frames. */
 export function readVideo(entry) {
   if (!parsed.has(entry.place)) parsed.set(entry.place, prepare(parse(`video-${entry.place}`)));
   return parsed.get(entry.place);

@@ -31,7 +31,7 @@ export function setIcon(button, name) {
   button.querySelector("use").setAttribute("href", `#${name}`);
 }
 
-/** Tell a screen reader something that can otherwise only be seen. */
+/** Announce to a screen reader something that can otherwise only be seen. */
 export function announce(text) {
   const live = byId("live");
   live.textContent = "";

@@ -8,7 +8,7 @@ import { place } from "./segments.js";
 import { emit, state } from "./state.js";
 import { seconds, shown } from "./view.js";
 
-/** Return what of the chosen segment is to be moved: what was made of it already, else itself. */
+/** Return the segment to move: the correction of the chosen segment, or the segment itself. */
 function movable() {
   const made = state.chosen && correctionOf(state.chosen);
   return made && !made.rejected ? asSegment(made) : state.chosen;
@@ -45,7 +45,7 @@ export function timeAt(event, frame) {
   return clamp(shown().from + share * seconds());
 }
 
-/** Make the two handles of a segment, whose button shows where they are dragged to. */
+/** Make the two handles of a segment; its button shows where they are dragged to. */
 export function edgeHandles(segment, button) {
   return ["start", "end"].map((edge) => {
     const handle = el("div", {

@@ -37,7 +37,7 @@ export function touched(entry) {
 export const canUndo = () => state.entry !== null && history(state.entry).past.length > 0;
 export const canRedo = () => state.entry !== null && history(state.entry).future.length > 0;
 
-/** What was done in another window counts here. */
+/** Corrections of another window count here. */
 export function takeOver(entry, kept) {
   histories.set(entry.place, { now: sound(kept), past: [], future: [] });
   if (entry === state.entry && state.chosen?.kind === "own") state.chosen = null;
@@ -90,7 +90,7 @@ export function asSegment(segment) {
   return { ...segment, kind: "own", key: ownKey(segment), score: null };
 }
 
-/** Return what was made of a segment: a correction, or undefined. */
+/** Return the correction of a segment, or undefined. */
 export function correctionOf(segment) {
   const { segments } = correctionsOf(state.entry);
   if (segment.kind === "own") return segments.find((other) => other.id === segment.id);
@@ -113,8 +113,8 @@ export function replaced(instance) {
 }
 
 /**
- * What was made of one annotation replaces that one alone: others may share its time. What was
- * added with another label happens beside it.
+ * A correction of an annotation replaces that one alone: others may share its time. A segment
+ * added with another label happens at the same time.
  */
 export const replaces = (segment, instance) =>
   !segment.rejected &&
@@ -155,7 +155,7 @@ export const accept = (segment) =>
     made.rejected = false;
   });
 
-/** Reject what was found; of what was added nothing is left. */
+/** Reject a segment that was found; one that was added is removed. */
 export function reject(segment) {
   if (segment.kind === "own" && !segment.origin) {
     forget(segment);

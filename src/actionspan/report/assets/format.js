@@ -24,7 +24,7 @@ export function placeOf(entry, seconds) {
   return [files.length > 1 && name, read].filter(Boolean).join(", ");
 }
 
-/** 0.71834 → "0.72"; small ones keep two digits, and more decimals tell like ones apart. */
+/** 0.71834 → "0.72"; small ones keep two digits, and more decimals distinguish equal ones. */
 export function score(value, decimals = 2) {
   if (value === null || value === undefined) return "–";
   if (value !== 0 && Math.abs(value) < 10 ** -decimals) return value.toPrecision(2);
@@ -34,7 +34,7 @@ export function score(value, decimals = 2) {
 /** 0.304 → "30 %". */
 export const chance = (value) => (value < 0.01 ? "below 1 %" : percent(value));
 
-/** Return with how many decimals scores can be told apart. */
+/** Return the number of decimals that distinguishes scores. */
 export function decimalsOf(segments) {
   const scores = segments.map((segment) => segment.score);
   const range = Math.max(...scores) - Math.min(...scores);

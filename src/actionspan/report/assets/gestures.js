@@ -1,4 +1,4 @@
-/* The mouse on the lanes: seek, choose, add, zoom; what is under it is told beside it. */
+/* The mouse on the lanes: seek, choose, add, zoom; a box next to it describes the segment under it. */
 
 import { byId, el } from "./dom.js";
 import { addSegment, moveTo } from "./edits.js";
@@ -67,7 +67,7 @@ function follow(event, move, finish) {
     removeEventListener("pointermove", heard);
     removeEventListener("pointerup", end);
     removeEventListener("pointercancel", end);
-    say(state.drawing ? DRAWING : ""); // not before: what is pressed must not move
+    say(state.drawing ? DRAWING : ""); // not before: the pressed segment must not move
     finish(dragged && last.type === "pointerup" ? timeAt(last, laneWindow()) : null, last);
     setTimeout(() => {
       dragged = false; // a click of a screen reader has no pointer
@@ -103,7 +103,7 @@ function drawGhost() {
   return ghost;
 }
 
-/** Move a correction by whole frames; what was found stays where it is. */
+/** Move a correction by whole frames; the found segment stays. */
 function dragSegment(event, node) {
   const segment = segmentAt(node);
   const from = timeAt(event, laneWindow());
@@ -130,7 +130,7 @@ function dragSegment(event, node) {
   });
 }
 
-/** Add a segment whose edges lie on frames. */
+/** Add a segment with its edges on frames. */
 export function addBetween(one, other) {
   const frame = frameSeconds();
   const last = Math.max(duration() - frame, 0);
@@ -156,7 +156,7 @@ function tell(event) {
   const node = event.target.closest?.(".segment");
   const segment = segmentAt(node);
   const tip = byId("tip");
-  // the chosen one is told of beside the player; under the mouse it is told of here too
+  // the chosen one is described next to the player; under the mouse here too
   tip.hidden = !segment || (event.type === "focusin" && segment.key === state.chosen?.key);
   if (tip.hidden) return;
   tip.replaceChildren(
@@ -178,7 +178,7 @@ function tell(event) {
   tip.style.top = `${above > 0 ? above : box.bottom + 8}px`;
 }
 
-/** What the tab key reaches is chosen. */
+/** The tab key chooses the segment that it reaches. */
 function reach(event) {
   if (!event.target.matches(".segment:focus-visible")) return;
   const segment = segmentAt(event.target);

@@ -30,7 +30,7 @@ function begin(key, at) {
   showHeld();
 }
 
-/** End the event that a key began; at a pause there is no press, and so no reaction time. */
+/** End the event that a key began; a pause has no press, and so no reaction time. */
 function finish(name, at, press = true) {
   const one = held.get(name);
   if (!one) return;

@@ -37,7 +37,7 @@ const FLAT = "The model is unsure on this video (a flat curve).";
 const RISE = 0.15; // of the probability that something happens, above its median
 const RANKS = "No. 1 is the first in order, not a chance.";
 
-/* ---- what is done with the chosen segment ---- */
+/* ---- actions on the chosen segment ---- */
 
 export const commands = {
   accept() {
@@ -204,7 +204,7 @@ function isFlat() {
   return Boolean(curve?.length) && curve.at(-1) - curve[curve.length >> 1] < RISE;
 }
 
-/** List what was found: the events, or the best proposals where there are none. */
+/** List the events, or without events the best proposals. */
 function drawNothing() {
   const { gone, proposals } = state.video;
   const events = shownEvents();
@@ -258,7 +258,7 @@ function draw() {
   if (served) byId("not-done").hidden = done || !touched(state.entry);
 }
 
-/** Bring what a tap has opened onto a narrow screen; who draws stays at the lanes. */
+/** Scroll a narrow screen to the part that a tap has opened; a drawing reader stays at the lanes. */
 function showChosen(segment) {
   if (segment && !state.drawing && matchMedia("(max-width: 899px)").matches)
     byId("inspector").scrollIntoView({ block: "nearest" });

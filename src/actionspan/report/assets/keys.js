@@ -15,7 +15,7 @@ function nextSegment(by) {
   const lanes = [state.lane, "event", "proposal", "truth", "own"].filter(Boolean);
   const segments = lanes.map(segmentsOf).find((list) => list.length);
   if (!segments) return;
-  // what was moved goes on in the lane where it was found
+  // a moved segment stays in the lane where it was found
   const { key, origin } = state.chosen ?? {};
   const here = segments.findIndex((segment) => segment.key === key || segment.key === origin?.key);
   const place = here < 0 ? 0 : Math.min(Math.max(here + by, 0), segments.length - 1);
@@ -31,7 +31,7 @@ function search() {
   byId("search").focus();
 }
 
-/** Keys, what they do, and how the help says it; a key without words is said elsewhere. */
+/** Keys, their actions, and their text in the help; a key without a text has it elsewhere. */
 const KEYS = [
   [
     "Look",

@@ -1,4 +1,4 @@
-/* The lanes under the player: pictures, truth, corrections, events, proposals, curves. */
+/* The lanes under the player: frames, truth, corrections, events, proposals, curves. */
 
 import { byId, el } from "./dom.js";
 import { shownEvents } from "./chances.js";
@@ -15,16 +15,16 @@ import { shownProposals } from "./threshold.js";
 import { shown } from "./view.js";
 
 const LANES = [
-  ["pictures", "Pictures"],
+  ["pictures", "Frames"],
   ["ruler", "Time"],
   ["truth", "Truth"],
   ["own", "Corrected"],
   ["event", "Events"],
   ["proposal", "Proposals"],
 ];
-const MOST_TOLD = 12; // segments in the text of a lane
+const MOST_LISTED = 12; // segments in the text of a lane
 const lanes = new Map();
-const nodes = new Map(); // of segments and handles, by what they are called in dataset.focus
+const nodes = new Map(); // of segments and handles, by their name in dataset.focus
 
 function build() {
   const root = byId("lanes");
@@ -44,7 +44,7 @@ function build() {
     } else {
       lane.setAttribute("aria-hidden", "true");
     }
-    // the view alone moves lanes sideways, not what the focus scrolls into sight
+    // the view alone moves lanes sideways, not the focus
     frame.addEventListener("scroll", () => {
       frame.scrollLeft = 0;
     });
@@ -132,18 +132,18 @@ function shade(button, share) {
   button.classList.toggle("dark-at-night", share < 0.49);
 }
 
-/** Describe what a lane shows. */
+/** Describe the content of a lane. */
 function textOf(kind, segments) {
   const name = { truth: "truth", own: "corrected", event: "events", proposal: "proposals" }[kind];
-  const told = segments
-    .slice(0, MOST_TOLD)
+  const listed = segments
+    .slice(0, MOST_LISTED)
     .map(({ start, end, label, subject, gone }) => {
       const who = subject ? ` (${subject})` : "";
       const then = gone ? ", no longer proposed" : "";
       return `${label}${who} ${clock(start, 1)} to ${clock(end, 1)}${then}`.trim();
     });
-  const more = segments.length > told.length ? `; and ${segments.length - told.length} more` : "";
-  return `Lane ${name}: ${plural(segments.length, "segment")}${told.length ? ": " : ""}${told.join("; ")}${more}`;
+  const more = segments.length > listed.length ? `; and ${segments.length - listed.length} more` : "";
+  return `Lane ${name}: ${plural(segments.length, "segment")}${listed.length ? ": " : ""}${listed.join("; ")}${more}`;
 }
 
 function drawHandles() {
@@ -189,7 +189,7 @@ function drawView() {
   drawPlayhead();
 }
 
-/** Choose a segment, or null for none; with the focus, keys go on from there. */
+/** Choose a segment, or null for none; with the focus, keys start from there. */
 export function choose(segment, { focus = false } = {}) {
   state.chosen = segment;
   if (focus && segment) state.lane = segment.kind;

@@ -160,7 +160,7 @@ function fillSubsets() {
   byId("order").querySelector('[value="score"]').hidden = index.scale === "rank";
 }
 
-/** Say how many events the lists have, and had before, so that none gets shorter unseen. */
+/** Show how many events the lists have, and had before, so that none gets shorter unseen. */
 function sayListed() {
   const learned = index.videos.filter((entry) => entry.before !== null);
   if (!served || !learned.length) return;

@@ -1,4 +1,4 @@
-/* Proposals and curves: hidden beside events until a reader asks for them. */
+/* Proposals and curves: hidden next to events until a reader asks for them. */
 
 import { byId } from "./dom.js";
 import { emit, on, state } from "./state.js";
@@ -10,7 +10,7 @@ function apply() {
   const events = state.entry?.events !== null; // else proposals are all there is
   box().parentElement.hidden = !events;
   document.body.classList.toggle("events-alone", events && !box().checked);
-  emit("theme"); // what was not shown has no size to be drawn at
+  emit("theme"); // a hidden part has no size to be drawn at
 }
 
 /** Show them, or hide them again. */

@@ -1,4 +1,4 @@
-/* The video and its clock; the clock runs on where there is no video to be seen. */
+/* The video and its clock; the clock runs on without a visible video. */
 
 import { announce, byId, setIcon } from "./dom.js";
 import { clock, placeOf } from "./format.js";
@@ -63,7 +63,7 @@ video.addEventListener("seeked", () => {
   }
 });
 
-/** Go so many frames on, or back. */
+/** Go a number of frames on, or back. */
 export function step(frames) {
   video.pause();
   const place = Math.round(now / frameSeconds());
@@ -108,7 +108,7 @@ function showPlaying() {
   if (playing) follow();
 }
 
-/** Play faster by so many steps of the list of speeds, or slower. */
+/** Play faster by a number of steps of the list of speeds, or slower. */
 export function changeSpeed(by) {
   const list = byId("speed");
   list.selectedIndex = Math.min(Math.max(list.selectedIndex + by, 0), list.length - 1);
@@ -125,7 +125,7 @@ export function fullscreen() {
   else byId("player").requestFullscreen?.();
 }
 
-/* ---- where there is no video ---- */
+/* ---- without a video ---- */
 
 function withoutVideo(reason) {
   ready = false;
@@ -147,11 +147,11 @@ function withVideo() {
 
 function reasonFor(entry) {
   if (entry.note) return entry.note;
-  if (!entry.file) return "There is no video file. The timeline works without it.";
+  if (!entry.file) return "The video file is missing. The timeline works without it.";
   return "The video cannot be played: the file was moved, or this browser does not support its format.";
 }
 
-/** Show the picture nearest to the playhead in place of the video. */
+/** Show the frame nearest to the playhead instead of the video. */
 function showStill() {
   const pictures = state.video?.thumbnails ?? [];
   const still = byId("still");
@@ -201,7 +201,7 @@ export function startPlayer() {
   on("video", openVideo);
   on("time", () => ready || showStill());
   video.addEventListener("loadedmetadata", () => {
-    // sound without a picture: the browser knows the container but not the video's format
+    // sound without a frame: the browser knows the container but not the video's format
     if (video.videoWidth) withVideo();
     else withoutVideo(reasonFor(state.entry));
   });

@@ -1,4 +1,4 @@
-/* The segments of the lanes as buttons, and what is said of each. */
+/* The segments of the lanes as buttons, with a description of each. */
 
 import { index } from "./data.js";
 import { el } from "./dom.js";

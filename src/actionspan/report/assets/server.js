@@ -1,4 +1,4 @@
-/* The server of the page, where there is one: what it keeps of each video, and how it is asked. */
+/* The server of the page, where there is one: its content for each video, and requests to it. */
 
 import { byId } from "./dom.js";
 
@@ -26,5 +26,5 @@ export async function readAll() {
   return answer?.ok ? await answer.json() : null;
 }
 
-/** What is kept of each video: its version, and the state that the page works with. */
+/** The kept state of each video: its version, and the state that the page works with. */
 export const serverKept = new Map(served ? Object.entries((await readAll()) ?? {}) : []);

@@ -20,7 +20,7 @@ const say = (id, text) => {
   node.hidden = text === "";
 };
 
-/** Send what was changed, one video after another, until nothing is left. */
+/** Send the changes, one video after another, until nothing is left. */
 async function send() {
   if (sending) return;
   sending = true;
@@ -90,7 +90,7 @@ async function show(status) {
   for (const entry of changed) if (all?.[entry.id] && !unsaved.has(entry)) follow(entry, all[entry.id]);
 }
 
-/** Say of which videos corrections.csv has the corrections, and of which it has not. */
+/** Show of which videos corrections.csv has the corrections, and of which it has not. */
 function sayCounted() {
   const open = index.videos.filter((entry) => touched(entry) && !correctionsOf(entry).done);
   const done = index.videos.filter((entry) => correctionsOf(entry).done).length;

@@ -1,4 +1,4 @@
-/* What is shown now, and who is told when it changes. */
+/* The shown state, and the listeners to its changes. */
 
 export const state = {
   entry: null, // of the index: the chosen video
@@ -6,8 +6,8 @@ export const state = {
   chosen: null, // the chosen segment: one of the video's, or of the corrections
   drawing: false, // whether a drag adds a segment wherever it begins
   lane: null, // where the reader chose last
-  least: null, // the least score that is shown; null: that of the 15th proposal
-  lastLabel: "", // what was named last: the next segment gets it
+  least: null, // the least score that is shown; null: the score of the 15th proposal
+  lastLabel: "", // the last given label: the next segment gets it
   lastSubject: "", // the same of who does it
 };
 

@@ -1,4 +1,4 @@
-/* What the browser remembers; without storage the page works and says that it forgets. */
+/* The memory of the browser; without storage the page works and states that it forgets. */
 
 function available() {
   try {

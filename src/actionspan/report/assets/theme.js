@@ -1,4 +1,4 @@
-/* Light or dark: as the system says, or as the reader does. */
+/* Light or dark: by the system, or by the reader. */
 
 import { byId } from "./dom.js";
 import { emit } from "./state.js";

@@ -4,8 +4,8 @@ import { announce, byId, el, svg } from "./dom.js";
 import { ask, served, whyNot } from "./server.js";
 import { state } from "./state.js";
 
-const STEP = 0.005; // of the picture that an arrow key moves a point; ten times as much with shift
-const CLICK = 0.02; // of the picture: a shorter drag is a click
+const STEP = 0.005; // of the frame that an arrow key moves a point; ten times as much with shift
+const CLICK = 0.02; // of the frame: a shorter drag is a click
 const FEWEST = 3; // points
 const ARROWS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
 let zones = []; // each with its name and points, [x, y] from 0 to 1
@@ -80,7 +80,7 @@ function follow(event, node, move, finish) {
   on("pointercancel", end);
 }
 
-/** A drag across the picture draws a zone; a click adds a point to the chosen one. */
+/** A drag across the frame draws a zone; a click adds a point to the chosen one. */
 function dragPicture(event) {
   const from = placeOf(event);
   const sketch = svg("polygon", { class: "chosen" });
@@ -134,7 +134,7 @@ function drawShapes() {
   byId("zone-shapes").replaceChildren(...zones.map(shape));
 }
 
-/** Draw the frame that the player shows, or the picture in its place. */
+/** Draw the frame that the player shows, or the image in its place. */
 function drawFrame() {
   const [video, still, frame] = ["video", "still", "zone-frame"].map(byId);
   const shown = video.videoWidth ? video : still;
