@@ -84,5 +84,5 @@ def lacks_memory(error: BaseException) -> bool:
     if isinstance(error, MemoryError):
         return True
     # not text that may be of a file
-    said = type(error).__module__.split(".")[0] in ("builtins", "torch", "cv2")
-    return said and any(text in str(error) for text in _NO_MEMORY)
+    trusted = type(error).__module__.split(".")[0] in ("builtins", "torch", "cv2")
+    return trusted and any(text in str(error) for text in _NO_MEMORY)

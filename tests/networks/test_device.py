@@ -38,7 +38,7 @@ def machine(monkeypatch):
     prefixes = ("SLURM_", "PMI", "OMPI_", "PALS_", "MPI_", "LOCAL_", "TORCHELASTIC_")
     for name in [each for each in os.environ if each.startswith(prefixes)]:
         monkeypatch.delenv(name)
-    monkeypatch.setattr(launcher, "told_by_mpi", None)
+    monkeypatch.setattr(launcher, "from_mpi", None)
     monkeypatch.setattr(torch.cuda, "set_device", current.append)
     runtime._say_crowded.cache_clear()
 
@@ -65,7 +65,7 @@ def test_the_ranks_of_a_machine_are_spread_over_its_gpus(machine, environment):
 def test_mpi_counts_more_than_the_environment(machine, monkeypatch):
     """An mpiexec that says nothing, in a batch job, whose own place SLURM gives to all ranks."""
     machine(4, ONE_TASK | {"PMIX_RANK": "3"})
-    monkeypatch.setattr(launcher, "told_by_mpi", (3, 4))
+    monkeypatch.setattr(launcher, "from_mpi", (3, 4))
     assert choose_device("auto") == torch.device("cuda", 3)
 
 

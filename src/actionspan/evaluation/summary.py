@@ -157,22 +157,22 @@ def _summary_rows(records: Sequence[Record]) -> tuple[list[str], list[list[str]]
     return columns, rows
 
 
-def said_of(records: Sequence[Record]) -> str:
+def sentences_on(records: Sequence[Record]) -> str:
     """Return the sentences a reader should see first: models that baselines beat."""
     auc = {record["method"]: record["AUC"] for record in records}
     beaten = {name: auc[name] for name in BASELINES if name in auc}
-    said = []
+    sentences = []
     for name, area in auc.items():
         better = [base for base in beaten if area <= beaten[base]]
         if name in beaten or not better:
             continue
         best = max(better, key=beaten.__getitem__)
         figures = f"AUC {_score('AUC', area)} against {_score('AUC', beaten[best])}"
-        said.append(f" {name} is not above the baseline {best}: {figures}.")
-    return "".join(said)
+        sentences.append(f" {name} is not above the baseline {best}: {figures}.")
+    return "".join(sentences)
 
 
-def said_of_papers(records: Sequence[Record]) -> str:
+def sentence_on_papers(records: Sequence[Record]) -> str:
     """Return what mtn and origin are, where the paper's order of them does not hold."""
     auc = {record["method"]: record["AUC"] for record in records}
     if not {"mtn", "origin"} <= auc.keys() or auc["mtn"] > auc["origin"]:
@@ -213,12 +213,12 @@ def summary_markdown(records: Sequence[Record]) -> str:
         f"{counted(first['videos'], 'video')}{folds}, {counted(first['instances'], 'instance')}. "
         "All in percent; interval: bootstrap over videos. "
         "mAP: proposals as detections of one class (average: tIoU 0.5 to 0.95)."
-        f"{said_of(records)}",
+        f"{sentences_on(records)}",
         "",
         *markdown_table("l" + "r" * (len(titles) - 1), titles, rows),
     ]
-    if said := said_of_papers(records):
-        lines += ["", said]
+    if sentences := sentence_on_papers(records):
+        lines += ["", sentences]
     return "\n".join(lines) + "\n"
 
 

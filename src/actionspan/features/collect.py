@@ -144,7 +144,7 @@ class _Shards:
 
     def __init__(self, where: dict[str, Path], streams: Sequence[str], *, sound: bool) -> None:
         self.where, self.streams, self.sound = where, streams, sound
-        self.heard: dict[str, Float32] = {}  # (T, 2) by video
+        self.sounds: dict[str, Float32] = {}  # (T, 2) by video
         self.stack = ExitStack()
         self.path: Path | None = None
         self.file: Any = None
@@ -175,11 +175,11 @@ class _Shards:
             marks=marks_of(group),
         )
         if self.sound:
-            if video.video_id not in self.heard:
-                self.heard[video.video_id] = sound_rows(
+            if video.video_id not in self.sounds:
+                self.sounds[video.video_id] = sound_rows(
                     video.path, video.duration_seconds, raw.times
                 )
-            raw.streams[SOUND] = self.heard[video.video_id]
+            raw.streams[SOUND] = self.sounds[video.video_id]
         self._check(f"{self.path}: video {video.video_id}", raw)
         return raw
 

@@ -107,7 +107,7 @@ def run(arguments: argparse.Namespace) -> int:
     if not arguments.quiet:
         events = sum(len(each.events) for each in shown.values() if each.events is not None)
         line = (
-            f"{counted(events, 'segment')} like {query.said}, in {counted(len(encoded), 'video')}"
+            f"{counted(events, 'segment')} like {query.like}, in {counted(len(encoded), 'video')}"
         )
         print(f"{arguments.out}: {line}" + f"; open {folder.page}" * (not arguments.no_page))
     return 1 if passed or len(encoded) < len(videos) else 0
@@ -133,7 +133,7 @@ class _Query(NamedTuple):
     """The examples or words of a search."""
 
     find: "Callable[[list[Encoded]], dict[str, dict[str, Similar]]]"  # by label, then by video
-    said: str  # what segments are like
+    like: str  # a description of the segments
     made_by: str
     model: "WordModel | None" = None  # its features are searched; None: the features of `learn`
 

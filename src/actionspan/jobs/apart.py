@@ -45,7 +45,7 @@ class Outcome(NamedTuple):
     killed: bool = False  # by SIGKILL, which comes from outside
 
 
-class _Told(NamedTuple):
+class _Message(NamedTuple):
     what: Any  # a message from work in progress
 
 
@@ -56,7 +56,7 @@ def work_apart(
     prepare: Prepare | None = None,
     processes: int = 1,
     stall_seconds: float = 0.0,
-    tell: Callable[[Any], None] | None = None,
+    on_message: Callable[[Any], None] | None = None,
 ) -> Generator[tuple[int, Outcome], None, None]:
     """Yield the index of each item and what became of it, as they are done.
 
@@ -72,7 +72,7 @@ def work_apart(
         processes: How many items are worked on at once.
         stall_seconds: Work is ended after so long without `still_working`; 0: never. Time in which
             this process was suspended does not count.
-        tell: Called with the messages of `still_working`.
+        on_message: Called with the messages of `still_working`.
 
     Raises:
         JobError: `prepare` failed, the disk is full, or somebody ended a process.
@@ -94,11 +94,13 @@ def work_apart(
                 return
             # 2. their reports
             began = time.monotonic()
-            heard = wait([worker.pipe for worker in busy], _TICK if stall_seconds else None)
+            readable = wait([worker.pipe for worker in busy], _TICK if stall_seconds else None)
             passed = min(time.monotonic() - began, 2 * _TICK)
             for worker in busy:
-                said = worker.pipe in heard
-                outcome = worker.hear(tell) if said else worker.stalled(passed, stall_seconds)
+                if worker.pipe in readable:
+                    outcome = worker.receive(on_message)
+                else:
+                    outcome = worker.stalled(passed, stall_seconds)
                 if outcome is None or worker.task is None:
                     continue
                 # 3. an outcome, or a second try in a fresh process
@@ -134,27 +136,27 @@ class _Worker:
         theirs.close()
         self.task: tuple[int, Any] | None = None
         self.finished = 0  # items
-        self.quiet = 0.0  # seconds since it was heard of
+        self.quiet = 0.0  # seconds since its last message
         self.ready = False
 
     def give(self, task: tuple[int, Any]) -> None:
         """Start a task, an index and an item."""
         self.task, self.quiet = task, 0.0
-        with suppress(BrokenPipeError):  # it died: it will be heard
+        with suppress(BrokenPipeError):  # it died: its pipe reports it
             self.pipe.send(task[1])
 
-    def hear(self, tell: Callable[[Any], None] | None) -> Outcome | None:
+    def receive(self, on_message: Callable[[Any], None] | None) -> Outcome | None:
         """Return the outcome of its task, None while that runs; pass messages on."""
         try:
-            said = self.pipe.recv()
+            message = self.pipe.recv()
         except (EOFError, OSError):
             return self._crashed()
         self.quiet, self.ready = 0.0, True
-        if isinstance(said, JobError):
-            raise said
-        if isinstance(said, _Told) and tell:
-            tell(said.what)
-        return said if isinstance(said, Outcome) else None
+        if isinstance(message, JobError):
+            raise message
+        if isinstance(message, _Message) and on_message:
+            on_message(message.what)
+        return message if isinstance(message, Outcome) else None
 
     def stalled(self, seconds: float, most: float) -> Outcome | None:
         """Add seconds of silence; return the outcome of a stall if they are too many."""
@@ -199,21 +201,21 @@ def _uninterrupted() -> Iterator[None]:
 
 
 _pipe: Connection | None = None  # in a worker: to the process that waits for it
-_told = 0.0
-_telling = threading.Lock()  # threads of a worker share the pipe
+_reported = 0.0
+_reporting = threading.Lock()  # threads of a worker share the pipe
 
 
-def still_working(said: Any = None) -> None:
+def still_working(message: Any = None) -> None:
     """Report progress, so that the work is not taken for a stall; cheap enough for each frame.
 
-    `said`, if any, is a message to the process that waits.
+    `message`, if any, is for the process that waits.
     """
-    global _told
-    with _telling:
+    global _reported
+    with _reporting:
         now = time.monotonic()
-        if _pipe is not None and (said is not None or now - _told >= _TICK):
-            _told = now
-            _pipe.send(None if said is None else _Told(said))
+        if _pipe is not None and (message is not None or now - _reported >= _TICK):
+            _reported = now
+            _pipe.send(None if message is None else _Message(message))
 
 
 def _serve(pipe: Connection, work: Work, prepare: Prepare | None, place: Path) -> None:

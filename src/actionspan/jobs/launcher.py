@@ -23,7 +23,7 @@ _TORCHRUN_RANKS, _TORCHRUN_RANK = "WORLD_SIZE", "RANK"
 _ROOT_SPEAKS_SECONDS = 5.0
 
 supervised: int | None = None  # what started this process's supervisor, if it has one
-told_by_mpi: tuple[int, int] | None = None  # `local_rank`, once MPI has started
+from_mpi: tuple[int, int] | None = None  # `local_rank`, once MPI has started
 _parent: int | None = None
 
 
@@ -50,8 +50,8 @@ def rank() -> int:
 def local_rank() -> tuple[int, int]:
     """Return which rank of this machine this is, and how many there are."""
     names = (("LOCAL_RANK",), ("LOCAL_WORLD_SIZE",)) if by_torchrun() else (LOCAL_RANK, LOCAL_RANKS)
-    told = (_number(names[0], 0), _number(names[1], 1)) if launched() > 1 else (0, 1)
-    return told_by_mpi or told
+    from_launcher = (_number(names[0], 0), _number(names[1], 1)) if launched() > 1 else (0, 1)
+    return from_mpi or from_launcher
 
 
 def command(ranks: int) -> str:

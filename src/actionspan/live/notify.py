@@ -152,8 +152,8 @@ def _login(parts: SplitResult) -> tuple[str, str] | None:
 
 def _reason(error: Exception) -> str:
     cause = error.reason if isinstance(error, URLError) else error
-    said = getattr(cause, "strerror", None) or str(cause).strip() or type(cause).__name__
-    return printable(said[:_LONGEST])
+    reason = getattr(cause, "strerror", None) or str(cause).strip() or type(cause).__name__
+    return printable(reason[:_LONGEST])
 
 
 class _Unredirected(HTTPRedirectHandler):

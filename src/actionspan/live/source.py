@@ -44,12 +44,12 @@ class FileFrames:
         """Yield all frames."""
         if self._connection is None:
             frames = read_frames(self._source.path)
-            yield frames if self._sound is None else _heard(frames, self._source, self._sound)
+            yield frames if self._sound is None else _with_sound(frames, self._source, self._sound)
         else:
             yield _downloaded(self._connection, self._sound)
 
 
-def _heard(frames: Iterator[Frame], source: Source, sound: LiveSound) -> Iterator[Frame]:
+def _with_sound(frames: Iterator[Frame], source: Source, sound: LiveSound) -> Iterator[Frame]:
     """Yield the frames of a file, each when the sound before it is counted."""
     coming = sound_frames(source.path)
     following = next(coming, None)

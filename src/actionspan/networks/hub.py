@@ -21,7 +21,7 @@ from torch.func import functional_call
 
 from actionspan.errors import InputError
 from actionspan.lazy import needed
-from actionspan.networks.hub_source import Source, read_configuration, telling
+from actionspan.networks.hub_source import Source, input_errors, read_configuration
 from actionspan.networks.names import FROM_TIMM, FROM_TRANSFORMERS
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ def load_network(
     inputs: HubInputs
     frames = 1
     shape: tuple[int, ...] = (1, 64, 64, 3)
-    with telling(source.name):
+    with input_errors(source.name):
         if clips:
             network, inputs, frames = hub_clips.clip_network(source, layer, pooling)
             shape = (1, frames, 64, 64, 3)
@@ -144,7 +144,7 @@ def load_network(
 def _of_timm(name: str, weights: Path | None, *, fetch: bool) -> Source:
     timm = _imported("timm")
     model = name.removeprefix(FROM_TIMM)
-    with telling(name):
+    with input_errors(name):
         known = timm.get_pretrained_cfg(model) if timm.is_model(model) else None
     if known is None:
         near = difflib.get_close_matches(model, timm.list_models(), n=3, cutoff=0.5)
@@ -177,9 +177,9 @@ def _on_disk(name: str) -> Source:
             f"{name}: no config.json next to the weights names their network; give the folder "
             "that timm or transformers saved, or rgb_encoder timm:MODEL and rgb_weights"
         )
-    said = read_configuration(folder, _PREPARES)
-    library = "timm" if "architecture" in said else "transformers"
-    if library == "transformers" and "model_type" not in said:
+    configured = read_configuration(folder, _PREPARES)
+    library = "timm" if "architecture" in configured else "transformers"
+    if library == "transformers" and "model_type" not in configured:
         raise InputError(f"{configuration}: names no architecture (timm) or model_type")
     _imported(library)
     if path.is_file() and library == "timm":
@@ -193,8 +193,8 @@ def _on_disk(name: str) -> Source:
 def _in_folder(
     name: str, library: str, folder: Path, weights: tuple[Path, ...] | None = None
 ) -> Source:
-    said = [folder / file for file in ("config.json", *_PREPARES)]
-    prepares = [file.read_text(encoding="utf-8") for file in said if file.is_file()]
+    files = [folder / file for file in ("config.json", *_PREPARES)]
+    prepares = [file.read_text(encoding="utf-8") for file in files if file.is_file()]
     weights = weights or _weights_in(name, folder)
     return Source(name, library, str(folder), weights, "\0".join(prepares))
 
@@ -212,7 +212,7 @@ def _fetched(name: str, repository: str, *, fetch: bool) -> Path:
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import LocalEntryNotFoundError
 
-    with telling(name, repository):
+    with input_errors(name, repository):
         with suppress(LocalEntryNotFoundError):
             folder = Path(snapshot_download(repository, local_files_only=True))
             if _is_whole(folder, pictures=name.startswith(FROM_TRANSFORMERS)):

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from actionspan.errors import InputError
 from actionspan.networks.hub_images import HfVectors, HubInputs, hf_model, pixels_of
-from actionspan.networks.hub_source import FRAMES, LOCAL, Source, telling
+from actionspan.networks.hub_source import FRAMES, LOCAL, Source, input_errors
 
 
 class _ClipInputs(HubInputs):
@@ -45,7 +45,7 @@ def sees_clips(source: Source) -> bool:
         return False
     from transformers import AutoConfig
 
-    with telling(source.name):
+    with input_errors(source.name):
         return frames_of(AutoConfig.from_pretrained(source.model, **LOCAL)) is not None
 
 

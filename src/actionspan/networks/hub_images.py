@@ -91,19 +91,19 @@ def timm_model(source: Source) -> Any:
 @contextmanager
 def _loading() -> Iterator[list[Any]]:
     """Note the result of each `load_state_dict` of the block, as timm ignores missing weights."""
-    said: list[Any] = []
+    loaded: list[Any] = []
     load = nn.Module.load_state_dict
 
     def noting(module: nn.Module, *args: Any, **how: Any) -> Any:
-        said.append(load(module, *args, **how))
-        return said[-1]
+        loaded.append(load(module, *args, **how))
+        return loaded[-1]
 
     nn.Module.load_state_dict = noting  # type: ignore[method-assign, assignment]
     try:
-        yield said
+        yield loaded
     finally:
         nn.Module.load_state_dict = load  # type: ignore[method-assign]
-    if not said:
+    if not loaded:
         raise InputError("no weights were loaded")
 
 

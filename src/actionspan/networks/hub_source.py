@@ -51,7 +51,7 @@ class Source(NamedTuple):
 
 
 @contextmanager
-def telling(name: str, repository: str = "") -> Iterator[None]:
+def input_errors(name: str, repository: str = "") -> Iterator[None]:
     """Turn the errors of the libraries for a model into one line."""
     from huggingface_hub import errors
 
@@ -71,9 +71,9 @@ def telling(name: str, repository: str = "") -> Iterator[None]:
     except Exception as error:  # of code that is not ours
         if lacks_memory(error):
             raise
-        said = f"{type(error).__name__}: {' '.join(str(error).split())}"
-        ours = (ours for theirs, ours in _OWN_WORDS.items() if theirs in said)
-        raise InputError(f"{name}: {next(ours, printable(said)[:300])}") from None
+        text = f"{type(error).__name__}: {' '.join(str(error).split())}"
+        ours = (ours for theirs, ours in _OWN_WORDS.items() if theirs in text)
+        raise InputError(f"{name}: {next(ours, printable(text)[:300])}") from None
 
 
 def read_configuration(folder: Path, pictures: Sequence[str]) -> dict[str, Any]:
@@ -91,8 +91,8 @@ def read_configuration(folder: Path, pictures: Sequence[str]) -> dict[str, Any]:
             names = Part(_loaded(path), str(path))["weight_map"].entries().values()
             if any(Path(each.text()).name != each.value for each in names):
                 raise InputError(f"{path}: weights outside its folder")
-    said = [(folder / name, _SIDE) for name in pictures if (folder / name).is_file()]
-    for path, most in [*said, (folder / "config.json", _MOST)]:
+    files = [(folder / name, _SIDE) for name in pictures if (folder / name).is_file()]
+    for path, most in [*files, (folder / "config.json", _MOST)]:
         part = Part(_loaded(path), str(path))
         _check(part, most)
     return {key: each.value for key, each in part.entries().items()}
@@ -100,11 +100,11 @@ def read_configuration(folder: Path, pictures: Sequence[str]) -> dict[str, Any]:
 
 def _loaded(path: Path) -> Any:
     try:
-        said = json.loads(path.read_text(encoding="utf-8"))
-        copy.deepcopy(said)  # an object that cannot be copied is nested too deep
+        content = json.loads(path.read_text(encoding="utf-8"))
+        copy.deepcopy(content)  # an object that cannot be copied is nested too deep
     except (ValueError, RecursionError):
         raise InputError(f"{path}: not JSON, or nested too deep") from None
-    return said
+    return content
 
 
 def _check(part: Part, most: int, key: str = "") -> None:

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from actionspan.errors import InputError
 from actionspan.networks.division import stages
 from actionspan.networks.hub_images import HubInputs, hf_model, timm_model
-from actionspan.networks.hub_source import Source, telling
+from actionspan.networks.hub_source import Source, input_errors
 from actionspan.networks.hub_words import tokenizer_files
 
 _COLOUR = (13, 130, 230)
@@ -56,7 +56,7 @@ def unfreeze(network: nn.Module, name: str, side: int) -> list[nn.Module]:
         if hasattr(module, "attention_bias_cache"):  # of timm, which would never learn
             module.register_forward_pre_hook(_empty_cache)
     device = next(network.parameters()).device
-    with telling(f"{name}, of squares of {side} pixels (finetune.input_size)"):
+    with input_errors(f"{name}, of squares of {side} pixels (finetune.input_size)"):
         network(torch.zeros(1, 3, side, side, device=device)).sum().backward()
     for each in network.parameters():
         each.requires_grad_(each.grad is not None)
@@ -100,7 +100,7 @@ def save_tuned(
     partial = folder.with_name(f".{folder.name}")  # the source may be the folder itself
     shutil.rmtree(partial, ignore_errors=True)
     is_timm = source.package == "timm"
-    with telling(source.name):
+    with input_errors(source.name):
         model = timm_model(source) if is_timm else hf_model(source)[0]
         model.load_state_dict(state, strict=is_timm)  # the words' half is as it was
         if is_timm:

@@ -10,7 +10,7 @@ from torch import Tensor
 from actionspan.arrays import Float32
 from actionspan.errors import InputError
 from actionspan.networks.hub import encoder_digest
-from actionspan.networks.hub_source import LOCAL, Source, telling
+from actionspan.networks.hub_source import LOCAL, Source, input_errors
 
 _TOKENIZERS = ("*token*", "vocab*", "merges*", "*.model", "added_tokens.json")
 
@@ -33,7 +33,7 @@ def text_vectors(source: Source, texts: Sequence[str]) -> Texts:
         raise InputError(f"{source.name}: {unknown}")
     from transformers import AutoModel, AutoTokenizer
 
-    with telling(source.name):
+    with input_errors(source.name):
         model: Any = AutoModel.from_pretrained(source.model, **LOCAL, dtype=torch.float32).eval()
         if not hasattr(model, "get_text_features"):
             raise InputError(f"{source.name}: {unknown}")

@@ -58,7 +58,7 @@ def world() -> Communicator:
         )
     _name_rank_of_failures(MPI.COMM_WORLD.Get_rank(), MPI.COMM_WORLD.Get_size())
     here = MPI.COMM_WORLD.Split_type(MPI.COMM_TYPE_SHARED)
-    launcher.told_by_mpi = here.Get_rank(), here.Get_size()
+    launcher.from_mpi = here.Get_rank(), here.Get_size()
     here.Free()
     return cast(Communicator, MPI.COMM_WORLD)
 

@@ -33,7 +33,7 @@ class Watchdog:
     def __init__(self, comm: Communicator, seconds: float) -> None:
         self.comm, self.seconds = comm, seconds
         self.period = min(0.5, seconds / 10)
-        self._recent = 3 * self.period + 1.0  # a rank heard within these seconds still waits
+        self._recent = 3 * self.period + 1.0  # a rank heard of within these seconds still waits
         self._waiting: tuple[float, str, float] | None = None  # since when, for what, how long
         self._stop = threading.Event()
         self._sends: list[Any] = []
@@ -60,7 +60,7 @@ class Watchdog:
         self.comm.Free()
 
     def _watch(self) -> None:
-        heard: dict[int, float] = {}
+        last: dict[int, float] = {}
         looked = since = time.monotonic()
         while not self._stop.wait(self.period):
             if orphaned() and self.comm.Get_size() > 1:
@@ -70,24 +70,24 @@ class Watchdog:
             if looked - before > _STOPPED_PERIODS * self.period:
                 since = looked
             for rank in told_by(self.comm, _TAG):
-                heard[rank] = time.monotonic()
+                last[rank] = time.monotonic()
             current = self._waiting
             if current is None:
                 continue
             waited = time.monotonic() - max(current[0], since)
 
             # report to the others, and end the job at the deadline
-            others_wait = any(looked - when < self._recent for when in heard.values())
+            others_wait = any(looked - when < self._recent for when in last.values())
             if waited < current[2] / 2 and not others_wait:
                 continue
-            self._tell()
+            self._report()
             if waited >= current[2]:
                 now = time.monotonic()
                 others = set(range(self.comm.Get_size())) - {self.comm.Get_rank()}
-                waiting = {rank for rank in others if now - heard.get(rank, -1e9) < self._recent}
+                waiting = {rank for rank in others if now - last.get(rank, -1e9) < self._recent}
                 self._end(current[1], waited, sorted(others - waiting), sorted(waiting))
 
-    def _tell(self) -> None:
+    def _report(self) -> None:
         self._sends = [request for request in self._sends if not request.Test()]
         if len(self._sends) > 8 * self.comm.Get_size():
             return  # some rank no longer listens

@@ -59,11 +59,11 @@ def _from_hub(name: str) -> Path:
     fetch = needed("huggingface_hub", "hub").snapshot_download
     from huggingface_hub.errors import LocalEntryNotFoundError, RevisionNotFoundError
 
-    from actionspan.networks.hub_source import telling
+    from actionspan.networks.hub_source import input_errors
 
     repository, _, revision = name.removeprefix(FROM_HUB).partition("@")
     wanted = {"revision": revision or None, "allow_patterns": [_FILE, "learned.json"]}
-    with telling(name, repository):
+    with input_errors(name, repository):
         with suppress(LocalEntryNotFoundError):
             file = Path(fetch(repository, local_files_only=True, **wanted)) / _FILE
             if file.is_file():

@@ -94,7 +94,7 @@ def webvtt(rows: Sequence[Row], settings: ChapterSettings | None = None) -> str:
     for _, row in choose_chapters(rows, settings or ChapterSettings()):
         start, end = _milliseconds(*row["segment"])
         label = html.escape(" ".join(str(row.get("label") or "").split()), quote=False)
-        words = [said_times(*row["segment"]), label, f"({score_text(row)})"]
+        words = [clock_times(*row["segment"]), label, f"({score_text(row)})"]
         parts.append(f"{_clock(start)} --> {_clock(end)}\n{' '.join(filter(None, words))}\n")
     return "\n".join(parts)
 
@@ -110,7 +110,7 @@ def score_text(row: Row) -> str:
     return f"{score:.2f}" if score >= 0.01 or score == 0 else f"{score:.1g}"
 
 
-def said_times(start: float, end: float) -> str:
+def clock_times(start: float, end: float) -> str:
     """Return times in seconds as a reader sees them, such as `2:03–2:09`.
 
     Where both are in the same second, tenths are shown too.
@@ -118,7 +118,7 @@ def said_times(start: float, end: float) -> str:
     times = _milliseconds(start, end)
     tenths = len({round(time / 1000) for time in times}) == 1
 
-    def said(time: int) -> str:
+    def text(time: int) -> str:
         if tenths:
             minutes, rest = divmod(round(time / 100), 600)
             seconds = f"{rest // 10:02}.{rest % 10}"
@@ -128,7 +128,7 @@ def said_times(start: float, end: float) -> str:
         hours, minutes = divmod(minutes, 60)
         return f"{hours}:{minutes:02}:{seconds}" if hours else f"{minutes}:{seconds}"
 
-    return "–".join(map(said, times))
+    return "–".join(map(text, times))
 
 
 def write_chapters(path: Path, rows: Sequence[Row], settings: ChapterSettings) -> None:

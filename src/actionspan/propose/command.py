@@ -153,12 +153,12 @@ def run(arguments: argparse.Namespace) -> int:
     if not count["done"]:
         raise InputError(_nothing(broken))
     if not arguments.quiet:
-        said = [f"proposals of {counted(count['done'], 'video')}"]
-        said += [f"{count['before']} done before"] * (count["before"] > 0)
-        said += [f"{broken} could not be read"] * (broken > 0)
-        said += [f"{count['in folder']} in the folder"] * (count["in folder"] > count["done"])
-        said += [f"no event in {count['without events']}"] * (count["without events"] > 0)
-        line = f"{arguments.out}: {', '.join(said)}"
+        counts = [f"proposals of {counted(count['done'], 'video')}"]
+        counts += [f"{count['before']} done before"] * (count["before"] > 0)
+        counts += [f"{broken} could not be read"] * (broken > 0)
+        counts += [f"{count['in folder']} in the folder"] * (count["in folder"] > count["done"])
+        counts += [f"no event in {count['without events']}"] * (count["without events"] > 0)
+        line = f"{arguments.out}: {', '.join(counts)}"
         line += f"; open {folder.page}" * (not arguments.no_page)
         print(line, file=sys.stderr if arguments.json else sys.stdout)
     return 1 if broken else 0

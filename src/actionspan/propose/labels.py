@@ -28,7 +28,7 @@ from actionspan.storage.writing import digest
 from actionspan.video.settings import FrameSettings
 from actionspan.video.zones import Cameras, zones_of
 
-_Told = Callable[[float, float], None]
+_OnProgress = Callable[[float, float], None]
 _WORDINGS = ("{}", "a photo of {}", "a video of {}", "a scene in which {}")
 # X-CLIP learned 8 frames of two seconds
 _CLIP_FRAMES = FrameSettings(mover_side=0, clip_rate=4.0, clip_side=256)
@@ -99,7 +99,7 @@ class _Proposes(Protocol):
     cameras: Cameras
 
     def propose(
-        self, video: Path | str | OpenedVideo, on_progress: _Told | None = None
+        self, video: Path | str | OpenedVideo, on_progress: _OnProgress | None = None
     ) -> Proposed: ...
 
 
@@ -123,16 +123,16 @@ class Labelling:
         self.encode = VideoEncoder(self.words.settings)
 
     def propose(
-        self, video: Path | str | OpenedVideo, on_progress: _Told | None = None
+        self, video: Path | str | OpenedVideo, on_progress: _OnProgress | None = None
     ) -> Proposed:
         """Return the proposals of one video file with labels; it is decoded once more for them."""
-        told = on_progress or (lambda done, length: None)
-        proposed = self.proposer.propose(video, lambda done, length: told(done / 2, length))
+        report = on_progress or (lambda done, length: None)
+        proposed = self.proposer.propose(video, lambda done, length: report(done / 2, length))
         length = proposed.duration_seconds
         path = video.path if isinstance(video, OpenedVideo) else Path(video)
         streams, facts, _ = self.encode(
             path,
-            on_progress=lambda done: told((length + done) / 2, length),
+            on_progress=lambda done: report((length + done) / 2, length),
             zones=zones_of(self.proposer.cameras, path.stem),
         )
         near = _unit(self.words.of(streams)), facts["time"]

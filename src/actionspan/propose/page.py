@@ -36,7 +36,7 @@ def write_result_page(
     `files` are by video id, of other videos the path that their result has; `truth` are instances
     by video id; the title names the file of the `model`. `places` are the files and clocks.
     """
-    chosen, said = choose_videos([result.video_id for result in folder.results()], {}, _MOST)
+    chosen, note = choose_videos([result.video_id for result in folder.results()], {}, _MOST)
     wanted = set(chosen)
     videos = [
         _page_video(
@@ -51,7 +51,7 @@ def write_result_page(
     ]
     if places:
         videos = [replace(one, files=places.files(one.video_id)) for one in videos]
-    subtitle = " · ".join(filter(None, (_named(model), f"actionspan {__version__}", said)))
+    subtitle = " · ".join(filter(None, (_named(model), f"actionspan {__version__}", note)))
     page = Page(
         title=folder.folder.resolve().name,
         subtitle=subtitle,

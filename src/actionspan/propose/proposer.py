@@ -102,13 +102,13 @@ class Proposer:
             return self._untrained.propose(video, on_progress)
         path, duration, frames = open_video(video)
 
-        def told(done: float) -> None:
+        def report(done: float) -> None:
             if on_progress:
                 on_progress(done, duration)
 
         try:
             zones = zones_of(self.cameras, path.stem)
-            raw, facts, _ = self._encode(path, on_progress=told, frames=frames, zones=zones)
+            raw, facts, _ = self._encode(path, on_progress=report, frames=frames, zones=zones)
         except NotFiniteError as error:
             raise InputError(f"{self.path}: {error}") from None
         if self._hears:

@@ -110,9 +110,9 @@ def result_of(
 
         seconds, own = proposed.duration_seconds, len(next(iter(curves.values())))
         parts = max(own, min(int(RATE * seconds), _MOST_PARTS))
-        heard = in_parts(sound_curves(path, seconds), seconds, parts).T.astype(float)
-        if np.isfinite(heard).any():
-            for name, curve in zip(COLUMNS, np.round(heard, 1).tolist(), strict=True):
+        loudness = in_parts(sound_curves(path, seconds), seconds, parts).T.astype(float)
+        if np.isfinite(loudness).any():
+            for name, curve in zip(COLUMNS, np.round(loudness, 1).tolist(), strict=True):
                 curves[name] = [None if math.isnan(value) else value for value in curve]
     return Result(
         video_id=path.stem,

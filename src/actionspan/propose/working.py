@@ -171,7 +171,7 @@ class _Single:
             self._tasks(),
             prepare=worker.load if load else None,
             stall_seconds=FaultSettings().stall_seconds,
-            tell=self._hear,
+            on_message=self._receive,
         )
 
     def failed(self, task: _Task, title: str = "") -> str:
@@ -198,11 +198,11 @@ class _Single:
         while True:
             yield self._task
 
-    def _hear(self, said: Any) -> None:
-        if said == _LOADED:
+    def _receive(self, message: Any) -> None:
+        if message == _LOADED:
             self._loaded = True
         else:
-            self._show(*said)
+            self._show(*message)
 
 
 def _with_file(path: Path, why: str) -> str:

@@ -16,9 +16,9 @@ from actionspan.evaluation.drawn import (
 from actionspan.evaluation.summary import (
     Record,
     percent,
-    said_of,
-    said_of_papers,
     seconds,
+    sentence_on_papers,
+    sentences_on,
     table_of,
 )
 from actionspan.report.content import Chart, Series, Table
@@ -177,7 +177,7 @@ def summary_tables(records: Sequence[Record]) -> list[Table]:
         "All in percent. AR@N: the share of instances that the first N proposals find, mean over "
     )
     note += "tIoU 0.5 to 0.95. AUC: the area under AR over N. Intervals are over videos."
-    note = f"{note}{said_of(records)} {said_of_papers(records)}".rstrip()
+    note = f"{note}{sentences_on(records)} {sentence_on_papers(records)}".rstrip()
     return [Table(title="All methods", columns=columns, rows=rows, note=note)]
 
 

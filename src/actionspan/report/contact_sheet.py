@@ -9,7 +9,7 @@ import numpy as np
 
 from actionspan.arrays import UInt8
 from actionspan.errors import InputError
-from actionspan.proposals.chapters import choose_chapters, said_times, score_text
+from actionspan.proposals.chapters import choose_chapters, clock_times, score_text
 from actionspan.proposals.segments import Row, iterate_proposals
 from actionspan.proposals.settings import ChapterSettings
 
@@ -103,7 +103,7 @@ def _draw(path: Path, title: str, rows: Sequence[Row], pictures: Sequence[UInt8 
 
 def _caption(rank: int, row: Row, letters: int) -> str:
     """Return the caption of an image; a long label is cut."""
-    begin, end = f"{rank}. {said_times(*row['segment'])}", f"({score_text(row)})"
+    begin, end = f"{rank}. {clock_times(*row['segment'])}", f"({score_text(row)})"
     label = " ".join(str(row.get("label") or "").split())
     room = max(letters - len(begin) - len(end) - 2, 4)
     label = label if len(label) <= room else f"{label[: room - 1]}…"

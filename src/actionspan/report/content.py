@@ -125,10 +125,10 @@ def choose_videos(
     # by a hash, so that a video that is added moves few others
     others = sorted(set(videos) - chosen, key=lambda video: hashlib.sha256(video.encode()).digest())
     drawn = others[: most - len(chosen)]
-    said = f"{most:,} of {len(videos):,} videos: {len(drawn):,} chosen at random"
+    note = f"{most:,} of {len(videos):,} videos: {len(drawn):,} chosen at random"
     if third:
-        said += f", the {third:,} with the lowest and the {third:,} with the highest recall"
-    return sorted(chosen.union(drawn)), said
+        note += f", the {third:,} with the lowest and the {third:,} with the highest recall"
+    return sorted(chosen.union(drawn)), note
 
 
 def index_of(page: Page) -> dict[str, Any]:

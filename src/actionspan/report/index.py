@@ -90,13 +90,13 @@ def run(arguments: argparse.Namespace) -> None:
     recalls = {video.video_id: video.average_recall for video in scored}
     videos = {video.video_id: video for video in iterate_annotations(annotations)}
     ids = [name for name, video in videos.items() if video.subset in settings.subsets]
-    chosen, said = choose_videos(ids, recalls, settings.most_videos)
+    chosen, note = choose_videos(ids, recalls, settings.most_videos)
     charts, tables = _summary(arguments)
     shown = _page_videos([videos[name] for name in chosen], arguments, settings.thumbnails, recalls)
     page = Page(
         thresholds=_thresholds(arguments.events, videos.values()) if arguments.events else {},
         title=read_name(annotations),
-        subtitle="; ".join([f"{arguments.model}, actionspan {__version__}", *[said] * bool(said)]),
+        subtitle="; ".join([f"{arguments.model}, actionspan {__version__}", *[note] * bool(note)]),
         videos=list(shown),
         charts=charts,
         tables=tables,

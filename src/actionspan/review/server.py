@@ -75,7 +75,7 @@ def make_app(work: Work, token: str, port: int, once: str) -> Starlette:
 
     async def page(_: Request) -> Response:
         if not work.page.is_file():
-            return _said(f"{work.page}: was moved or deleted; put it back", 503)
+            return _message(f"{work.page}: was moved or deleted; put it back", 503)
         return FileResponse(work.page, headers={"Cache-Control": "no-store"})
 
     async def videos(_: Request) -> Response:
@@ -86,7 +86,7 @@ def make_app(work: Work, token: str, port: int, once: str) -> Starlette:
 
     async def video(request: Request) -> Response:
         file = work.video(request.path_params["video"])
-        return FileResponse(file) if file and file.is_file() else _said("no such video", 404)
+        return FileResponse(file) if file and file.is_file() else _message("no such video", 404)
 
     async def corrections(_: Request) -> Response:
         return _fresh(work.corrections.all())
@@ -106,7 +106,7 @@ def make_app(work: Work, token: str, port: int, once: str) -> Starlette:
 
     async def learn(_: Request) -> Response:
         if not work.corrections.done():
-            return _said("no video is done, so there is nothing to learn from", 409)
+            return _message("no video is done, so there is nothing to learn from", 409)
         work.learn()
         return _fresh(work.status(), 202)
 
@@ -178,7 +178,7 @@ def _zone_routes(work: Work) -> list[Route]:
 async def _changed(request: Request, keep: Callable[[Any], Response]) -> Response:
     """Answer a change, which `keep` takes."""
     if int(request.headers.get("content-length") or _LARGEST + 1) > _LARGEST:
-        return _said("too large", 413)
+        return _message("too large", 413)
     try:
         return keep(await request.json())
     except (KeyError, InputError, ValueError, RecursionError, ClientDisconnect) as error:
@@ -197,7 +197,7 @@ def _guard(token: str, once: str, port: int) -> Callable[[Request, _Next], Await
     async def answered(request: Request, go_on: _Next) -> Response:
         nonlocal once
         if request.url.hostname not in _HOSTS:
-            return _said("this page is for this machine alone", 400)
+            return _message("this page is for this machine alone", 400)
         word = request.query_params.get("token")
         if request.url.path == "/" and (same(word, token) or same(word, once)):
             if same(word, once):
@@ -209,10 +209,10 @@ def _guard(token: str, once: str, port: int) -> Callable[[Request, _Next], Await
         if scheme.lower() == "bearer" and same(bearer.strip(), token):
             return await go_on(request)  # no page of a stranger's can send this
         if not same(request.cookies.get(cookie), token):
-            return _said("open the address that `actionspan review` printed", 403)
+            return _message("open the address that `actionspan review` printed", 403)
         origin = request.headers.get("origin")
         if request.method not in ("GET", "HEAD") and origin != _origin(request):
-            return _said("changes come from the page alone", 403)
+            return _message("changes come from the page alone", 403)
         return await go_on(request)
 
     async def guard(request: Request, go_on: _Next) -> Response:
@@ -228,10 +228,10 @@ def _refused(error: Exception) -> Response:
     if isinstance(error, JobError):
         line = str(error).removesuffix(" and run it again")
         _log(f"not saved: {line}")
-        return _said(line, 507)
+        return _message(line, 507)
     if isinstance(error, KeyError):
-        return _said(f"nothing is called {error}", 404)
-    return _said("nested too deep" if isinstance(error, RecursionError) else str(error), 400)
+        return _message(f"nothing is called {error}", 404)
+    return _message("nested too deep" if isinstance(error, RecursionError) else str(error), 400)
 
 
 @cache
@@ -250,7 +250,7 @@ def _fresh(content: Mapping[str, Any], status: int = 200) -> Response:
     return Response(body, status, headers={"Cache-Control": "no-store"}, media_type=kind)
 
 
-def _said(text: str, status: int) -> Response:
+def _message(text: str, status: int) -> Response:
     return _fresh({"error": text}, status)
 
 
@@ -260,4 +260,4 @@ def _known(request: Request, found: Mapping[str, Any] | None) -> Response:
 
 async def _no_route(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    return _said(f"{request.method} {request.url.path}: {error.detail}", error.status_code)
+    return _message(f"{request.method} {request.url.path}: {error.detail}", error.status_code)

@@ -126,7 +126,7 @@ def serve(job: Job) -> None:
         stage = _stage(job)
         worker = _worker(job, stage)
         send(job.commands, ("done", None))
-        worker.run(partial(_heard, job.commands), partial(_told, job.commands))
+        worker.run(partial(_next_command, job.commands), partial(_answer, job.commands))
     except LinkClosedError:
         raise SystemExit(NEIGHBOUR_GONE) from None
     except BaseException as error:
@@ -171,16 +171,16 @@ def _worker(job: Job, stage: Stage) -> Worker:
     def answer(message: Message | None, loss: Tensor | None) -> None:
         if message is not None:
             # a loss that is missing keeps its place: all messages are formed like the first
-            told = torch.tensor([message.alone, loss is not None])
+            flags = torch.tensor([message.alone, loss is not None])
             given = torch.full((), torch.nan) if loss is None else loss.reshape(())
-            tensors = (*message.tensors, given.double(), told)
+            tensors = (*message.tensors, given.double(), flags)
             message = Message(message.sample, tensors, False)
         job.ends.right.send(message)
 
     return Worker(stage, job.ends, answer, beat)
 
 
-def _heard(commands: Connection) -> tuple[str, Any]:
+def _next_command(commands: Connection) -> tuple[str, Any]:
     """Wait for a command of the program."""
     try:
         command: tuple[str, Any] = received(commands)
@@ -189,7 +189,7 @@ def _heard(commands: Connection) -> tuple[str, Any]:
     return command
 
 
-def _told(commands: Connection, value: Any) -> None:
+def _answer(commands: Connection, value: Any) -> None:
     """Answer the program."""
     try:
         send(commands, ("done", value))

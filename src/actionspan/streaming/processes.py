@@ -92,7 +92,7 @@ class ProcessExecutor(WorkerExecutor):
         for (_, waiting), message in zip(self._pending, (arriving, target), strict=False):
             waiting.append(message)
         for index in range(self._count):
-            self._tell(index, "step")
+            self._command(index, "step")
         self._flush()
 
     def train(self, stage: int, training: bool) -> None:
@@ -143,7 +143,7 @@ class ProcessExecutor(WorkerExecutor):
             sockets.unshare(tensors)
         self._processes, self._commands, self._shared = [], [], []
 
-    def _tell(self, stage: int, command: str, given: Any = None) -> None:
+    def _command(self, stage: int, command: str, given: Any = None) -> None:
         try:
             child.send(self._commands[stage], (command, given))
         except OSError:

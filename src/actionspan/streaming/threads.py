@@ -85,7 +85,7 @@ class ThreadExecutor(WorkerExecutor):
         if self._host.targets:
             self._host.targets.send(target)
         for index in range(self._count):
-            self._tell(index, "step")
+            self._command(index, "step")
 
     def train(self, stage: int, training: bool) -> None:
         _refuse_random(self.stages[stage], training)
@@ -100,7 +100,7 @@ class ThreadExecutor(WorkerExecutor):
 
     def close(self, *, failed: bool = False) -> None:
         for index in range(self._count):
-            self._tell(index, "stop")
+            self._command(index, "stop")
         if failed:
             self._ended.set()
             for link in self._links:
@@ -109,7 +109,7 @@ class ThreadExecutor(WorkerExecutor):
         for thread in self._threads:
             thread.join(max(0.0, until - time.monotonic()))
 
-    def _tell(self, stage: int, command: str, given: Any = None) -> None:
+    def _command(self, stage: int, command: str, given: Any = None) -> None:
         self._commands[stage].put((command, given))
 
     def _receive(self, timeout: float) -> None:

@@ -260,7 +260,7 @@ class WorkerExecutor(Runs):
         self._answers: list[deque[Any]] = [deque() for _ in parts]
 
     @abstractmethod
-    def _tell(self, stage: int, command: str, given: Any = None) -> None:
+    def _command(self, stage: int, command: str, given: Any = None) -> None:
         """Give a worker a command."""
 
     @abstractmethod
@@ -292,12 +292,12 @@ class WorkerExecutor(Runs):
         self._ask_all("settle")
 
     def _ask(self, stage: int, command: str, given: Any = None) -> Any:
-        self._tell(stage, command, given)
+        self._command(stage, command, given)
         return self._next(self._answers[stage])
 
     def _ask_all(self, command: str) -> list[Any]:
         for index in range(self._count):
-            self._tell(index, command)
+            self._command(index, command)
         return list(map(self._next, self._answers))
 
     def _next(self, queue: deque[Any]) -> Any:

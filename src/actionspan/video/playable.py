@@ -116,16 +116,16 @@ def write_playable(
     ):
         # 2. a stream of frames, one of sound if there is any
         video = _video_stream(file, shape, timeline.step, settings)
-        heard = next(sound, None)
-        audio = None if heard is None else file.add_stream("aac", rate=_RATE, layout="stereo")
+        part = next(sound, None)
+        audio = None if part is None else file.add_stream("aac", rate=_RATE, layout="stereo")
         if audio is not None:
             audio.bit_rate = 96_000
         # 3. each frame at its time, after the sound before it
         last, key = -1, 0.0
         for frame in chain([first], frames):
-            while heard is not None and audio is not None and (heard.time or 0.0) <= frame.seconds:
-                file.mux(audio.encode(heard))
-                heard = next(sound, None)
+            while part is not None and audio is not None and (part.time or 0.0) <= frame.seconds:
+                file.mux(audio.encode(part))
+                part = next(sound, None)
             stamp = round(frame.seconds / _TICK)
             if stamp <= last:  # its time was there before
                 continue

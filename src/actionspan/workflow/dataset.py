@@ -65,8 +65,8 @@ class Storage:
             if not path.startswith("results/"):
                 with suppress(OSError):  # missing, or in storage
                     status = os.stat(path)  # noqa: PTH116, it takes half the time
-                    told = Path(path).read_bytes() if content else b"%d" % status.st_mtime_ns
-                    found.update(b"%d %b\n" % (status.st_size, told))
+                    identity = Path(path).read_bytes() if content else b"%d" % status.st_mtime_ns
+                    found.update(b"%d %b\n" % (status.st_size, identity))
         return found.hexdigest()[:16]
 
     def _given(self, path: str) -> Any:

@@ -18,7 +18,7 @@ from actionspan.workflow.steps import STAGES
 _WIDTH = 110
 _SILENT_SECONDS = 20.0  # a run by stages prints a line at least this often
 _OF = re.compile(r"^(.+: \d+/\d+ \w+) in ")  # as running.progress writes it
-_UNSAID = ("workflow_started", "job_started", "job_finished", "group_info")
+_SILENT = ("workflow_started", "job_started", "job_finished", "group_info")
 _NOISE = (
     *("Select jobs to execute", "Removing temporary", "Would remove temporary", "Group jobs:"),
     *("Conda environments: ignored", "Singularity containers: ignored"),
@@ -78,42 +78,42 @@ class _Brief(logging.Handler):
         self._printer.emit(record)
         self._printed = time.monotonic()
 
-    def _line(self, text: str, said: dict[str, Any]) -> str | None:
+    def _line(self, text: str, fields: dict[str, Any]) -> str | None:
         """Return the text to print: an empty line for nothing, None for all of Snakemake's."""
-        event = said.get("event")
+        event = fields.get("event")
         if event == "run_info":  # a dry run has its table twice
-            again, self._total = self._total > 0, said["stats"]["total"]
+            again, self._total = self._total > 0, fields["stats"]["total"]
             if self._pace is not None and not again:
-                self._pace.plan(said["stats"])
+                self._pace.plan(fields["stats"])
                 threading.Thread(target=self._keep_telling, args=(self._pace,), daemon=True).start()
             return "" if again or self._pace is not None else None
         if event == "job_info":
-            name = " ".join([said["rule_name"], *filter(None, said["wildcards"].values())])
-            self._started[said["jobid"]] = name
+            name = " ".join([fields["rule_name"], *filter(None, fields["wildcards"].values())])
+            self._started[fields["jobid"]] = name
             place = f"[{len(self._started)}/{self._total}]"
             if self._pace is not None:
-                self._pace.start(said["jobid"], said["rule_name"])
-                self._logs[said["jobid"]] = Path(next(iter(said["log"]), ""))
+                self._pace.start(fields["jobid"], fields["rule_name"])
+                self._logs[fields["jobid"]] = Path(next(iter(fields["log"]), ""))
             if self._by_stage:
-                return self._stage_line(place, said["rule_name"].split("_"))
-            reasons, other = said["reason"].split("; "), "Input files updated by another"
+                return self._stage_line(place, fields["rule_name"].split("_"))
+            reasons, other = fields["reason"].split("; "), "Input files updated by another"
             own = [each for each in reasons if not each.startswith(other)]
             line = f"{place} {name}: {'; '.join(own or reasons)}"
             return line if len(line) <= _WIDTH else f"{line[: _WIDTH - 1]}…"
         if event == "job_finished" and self._pace is not None:
-            self._pace.finish(said["job_id"])
-            del self._logs[said["job_id"]]
+            self._pace.finish(fields["job_id"])
+            del self._logs[fields["job_id"]]
         if event == "job_error":
-            if said["indent"] or self._interrupted:  # of a group all are reported to have failed
+            if fields["indent"] or self._interrupted:  # of a group all are reported to have failed
                 return ""
-            name = self._started.get(said["jobid"], said["rule_name"])
-            return f"{name} failed: {', '.join(said['log'])}"
+            name = self._started.get(fields["jobid"], fields["rule_name"])
+            return f"{name} failed: {', '.join(fields['log'])}"
         self._interrupted |= text.startswith("Terminating processes on user request")
-        unsaid = event in _UNSAID or (event is None and text.startswith(_NOISE))
-        unsaid |= event == "progress" and said["done"] < said["total"]
-        unsaid |= event == "resources_info" and self._by_stage
+        silent = event in _SILENT or (event is None and text.startswith(_NOISE))
+        silent |= event == "progress" and fields["done"] < fields["total"]
+        silent |= event == "resources_info" and self._by_stage
         # the command of the job that failed
-        return "" if unsaid or (event == "error" and "\nCalledProcessError" in text) else None
+        return "" if silent or (event == "error" and "\nCalledProcessError" in text) else None
 
     def _stage_line(self, place: str, rule: list[str]) -> str:
         # where ours is a module, a name of its own stands before
@@ -140,8 +140,8 @@ class _Brief(logging.Handler):
                 found = [_OF.match((_tail(path) or [""])[-1]) for path in logs]
                 now = [each[1] for each in found if each] or sorted(set(pace.rules_running))
                 line = f"[{done}/{self._total}] done, {about(pace.seconds_left())} left: "
-                said = {"msg": line + "; ".join(now), "levelno": logging.INFO}
-                self._printer.emit(logging.makeLogRecord(said))
+                record = {"msg": line + "; ".join(now), "levelno": logging.INFO}
+                self._printer.emit(logging.makeLogRecord(record))
                 self._printed = time.monotonic()
 
 
@@ -183,12 +183,12 @@ def failures_text(failed: Iterable[Failed]) -> str:
 def _block(job: Failed) -> str:
     path, lines = job.log, _tail(job.log)
     scheduler = _tail(job.scheduler_log) if job.scheduler_log else []
-    said = [line for line in scheduler if any(word in line for word in _SCHEDULER_WORDS)]
-    if not lines and not said and job.scheduler_log:
+    reasons = [line for line in scheduler if any(word in line for word in _SCHEDULER_WORDS)]
+    if not lines and not reasons and job.scheduler_log:
         path, lines = job.scheduler_log, scheduler
     head = f"{job.name} failed; its log is {path}"
-    head += f", the scheduler's {job.scheduler_log}" if said else ""
-    shown = [*lines[-SHOWN_LINES:], *dict.fromkeys(said[-2:]), *filter(None, [job.message])]
+    head += f", the scheduler's {job.scheduler_log}" if reasons else ""
+    shown = [*lines[-SHOWN_LINES:], *dict.fromkeys(reasons[-2:]), *filter(None, [job.message])]
     shown = shown or ["(it is empty)"]
     return "\n".join([head, *(f"    {line[:_LOG_WIDTH]}" for line in shown)])
 

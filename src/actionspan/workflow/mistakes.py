@@ -30,7 +30,7 @@ def main() -> None:
 
 
 def _refuse(parser: argparse.ArgumentParser, message: str) -> None:
-    cures = [f"; {cure}" for said, cure in _CURES.items() if said in message]
+    cures = [f"; {cure}" for fault, cure in _CURES.items() if fault in message]
     parser.exit(2, f"actionspan run: {message}{''.join(cures[:1])}\n")
 
 

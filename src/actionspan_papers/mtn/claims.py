@@ -56,8 +56,8 @@ def mtn_above_bsn(findings: Sequence[Finding]) -> str:
     text = "MTN finds more than BSN"
     verdicts = [finding.verdict for finding in findings if finding.claim.text == text]
     shown, opposite, _ = map(verdicts.count, claims.VERDICTS)
-    said = f"{shown} of {len(verdicts)} comparisons show that {text} (origin)"
-    return f"{said}, {opposite} show the opposite." if opposite else f"{said}."
+    sentence = f"{shown} of {len(verdicts)} comparisons show that {text} (origin)"
+    return f"{sentence}, {opposite} show the opposite." if opposite else f"{sentence}."
 
 
 _ABLATION = ("AR@1", "AR@100", "AUC")

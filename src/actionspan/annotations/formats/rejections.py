@@ -38,11 +38,11 @@ def lines_of(rejections: Sequence[Rejection]) -> list[str]:
     """Return a line for each rejection, and before these one for all points of a file."""
     points = Counter(bad.file for bad in rejections if bad.reason.startswith(POINT))
     give = "give one by --points SECONDS (dataset.point_seconds of a run)"
-    said = [
+    lines = [
         printable(f"{file}: {counted(count, 'point')} without a length; {give}")
         for file, count in points.items()
     ]
-    return said + [bad.line() for bad in rejections if not bad.reason.startswith(POINT)]
+    return lines + [bad.line() for bad in rejections if not bad.reason.startswith(POINT)]
 
 
 def write_rejections(path: Path, rejections: Iterable[Rejection]) -> None:
