@@ -207,14 +207,14 @@ def open_container(path: Path) -> InputContainer:
         OSError: The file cannot be read (av.FFmpegError: not by FFmpeg).
     """
     parts = read_parts(path) if is_playlist(path) else []
-    kinds = {_formats(part.path) for part in parts} or {_formats(path)}
+    demuxers = {_formats(part.path) for part in parts} or {_formats(path)}
     for part in parts:
         with part.path.open("rb") as file:
             if file.read(8) == b"ffconcat":  # FFmpeg would follow it
                 raise InputError(f"{part.path}: not a video but a list of files")
-    if len(kinds) > 1:
+    if len(demuxers) > 1:
         raise InputError(f"{path}: its files are of different containers")
-    options = {"format_whitelist": kinds.pop(), "protocol_whitelist": "file"}
+    options = {"format_whitelist": demuxers.pop(), "protocol_whitelist": "file"}
     place: Any = str(path.absolute())
     if parts:
         text = playlist_text(parts, lambda file: f"file:{file.absolute()}")

@@ -58,8 +58,8 @@ def losses_line(folder: Path) -> str:
     if videos := read_tsv(short):
         lost = sum(int(row["stated_frames"]) - int(row["read_frames"]) for row in videos)
         stated = sum(int(row["stated_frames"]) for row in videos)
-        whole = f"{_counted(stated, 'frame')} of {_counted(len(videos), 'video')}"
-        parts.append(f"{lost} of {whole} could not be read ({short})")
+        total = f"{_counted(stated, 'frame')} of {_counted(len(videos), 'video')}"
+        parts.append(f"{lost} of {total} could not be read ({short})")
     return "lost of the input: " + "; ".join(parts) if parts else ""
 
 

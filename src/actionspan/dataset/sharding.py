@@ -99,8 +99,8 @@ def _not_a_file(entry: "os.DirEntry[str]") -> str:
     except OSError as error:
         looping = error.errno == errno.ELOOP
         return "a link that leads to itself" if looping else f"cannot be read: {error.strerror}"
-    kinds = {stat.S_ISDIR: _FOLDER, stat.S_ISFIFO: "a pipe", stat.S_ISSOCK: "a socket"}
-    kind = next((kind for is_kind, kind in kinds.items() if is_kind(mode)), "a device")
+    types = {stat.S_ISDIR: _FOLDER, stat.S_ISFIFO: "a pipe", stat.S_ISSOCK: "a socket"}
+    kind = next((kind for is_kind, kind in types.items() if is_kind(mode)), "a device")
     return kind if kind == _FOLDER else f"not a file but {kind}"
 
 

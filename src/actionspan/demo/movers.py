@@ -106,8 +106,8 @@ def make_passer(
     height `size`, the y of the ground behind and in front of the person, and the x between which
     the thing passes are in scene pixels.
     """
-    kinds = {"street": ("car", "car", "ball"), "park": ("ball", "car", "balloon")}
-    kind = str(rng.choice(kinds.get(scene, ("ball", "balloon", "trolley"))))
+    movers = {"street": ("car", "car", "ball"), "park": ("ball", "car", "balloon")}
+    kind = str(rng.choice(movers.get(scene, ("ball", "balloon", "trolley"))))
     in_front = bool(rng.random() < 0.3) and kind != "car"
     colour = SHIRTS[rng.integers(len(SHIRTS))]
     # It passes once, or turns round and leaves where it came from.
@@ -180,11 +180,11 @@ def _balloon(radius: float, colour: Colour) -> _Parts:
     return [(string, (90, 90, 94)), (balloon, colour), light, (glint, (250, 250, 246))], []
 
 
-def _wheels(radius: float, apart: float, y: float) -> _Turning:
+def _wheels(radius: float, gap: float, y: float) -> _Turning:
     spoke = _rectangle(-0.7 * radius, -0.2 * radius, 1.4 * radius, 0.4 * radius)
     tyre = _circle(radius)
     shapes = ((tyre, (28, 28, 30)), (spoke, (186, 186, 188)))
-    return [(np.array([x, y]), shape, tone) for x in (-apart, apart) for shape, tone in shapes]
+    return [(np.array([x, y]), shape, tone) for x in (-gap, gap) for shape, tone in shapes]
 
 
 def _car(length: float, colour: Colour, forward: bool) -> _Parts:

@@ -233,8 +233,8 @@ def misses_markdown(outcomes: _Outcomes, bins: Sequence[Bin], method: str, subse
     return "\n".join(lines) + "\n"
 
 
-def _percent(part: float, whole: float) -> str:
-    return f"{100 * part / whole:.1f} %"
+def _percent(part: float, total: float) -> str:
+    return f"{100 * part / total:.1f} %"
 
 
 def _sentence(rows: Sequence[Bin], everything: Bin) -> list[str]:

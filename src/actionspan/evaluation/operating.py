@@ -37,16 +37,16 @@ def operating_points(
         labels, or all have the same, the one label is "".
     """
     labels = {str(row.get("label") or "") for name in truth for row in events.get(name, ())}
-    apart = len(labels) > 1
+    several = len(labels) > 1
     chances: dict[str, list[float]] = defaultdict(list)
     right: dict[str, list[float]] = defaultdict(list)
     total: dict[str, int] = defaultdict(int)
     for name, instances in truth.items():
         ranked = sorted(events.get(name, ()), key=lambda row: -row["score"])
         here = {str(row.get("label") or "") for row in ranked} | {one.label for one in instances}
-        for label in here if apart else {""}:
-            rows = [row for row in ranked if not apart or row.get("label") == label]
-            spans = [(one.start, one.end) for one in instances if not apart or one.label == label]
+        for label in here if several else {""}:
+            rows = [row for row in ranked if not several or row.get("label") == label]
+            spans = [(one.start, one.end) for one in instances if not several or one.label == label]
             segments = [np.reshape(part, (-1, 2)) for part in ([r["segment"] for r in rows], spans)]
             chances[label] += [row["score"] for row in rows]
             right[label] += right_events(*segments).tolist()

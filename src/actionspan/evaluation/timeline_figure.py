@@ -297,8 +297,8 @@ def _groups(instances: Sequence[Instance], duration: float) -> list[list[Instanc
     for instance in instances:
         if groups and groups[-1][-1].label == instance.label:
             last = groups[-1][-1]
-            apart = (instance.start + instance.end - last.start - last.end) / 2
-            if apart < _width(instance.label, duration):
+            distance = (instance.start + instance.end - last.start - last.end) / 2
+            if distance < _width(instance.label, duration):
                 groups[-1].append(instance)
                 continue
         groups.append([instance])

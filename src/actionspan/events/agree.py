@@ -101,21 +101,21 @@ def _labels(pairs: Sequence[tuple[Observed, Observed]]) -> list[list[str]]:
 
 
 def _agreement(label: str | None, pairs: Sequence[tuple[Observed, Observed]]) -> Agreement:
-    whole = both = first = second = 0.0
+    total = both = first = second = 0.0
     counts, tious = [0, 0], []
     for one, other in pairs:
         mine, theirs = one.spans(label), other.spans(label)
-        whole += one.seconds
+        total += one.seconds
         first += overlap(mine, 0, one.seconds)
         second += overlap(theirs, 0, one.seconds)
         both += sum(overlap(theirs, start, min(end, one.seconds)) for start, end in mine)
         bouts = [np.array(each.bouts(label)).reshape(-1, 2) for each in (one, other)]
         counts = [count + len(rows) for count, rows in zip(counts, bouts, strict=True)]
         tious += matches(*bouts)
-    agreed = (both + whole - first - second + both) / whole
+    agreed = (both + total - first - second + both) / total
     return Agreement(
         label=label,
-        kappa=cohens_kappa(agreed, first / whole, second / whole),
+        kappa=cohens_kappa(agreed, first / total, second / total),
         agreed=agreed,
         first=counts[0],
         second=counts[1],

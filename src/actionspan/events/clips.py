@@ -142,11 +142,11 @@ def edl(clips: "list[Clip]", rate: float) -> str:
     from actionspan.annotations.formats.times import frames_of
 
     lines, at = [f"TITLE: {clips[0].video.stem}", "FCM: NON-DROP FRAME"], 0
-    whole = max(1, round(rate))
+    rounded = max(1, round(rate))
     for number, clip in enumerate(clips, start=1):
         first, last = frames_of((clip.start, clip.end), rate)
         length = last + 1 - first
-        times = [_timecode(frame, whole) for frame in (first, last + 1, at, at + length)]
+        times = [_timecode(frame, rounded) for frame in (first, last + 1, at, at + length)]
         lines.append(f"{number:03d}  AX       V     C        {' '.join(times)}")
         lines.append(f"* FROM CLIP NAME: {clip.video.name}")
         if clip.label:

@@ -87,8 +87,8 @@ def collect(
     listed, where = _find_features(shards, videos, all_needed)
     subsets = {video.video_id: video.subset for video in read_annotations(annotations)}
     chosen = [replace(video, subset=subsets.get(video.video_id, "testing")) for video in listed]
-    whole = with_cues and causal is None
-    streams = [stream for stream in STREAMS if whole or stream != _SPAN_ONLY]
+    with_span = with_cues and causal is None
+    streams = [stream for stream in STREAMS if with_span or stream != _SPAN_ONLY]
     with closing(_Shards(where, streams, sound=sound)) as opened:
         transform = replace(_fit(chosen, opened, settings), cues=with_cues)
         if causal is not None:
@@ -98,7 +98,7 @@ def collect(
         with create_h5(out, digest(*made_by)) as file:
             for key, unsaid in _ATTRIBUTES.items():
                 file.attrs[key] = opened.file.attrs.get(key, unsaid)
-            if not whole:
+            if not with_span:
                 file.attrs["description"] = file.attrs["description"].replace(AND_MOVER, "")
             file.attrs["data"] = read_name(annotations)
             _write(file, chosen, opened, transform)

@@ -119,9 +119,9 @@ def describe(
     sums = np.concatenate([np.zeros((1, steps.shape[1])), total])
 
     def below(places: Float64) -> Float64:
-        whole = np.minimum(places.astype(np.int64), len(steps) - 1)
-        share = (places - whole)[:, None]
-        found: Float64 = sums[whole] * (1 - share) + sums[whole + 1] * share
+        floor = np.minimum(places.astype(np.int64), len(steps) - 1)
+        share = (places - floor)[:, None]
+        found: Float64 = sums[floor] * (1 - share) + sums[floor + 1] * share
         return found
 
     edges = [np.clip(edge, *(inside or (0, len(steps)))) for edge in edges]

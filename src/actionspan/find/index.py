@@ -225,8 +225,8 @@ class Index:
         _, steps, start, wide, length, count, _ = table.T
         # 2. the cells that share enough with the place
         shared = _NEAR * (length + wide) / (1 + _NEAR)
-        apart = (steps - length) / np.maximum(count - 1, 1)
-        distance = np.maximum(apart, 1e-12)
+        stride = (steps - length) / np.maximum(count - 1, 1)
+        distance = np.maximum(stride, 1e-12)
         first = np.maximum(np.ceil((start + shared - length) / distance), 0)
         last = np.minimum(np.floor((start + wide - shared) / distance), count - 1)
         many = np.where(np.minimum(length, wide) < shared, 0, np.maximum(last - first + 1, 0))
@@ -236,7 +236,7 @@ class Index:
             np.column_stack([table[each][:, [0, 6]], after]), axis=0, return_index=True
         )
         each, after = each[chosen[1]], after[chosen[1]]
-        starts = np.where(after == count[each] - 1, (steps - length)[each], after * apart[each])
+        starts = np.where(after == count[each] - 1, (steps - length)[each], after * stride[each])
         cells = np.stack([starts, starts + length[each]], axis=1)
         return table[each, 0].astype(np.int64), cells
 

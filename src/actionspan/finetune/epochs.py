@@ -117,12 +117,12 @@ class Epochs:
         if not videos[own]:
             return 0.0
         shared = videos if self.run.replica.sums_gradients else videos[own]
-        whole = torch.cat([self.targets[video.name].labels for video in shared])
+        batch = torch.cat([self.targets[video.name].labels for video in shared])
         # a video's place in the epoch is the same on any rank
         first = step * self.settings.batch_size + own.start
         features = self._features(videos[own], first, epoch, pictures)
         targets = [self.targets[video.name] for video in videos[own]]
-        return backward(self.model.objective, targets, features, whole)
+        return backward(self.model.objective, targets, features, batch)
 
     def _features(
         self, videos: list[TunedVideo], first: int, epoch: int, pictures: Any

@@ -98,10 +98,10 @@ class Objective(nn.Module, ABC):
         """Return the labels of a video."""
 
     @abstractmethod
-    def loss(self, features: Tensor, target: Target, whole: Tensor) -> Tensor:
+    def loss(self, features: Tensor, target: Target, batch: Tensor) -> Tensor:
         """Return a video's part of the loss of a batch, a scalar.
 
-        Features are (T, C); `whole` are the labels of all videos of the batch, one after another.
+        Features are (T, C); `batch` are the labels of all videos of the batch, one after another.
         """
 
     @abstractmethod
@@ -110,7 +110,7 @@ class Objective(nn.Module, ABC):
 
 
 def backward(
-    objective: Objective, targets: Sequence[Target], features: Iterable[Tensor], whole: Tensor
+    objective: Objective, targets: Sequence[Target], features: Iterable[Tensor], batch: Tensor
 ) -> float:
     """Run a backward pass for each video of a batch; return their part of its loss.
 
@@ -118,11 +118,11 @@ def backward(
         objective: The kind of loss.
         targets: Of the videos.
         features: Of each, (T, C), made when they are asked for.
-        whole: The labels of all videos of the batch, on any rank, one after another.
+        batch: The labels of all videos of the batch, on any rank, one after another.
     """
     total = 0.0
     for target, rows in zip(targets, features, strict=True):
-        loss = objective.loss(rows, target, whole)
+        loss = objective.loss(rows, target, batch)
         loss.backward()  # type: ignore[no-untyped-call]
         total += float(loss.detach())
     return total
@@ -150,9 +150,9 @@ class ProposalObjective(Objective):
         rows = cut_windows(labels, resampling.starts, resampling.steps)
         return Target(torch.from_numpy(np.asarray(rows, np.float32)), resampling)
 
-    def loss(self, features: Tensor, target: Target, whole: Tensor) -> Tensor:
+    def loss(self, features: Tensor, target: Target, batch: Tensor) -> Tensor:
         """Return the video's part of the balanced cross entropy of the batch."""
-        return self.temporal.loss(self._rows(features, target), target.labels, whole).total
+        return self.temporal.loss(self._rows(features, target), target.labels, batch).total
 
     def scores(self, features: Tensor, target: Target) -> tuple[Tensor, Tensor]:
         """Return actionness (n, 1) of the video's steps, the mean where windows overlap."""
@@ -187,11 +187,11 @@ class OnlineObjective(Objective):
                 labels[inside, self.classes.index(each.label)] = 1
         return Target(torch.from_numpy(labels))
 
-    def loss(self, features: Tensor, target: Target, whole: Tensor) -> Tensor:
+    def loss(self, features: Tensor, target: Target, batch: Tensor) -> Tensor:
         """Return the video's part of the mean cross entropy of all snippets and classes."""
         logits = self.head(self.projection(features))
         loss = functional.binary_cross_entropy_with_logits(logits, target.labels, reduction="sum")
-        return loss / whole.numel()
+        return loss / batch.numel()
 
     def scores(self, features: Tensor, target: Target) -> tuple[Tensor, Tensor]:
         """Return the probability of each class for each snippet."""

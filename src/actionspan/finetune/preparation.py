@@ -145,8 +145,8 @@ def warm_up(objective: Objective, features: Sequence[Tensor], task: Task) -> Non
             seed_torch(settings.seed, epoch, step)  # dropout
             optimiser.zero_grad()
             own = [targets[place] for place in chosen]
-            whole = torch.cat([target.labels for target in own])
-            backward(objective, own, (features[place] for place in chosen), whole)
+            batch = torch.cat([target.labels for target in own])
+            backward(objective, own, (features[place] for place in chosen), batch)
             optimiser.step()
 
 

@@ -219,9 +219,9 @@ def _fetched(name: str, repository: str, *, fetch: bool) -> Path:
                 return folder
         if not fetch:
             raise LocalEntryNotFoundError(repository)
-        for kinds in (_WEIGHTS[:2], _WEIGHTS[2:]):
-            folder = Path(snapshot_download(repository, allow_patterns=[*_CONFIGURATION, *kinds]))
-            if any(any(folder.glob(kind)) for kind in kinds):
+        for group in (_WEIGHTS[:2], _WEIGHTS[2:]):
+            folder = Path(snapshot_download(repository, allow_patterns=[*_CONFIGURATION, *group]))
+            if any(any(folder.glob(kind)) for kind in group):
                 break
         return folder
 

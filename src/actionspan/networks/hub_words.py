@@ -42,10 +42,10 @@ def text_vectors(source: Source, texts: Sequence[str]) -> Texts:
         tokenizer: Any = AutoTokenizer.from_pretrained(source.model, **LOCAL)
         longest = model.config.text_config.max_position_embeddings
         # SigLIP's text model was trained on texts of full length, and reads its last token
-        whole = model.config.model_type.startswith("siglip")
+        padded = model.config.model_type.startswith("siglip")
         tokens = tokenizer(
             list(texts),
-            padding="max_length" if whole else True,
+            padding="max_length" if padded else True,
             truncation=True,
             max_length=longest,
             return_tensors="pt",

@@ -86,11 +86,11 @@ def measure(exchanges: Mapping[str, Exchange], comm: Communicator, room: Room) -
     third of it. The largest comes first, as it counts most; a size without time left takes the
     choice of the last.
     """
-    whole = room(SIZES[0] // 4, torch.float32, torch.device("cpu"))
+    buffer = room(SIZES[0] // 4, torch.float32, torch.device("cpu"))
     table: Table = []
     begun = time.perf_counter()
     for number, size in enumerate(SIZES, start=1):
-        values, turns, more = whole[: size // 4], list[list[float]](), True
+        values, turns, more = buffer[: size // 4], list[list[float]](), True
         while more:
             turns.append([_seconds(each, values, comm) for each in exchanges.values()])
             late = time.perf_counter() - begun > SECONDS * number / len(SIZES)

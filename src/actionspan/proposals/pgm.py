@@ -54,9 +54,9 @@ def bsp_features(actionness: ArrayLike, segments: ArrayLike) -> Float32:
         # interpolate between the bins before and after, in place
         position = length[block] * _POINTS[:, None]  # (99, block)
         position += start[block]
-        whole = np.floor(position)
-        before = whole.astype(np.intp)
-        position -= whole
+        floor = np.floor(position)
+        before = floor.astype(np.intp)
+        position -= floor
         position *= rise.take(before)
         position += padded.take(before)
         outer, *inner = np.split(position, [len(_OUTER), len(_OUTER) + FEATURES])

@@ -217,8 +217,8 @@ def stretch(one: Encoded, start: float, end: float, shard: Path) -> Encoded:
     shown = cuts[(cuts[:, 0] > start) & (cuts[:, 0] < end)]
     bouts[:, :2] = bouts[:, :2].clip(start, end) - start
     bouts = bouts[bouts[:, 1] > bouts[:, 0]]
-    with open_h5(one.shard) as whole, create_h5(shard, "") as file:
-        file.attrs.update({key: whole.attrs[key] for key in ("description", "settings")})
+    with open_h5(one.shard) as source, create_h5(shard, "") as file:
+        file.attrs.update({key: source.attrs[key] for key in ("description", "settings")})
         group = file.create_group(name)
         for key, values in {**raw, **facts}.items():
             group[key] = values[inside] - (start if key == "time" else 0)

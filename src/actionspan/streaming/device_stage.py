@@ -129,8 +129,8 @@ class DeviceStage(Stage):
                 each._replace(random=each.random if each.random is None else each.random[:size])
                 for each in kept
             ]
-        whole: dict[str, Any] = copied(state | parts, "cpu")
-        return whole
+        copy: dict[str, Any] = copied(state | parts, "cpu")
+        return copy
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Resume from `state_dict`; a stage on CPU has no random states of a device."""

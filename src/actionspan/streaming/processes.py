@@ -113,8 +113,8 @@ class ProcessExecutor(WorkerExecutor):
         reports = []
         for row, noted in zip(self._rows(), events, strict=True):
             report: dict[str, Any] = dict(zip(COUNTS, row, strict=True))
-            whole = {name: int(value) for name, value in report.items() if "seconds" not in name}
-            reports.append(report | whole | {"events": noted})
+            counts = {name: int(value) for name, value in report.items() if "seconds" not in name}
+            reports.append(report | counts | {"events": noted})
         return reports
 
     def processes(self) -> list[int]:

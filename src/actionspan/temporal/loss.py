@@ -17,7 +17,7 @@ _RATIO_RANGE = (1.05, 21.0)
 EPSILON = 1e-5
 
 
-def weighted_binary_loss(probability: Tensor, label: Tensor, whole: Tensor | None = None) -> Tensor:
+def weighted_binary_loss(probability: Tensor, label: Tensor, batch: Tensor | None = None) -> Tensor:
     """Return the balanced cross entropy over all entries together, a scalar.
 
     With N entries of which P are positive and r = N / P, a positive weighs r / 2 and a negative
@@ -31,7 +31,7 @@ def weighted_binary_loss(probability: Tensor, label: Tensor, whole: Tensor | Non
     Args:
         probability: Any shape, values in 0…1.
         label: Same shape; above 0.5 is positive.
-        whole: The labels of the full batch where these entries are a share of it. The result is
+        batch: The labels of the full batch where these entries are a share of it. The result is
             then their part of the batch's loss: the parts of all shares add up to it.
 
     Raises:
@@ -43,7 +43,7 @@ def weighted_binary_loss(probability: Tensor, label: Tensor, whole: Tensor | Non
     # weigh positives and negatives
     probability, label = probability.flatten(), label.flatten()
     positive = (label > 0.5).to(probability.dtype)
-    every = positive if whole is None else (whole > 0.5).to(probability.dtype)
+    every = positive if batch is None else (batch > 0.5).to(probability.dtype)
     positive_weight, negative_weight = _balance(every.numel(), every.sum())
     weight = positive_weight * positive + negative_weight * (1 - positive)
     logarithms = torch.log(probability + EPSILON), torch.log(1 - probability + EPSILON)
@@ -74,13 +74,13 @@ class BoundaryLoss(NamedTuple):
 
 
 def boundary_loss(
-    probabilities: Tensor, labels: Tensor, whole: Tensor | None = None
+    probabilities: Tensor, labels: Tensor, batch: Tensor | None = None
 ) -> BoundaryLoss:
     """Return 2·action + start + end over probabilities (B, T, 3).
 
-    `whole` is as in `weighted_binary_loss`; further columns of labels do not count.
+    `batch` is as in `weighted_binary_loss`; further columns of labels do not count.
     """
-    every = labels if whole is None else whole
+    every = labels if batch is None else batch
     start, action, end = (
         weighted_binary_loss(probabilities[..., kind], labels[..., kind], every[..., kind])
         for kind in range(KINDS)
@@ -88,7 +88,7 @@ def boundary_loss(
     return BoundaryLoss(_ACTION_WEIGHT * action + start + end, start, action, end)
 
 
-def members_loss(logits: Tensor, labels: Tensor, whole: Tensor | None = None) -> BoundaryLoss:
+def members_loss(logits: Tensor, labels: Tensor, batch: Tensor | None = None) -> BoundaryLoss:
     """Return the sum of the losses of the paths and members of a cross-fitted network.
 
     It is a sum so that each is trained as it would be alone, its weight decay included; the parts
@@ -99,9 +99,9 @@ def members_loss(logits: Tensor, labels: Tensor, whole: Tensor | None = None) ->
     Args:
         logits: (P, M, S, T, 3) of P paths of M members.
         labels: (S, T, `labels.COLUMNS`).
-        whole: (B, T, `labels.COLUMNS`), see `weighted_binary_loss`.
+        batch: (B, T, `labels.COLUMNS`), see `weighted_binary_loss`.
     """
-    every = labels if whole is None else whole
+    every = labels if batch is None else batch
     paths, members = logits.shape[:2]
     member = torch.arange(members)[:, None, None]
     counted, used = (  # (M, B, T), (M, S, T): 1 where a member learns from a step

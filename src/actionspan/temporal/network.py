@@ -16,13 +16,13 @@ class TemporalNetwork(nn.Module):
     look_ahead: int | None = None  # steps after its own that a probability depends on; None: all
     look_back: int | None = None  # steps before its own that a probability depends on; None: all
 
-    def loss(self, features: Tensor, labels: Tensor, whole: Tensor | None = None) -> BoundaryLoss:
+    def loss(self, features: Tensor, labels: Tensor, batch: Tensor | None = None) -> BoundaryLoss:
         """Return the loss of features (S, T, C) with labels (S, T, `columns`).
 
-        `whole` (B, T, `columns`) are the labels of the full batch where these rows are a share of
+        `batch` (B, T, `columns`) are the labels of the full batch where these rows are a share of
         it: the result is then their part of its loss.
         """
-        return boundary_loss(self(features), labels, whole)
+        return boundary_loss(self(features), labels, batch)
 
     def without(self, features: Tensor, part: int) -> Tensor:
         """Return the probabilities (B, T, 3) of the member trained without a part of the videos."""

@@ -66,8 +66,8 @@ def training_step(
     replica.optimiser.zero_grad()
     loss = None
     if len(features):
-        whole = labels if replica.sums_gradients else None
-        loss = model.loss(features, labels[rows], whole)
+        batch = labels if replica.sums_gradients else None
+        loss = model.loss(features, labels[rows], batch)
         loss.total.backward()  # type: ignore[no-untyped-call]
     replica.step()
     return loss

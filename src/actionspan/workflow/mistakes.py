@@ -38,11 +38,11 @@ def explain_mistakes(rules: Iterable[Any], config: Mapping[str, Any]) -> None:
     """Make Snakemake print a line for a mistake, and not its exceptions' places and tracebacks."""
     from snakemake import api
 
-    whole = api.print_exception
+    original = api.print_exception
 
     def brief(error: Exception, linemaps: Any = None) -> None:
         line = mistake(error, rules, config)
-        whole(error if line is None else api.ApiError(line), linemaps)
+        original(error if line is None else api.ApiError(line), linemaps)
 
     api.print_exception = brief
 

@@ -72,8 +72,8 @@ def to_seconds(value: object, seconds: float = 0.0, fps: float = 0.0) -> float |
     if isinstance(value, Frame):
         if not fps:
             return None
-        whole = float(value.number).is_integer()
-        return value.number / fps if whole else round(value.number / fps, 6)
+        integral = float(value.number).is_integer()
+        return value.number / fps if integral else round(value.number / fps, 6)
     if isinstance(value, VideoEnd):
         return seconds or None
     clock = None
