@@ -162,7 +162,7 @@ class EvaluationKnobs(Checked):
         ("tiles", "sliding", "difference", "tag"),
         "random; tiles: equal parts; sliding: windows of many lengths; difference: grouped frame "
         "differences; tag: grouped actionness of the model origin, which is trained for it; cuts: "
-        "runs of shots, for edited footage: it decodes the scored videos once more",
+        "runs of shots, for edited footage",
         choices=METHODS,
     )
     timelines: int = option(1, "figures of single videos that a plain run draws", least=0)
