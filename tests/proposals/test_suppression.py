@@ -146,32 +146,22 @@ def _on_a_threshold(rows, setting):
 
 
 @pytest.mark.parametrize(
-    ("rows", "message"),
+    ("segments", "scores", "duration", "message"),
     [
-        ([(0, 1, 0.5), (2, 1, 0.5)], r"row 1: segment \[2.0, 1.0\]"),
-        ([(0, math.nan, 0.5)], "row 0: segment"),
-        ([(-math.inf, 0, 0.5)], "row 0: segment"),
-        ([(0, 1, math.nan)], "row 0: score nan"),
-        ([(0, 1, math.inf)], "row 0: score inf"),
-        ([(0, 1, -0.1)], "row 0: score -0.1"),
+        ([[0, 1], [2, 1]], [0.5, 0.5], 1.0, r"row 1: segment \[2.0, 1.0\]"),
+        ([[0, math.nan]], [0.5], 1.0, "row 0: segment"),
+        ([[-math.inf, 0]], [0.5], 1.0, "row 0: segment"),
+        ([[0, 1]], [math.nan], 1.0, "row 0: score nan"),
+        ([[0, 1]], [math.inf], 1.0, "row 0: score inf"),
+        ([[0, 1]], [-0.1], 1.0, "row 0: score -0.1"),
+        ([[0, 1], [1, 2]], [0.5], 1.0, "scores: shape"),
+        ([[0, 1, 2], [1, 2, 3]], [0.5] * 3, 1.0, "segments: shape"),
+        ([[0, 1]], [0.5], 0.0, "duration"),
     ],
 )
-def test_refuses_bad_rows(rows, message):
+def test_what_is_no_list_of_segments_with_scores_is_refused(segments, scores, duration, message):
     with pytest.raises(ValueError, match=message):
-        run(rows)
-
-
-@pytest.mark.parametrize(
-    ("segments", "scores", "more", "message"),
-    [
-        ([[0, 1], [1, 2]], [0.5], {}, "scores: shape"),
-        ([[0, 1, 2], [1, 2, 3]], [0.5] * 3, {}, "segments: shape"),
-        ([[0, 1]], [0.5], {"duration": 0.0}, "duration"),
-    ],
-)
-def test_refuses_arrays_that_do_not_fit(segments, scores, more, message):
-    with pytest.raises(ValueError, match=message):
-        soft_nms(segments, scores, **more)
+        soft_nms(segments, scores, duration=duration)
 
 
 def test_many_rounds_of_decay_end_at_zero_and_not_below():

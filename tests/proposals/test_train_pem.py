@@ -1,14 +1,12 @@
 """`train_pem`: killed after any epoch it ends with the same bits; keep; the log."""
 
 import dataclasses
-import math
 
 import numpy as np
 import pytest
 import torch
 
 from actionspan.annotations.tables import read_annotations, write_annotations
-from actionspan.errors import InputError
 from actionspan.proposals import training as module
 from actionspan.proposals.candidates import write_candidates
 from actionspan.proposals.settings import CandidateSettings, EvaluatorSettings
@@ -132,15 +130,3 @@ def test_a_checkpoint_of_something_else_is_not_used(train, tmp_path, monkeypatch
     line = "pem.checkpoint.pt: made with different settings or data; starting over"
     assert line in capsys.readouterr().err
     assert out.read_bytes() == train("fresh", settings).read_bytes()
-
-
-def test_a_loss_that_is_no_number_is_one_line(train, tmp_path, monkeypatch):
-    monkeypatch.setattr(module, "weighted_loss", lambda given, *_: given.mean() * math.nan)
-    with pytest.raises(InputError, match="training loss is nan in epoch 1; lower learning_rate"):
-        train("out")
-    assert not list(tmp_path.glob("out/*"))
-
-
-def test_keep_is_best_average_or_last():
-    with pytest.raises(ValueError, match="keep 'first': one of best, average, last"):
-        EvaluatorSettings(keep="first")
