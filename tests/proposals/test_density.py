@@ -421,18 +421,6 @@ def test_a_member_that_would_learn_no_instance_learns_from_all_videos():
     assert bases[1:] == pytest.approx([1.5 * bases[0]] * 2, rel=1e-5), "of two thirds of the cells"
 
 
-def test_what_is_no_density_is_one_line(tmp_path):
-    with pytest.raises(InputError, match=r"none.pt: no such file"):
-        load_density(tmp_path / "none.pt")
-    for content in ({"format": "actionspan pem 1"}, [1, 2]):
-        write_model(tmp_path / "other.pt", content)
-        with pytest.raises(InputError, match=r"other.pt: not a density .*`proposals density` make"):
-            load_density(tmp_path / "other.pt")
-    (tmp_path / "text.pt").write_text("density")
-    with pytest.raises(InputError, match=r"text.pt: not a complete model file"):
-        load_density(tmp_path / "text.pt")
-
-
 def test_a_video_shorter_than_every_instance_has_a_cell():
     member = Intensity(hidden=2).eval()
     made = DensityModel(
