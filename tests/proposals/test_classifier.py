@@ -16,6 +16,7 @@ from actionspan.proposals.classifier_training import LOG_COLUMNS, LabelledVideo,
 from actionspan.proposals.segment_classifier import load_classifier, save_classifier
 from actionspan.proposals.settings import ClassifierSettings
 from actionspan.storage.writing import read_json, read_tsv
+from proposals.conftest import run
 from worlds.scored import annotated, write_results
 
 STEPS, CHANNELS = 40, 4
@@ -225,13 +226,6 @@ def folder(request, tmp_path):
     ]
     write_results(tmp_path / "proposals.json", dict(zip(names, ranked, strict=True)))
     return tmp_path
-
-
-def run(folder, step, *words, **files):
-    """Run `actionspan proposals …`; `files` are flags that name files of the folder."""
-    named = [word for flag, name in files.items()
-             for word in (f"--{flag.replace('_', '-')}", str(folder / name))]  # fmt: skip
-    return main(["proposals", step, *named, *words])
 
 
 def train(folder, *more):
