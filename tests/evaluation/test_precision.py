@@ -154,6 +154,13 @@ def test_closed_forms(truth, proposals, expected):
     assert {tiou: found[f"mAP@{tiou}"] for tiou in expected} == pytest.approx(expected)
 
 
+def test_of_two_instances_with_equal_tiou_the_later_is_matched():
+    # the second proposal finds the first instance alone
+    tious = np.array([[0.6, 0.6], [0.6, 0.0]])
+    assert match_greedily(tious, np.array([0.5]))[:, 0].tolist() == [True, True]
+    assert match_greedily(tious[:, ::-1], np.array([0.5]))[:, 0].tolist() == [True, False]
+
+
 def test_videos_without_an_instance_give_false_alarms_and_foreign_ones_nothing():
     truth = {"a": [(0, 4)], "calm": []}
     proposals = {"a": [(0, 4, 0.5)], "v_calm": [(0, 4, 0.9)], "foreign": [(0, 4, 0.9)] * 50}

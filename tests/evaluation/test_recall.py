@@ -166,6 +166,13 @@ def test_a_perfect_set_scores_99_and_a_missing_video_finds_nothing():
     assert average_recall_activitynet(truth, {}).auc == 0
 
 
+@PROTOCOLS
+def test_equal_scores_keep_the_order_of_the_file(protocol):
+    rows = [(7.0, 8.0, 0.5)] * 4 + [(2.0, 5.0, 0.5)] + [(7.0, 8.0, 0.5)] * 95
+    result = protocol({"v": [(2.0, 5.0)]}, {"v": rows})
+    assert result.average_recall[3:5].tolist() == [0, 1]
+
+
 def test_ids_match_with_and_without_v_and_exact_ones_first():
     for given_, truth, expected in (
         (["abc", "v_def", "x"], ["v_abc", "def"], {"abc": "v_abc", "v_def": "def"}),
@@ -243,6 +250,13 @@ def test_budgets_are_percentages_of_each_list_cut_to_whole_proposals():
     result = one_video(with_misses(1500, 1500))
     assert result.average_recall[98:].tolist() == [0, 1]
     assert result.average_numbers[-1] == 1500
+
+
+def test_average_recall_is_read_on_the_line_between_two_percentages():
+    result = one_video(with_misses(200, 3))  # 1 % are 2 proposals, 2 % are 4
+    assert [result.at(number) for number in (2, 3, 3.5, 4, 200)] == [0, 0.5, 0.75, 1, 1]
+    assert result.at(1.99) is None
+    assert result.at(200.01) is None
 
 
 def test_videos_without_proposals_take_no_part_and_calm_and_foreign_ones_change_nothing():

@@ -206,7 +206,7 @@ def test_a_file_of_something_else_is_one_line_that_names_it(tmp_path, load, kind
     (tmp_path / "text.pt").write_text("a text")
     with pytest.raises(InputError, match=rf"text\.pt: (not a complete model file|{kind})"):
         load(tmp_path / "text.pt")
-    for content in ({"format": "something else"}, {"kind": "something else"}):
+    for content in ({"format": "something else"}, {"kind": "something else"}, [1, 2]):
         write_model(tmp_path / "other.pt", content)
         with pytest.raises(InputError, match=rf"other\.pt: {kind}"):
             load(tmp_path / "other.pt")
