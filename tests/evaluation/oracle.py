@@ -9,30 +9,30 @@ def literal_recall(ground_truth, proposals):
     videos = [video for video, instances in ground_truth.items() if len(instances)]
     everything = sum(len(proposals.get(video, ())) for video in videos)
     wanted = 100 * float(len(videos))
-    lists = {}
+    tious, lists = {}, {}
     for video in videos:
         given = list(proposals.get(video, ()))
         best_first = sorted(given, key=lambda row: -row[2])  # stable
         share = int(len(given) * (wanted / everything)) if everything else 0
         lists[video] = best_first[: min(share, len(given))]
+        tious[video] = [
+            [_tiou(*one, *row[:2]) for row in lists[video]] for one in ground_truth[video]
+        ]
     kept = sum(map(len, lists.values()))
     recall = []
     for step in range(10):
         threshold = (10 + step) / 20
-        row = []
+        curve = []
         for number in range(1, 101):
             found = total = 0
             for video in videos:
-                mine = lists[video]
-                contributed = int(len(mine) * (number / 100 * (wanted / kept))) if kept else 0
-                for start, end in ground_truth[video]:
+                share = number / 100 * (wanted / kept) if kept else 0
+                contributed = int(len(lists[video]) * share)
+                for row in tious[video]:
                     total += 1
-                    found += any(
-                        _tiou(start, end, s, e) >= threshold - 1e-12
-                        for s, e, _ in mine[:contributed]
-                    )
-            row.append(found / total)
-        recall.append(row)
+                    found += any(tiou >= threshold - 1e-12 for tiou in row[:contributed])
+            curve.append(found / total)
+        recall.append(curve)
     return recall
 
 
@@ -52,29 +52,25 @@ def _tiou(start, end, other_start, other_end):
 def literal_thumos14(ground_truth, proposals, fps):
     """Return (recall[threshold][percentage], average numbers) of THUMOS14's protocol."""
     videos = [v for v in ground_truth if len(ground_truth[v]) and len(proposals.get(v, ()))]
-    frames, lists = {}, {}
+    tious, lists = {}, {}
     for video in videos:
         rate = fps[video]
-        frames[video] = [(round(a * rate), round(b * rate)) for a, b in ground_truth[video]]
         best_first = sorted(proposals[video], key=lambda row: -row[2])  # stable
-        lists[video] = [(round(a * rate), round(b * rate)) for a, b, _ in best_first]
+        lists[video] = [set(range(round(a * rate), round(b * rate) + 1)) for a, b, _ in best_first]
+        frames = [set(range(round(a * rate), round(b * rate) + 1)) for a, b in ground_truth[video]]
+        tious[video] = [[len(one & two) / len(one | two) for two in lists[video]] for one in frames]
     recall = []
     for step in range(11):
-        row = []
+        curve = []
         for percent in range(1, 101):
             found = total = 0
             for video in videos:
-                mine = lists[video][: int(len(lists[video]) * (percent / 100))]
-                for first, last in frames[video]:
+                contributed = int(len(lists[video]) * (percent / 100))
+                for row in tious[video]:
                     total += 1
-                    truth = set(range(first, last + 1))
-                    found += any(
-                        len(truth & set(range(a, b + 1))) / len(truth | set(range(a, b + 1)))
-                        >= 0.5 + step * 0.05
-                        for a, b in mine
-                    )
-            row.append(found / total)
-        recall.append(row)
+                    found += any(tiou >= 0.5 + step * 0.05 for tiou in row[:contributed])
+            curve.append(found / total)
+        recall.append(curve)
     mean_length = sum(map(len, lists.values())) / len(videos)
     return recall, [percent / 100 * mean_length for percent in range(1, 101)]
 

@@ -29,17 +29,6 @@ from evaluation.conftest import run
 from worlds.scored import annotated
 
 DEFAULT = BaselineSettings()
-SOFT_NMS = SuppressionSettings()
-
-
-def motion_proposals(signal, duration, suppression):
-    """What `baseline --method difference` makes of a video's frame differences."""
-    return group_proposals(signal, duration, None, suppression)
-
-
-def actionness_proposals(signal, duration, suppression):
-    """What `baseline --method tag` makes of a video's actionness."""
-    return group_proposals(signal, duration, None, suppression, stretch=False)
 
 
 def assert_well_formed(segments, scores, duration, most):
@@ -65,11 +54,12 @@ def test_all_make_ordered_segments_inside_the_video(duration, proposals, overlap
         proposals=proposals, seed=seed, overlap=overlap, shortest_window=shortest
     )
     motion = np.random.default_rng(seed).uniform(size=100)
+    keep = SuppressionSettings(keep=proposals)
     for made in (
         random_proposals("video", duration, chosen),
         sliding_windows(duration, np.array([0.1, 0.1, 0.5]), chosen),
-        motion_proposals(motion, duration, SuppressionSettings(keep=proposals)),
-        actionness_proposals(motion, duration, SuppressionSettings(keep=proposals)),
+        group_proposals(motion, duration, None, keep),
+        group_proposals(motion, duration, None, keep, stretch=False),
     ):
         assert_well_formed(*made, duration, proposals)
 
@@ -130,32 +120,6 @@ def test_the_first_windows_of_a_length_are_spread_over_the_video():
     assert segments[:, 0].max() > 80
 
 
-def test_motion_finds_the_two_bursts():
-    signal = np.full(100, 0.01)
-    signal[20:30] = 0.2
-    signal[60:65] = 0.3
-    segments, _ = motion_proposals(signal, 50, SOFT_NMS)
-    found = {tuple(row) for row in segments.round(6).tolist()}
-    assert {(10.0, 15.0), (30.0, 32.5)} <= found
-
-
-def test_tag_takes_actionness_as_it_is():
-    actionness = np.full(50, 0.3)
-    actionness[10:20] = 0.9
-    segments, scores = actionness_proposals(actionness, 100, SOFT_NMS)
-    assert segments[0].tolist() == [20, 40]
-    assert scores[0] == pytest.approx(0.9)
-    # at levels up to 0.3 all of the video is one basin, whose mean is 0.42
-    found = dict(zip(map(tuple, segments.tolist()), scores, strict=True))
-    assert found[0, 100] == pytest.approx(0.42)
-    # a video that is action all along is a proposal; one that is nowhere has none
-    assert actionness_proposals(np.full(50, 0.8), 100, SOFT_NMS)[0].tolist() == [[0, 100]]
-    assert actionness_proposals(np.full(50, 0.01), 100, SOFT_NMS)[0].shape == (0, 2)
-    for steps in (1, 7, 1234):
-        segments, _ = actionness_proposals(np.full(steps, 0.6), 12.5, SOFT_NMS)
-        assert segments.tolist() == [[0, 12.5]]
-
-
 def test_long_lists_hold_what_there_is():
     many = BaselineSettings(proposals=1500)
     segments, scores = random_proposals("a", 200, many)
@@ -168,11 +132,6 @@ def test_long_lists_hold_what_there_is():
     dense = BaselineSettings(proposals=1500, overlap=0.95)
     segments, scores = sliding_windows(200, np.empty(0), dense)
     assert len(np.unique(segments.round(9), axis=0)) == len(scores) == 1500
-    rng = np.random.default_rng(0)
-    segments, scores = actionness_proposals(
-        rng.uniform(size=1000), 200, SuppressionSettings(keep=1500)
-    )
-    assert len(np.unique(segments, axis=0)) == len(scores) == 1500
 
 
 def test_lengths_come_from_the_training_subset_alone():

@@ -110,8 +110,9 @@ def timeline(path, **changes):
     return path
 
 
-@pytest.mark.parametrize("suffix", ["svg", "png"])
-@pytest.mark.parametrize("draw", [timeline, lambda path: draw_curves(path, RECORDS)])
+@pytest.mark.parametrize(
+    ("suffix", "draw"), [("png", timeline), ("svg", lambda path: draw_curves(path, RECORDS))]
+)
 def test_a_figure_has_the_same_bytes_each_time_and_no_date(tmp_path, suffix, draw):
     first, second = tmp_path / f"one.{suffix}", tmp_path / f"two.{suffix}"
     for path in (first, second):

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from actionspan.annotations.tables import write_annotations
 from actionspan.errors import InputError
 from actionspan.evaluation import files
 from actionspan.evaluation.files import (
@@ -18,7 +17,6 @@ from actionspan.evaluation.files import (
 )
 from actionspan.proposals import segments
 from tiers import examples
-from worlds.scored import annotated
 
 OFFICIAL = {
     "version": "VERSION 1.3",
@@ -91,14 +89,6 @@ def test_truth_read_at_once_is_what_is_read_video_by_video(tmp_path, videos, cha
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(files, "_truth_at_once", lambda *_: None)
         assert found == outcome()
-
-
-def test_reads_our_own_canonical_form(tmp_path):
-    known = [annotated("a", (0.5, 2.25)), annotated("b", (0.5, 2.25), subset="training")]
-    write_annotations(tmp_path / "annotations.json", known)
-    truth = read_ground_truth(tmp_path / "annotations.json")
-    assert {video: rows.tolist() for video, rows in truth.items()} == {"a": [[0.5, 2.25]]}
-    assert list(read_ground_truth(tmp_path / "annotations.json", "all")) == ["a", "b"]
 
 
 ACTIONS = {

@@ -91,26 +91,6 @@ def test_nothing_missed_has_no_shares():
     assert all(row.misses_share == (None, None, None) for row in bins)
 
 
-def test_edges_belong_to_the_bin_below():
-    for kind in CHARACTERISTICS:
-        assert len(kind.labels) == len(kind.edges) + 1
-        assert list(kind.edges) == sorted(set(kind.edges))
-    # lengths 3, 6 and 180 s of 300 s; and of 20 % of the video; centres at 20 % and 80 %
-    bins = break_down(
-        instance_outcomes([video("a", 300.0, (0, 3), (0, 6), (60, 240), (30, 90))], {})
-    )
-    filled = {
-        kind.name: [row.label for row in bins if row.characteristic == kind.name and row.instances]
-        for kind in CHARACTERISTICS
-    }
-    assert filled == {
-        "coverage": ["≤ 2%", "8–20%", "40–60%"],
-        "length": ["≤ 3", "3–6", "30–60", "120–180"],
-        "position": ["0–20%", "40–60%"],
-        "instances": ["2–4"],
-    }
-
-
 def test_the_bins_of_the_diagnosis_for_either_data_set_are_sums_of_ours():
     edges = {kind.name: set(kind.edges) for kind in CHARACTERISTICS}
     for coverage, length, instances in (
@@ -142,14 +122,6 @@ def test_the_best_proposal_of_each_instance_is_named_the_least_found_first(outco
     assert [row["best_rank"] for row in rows] == [None, 1, 3, 1]
     assert (rows[0]["best_start"], rows[0]["best_end"]) == (None, None)
     assert (rows[2]["best_start"], rows[2]["best_end"], rows[2]["label"]) == (42, 50, "class 1")
-
-
-def test_an_instance_of_no_length_is_missed_and_has_no_proposal():
-    outcomes = instance_outcomes([video("a", 9.0, (4, 4), (1, 3))], {"a": [(4, 4, 1), (1, 3, 0)]})
-    assert outcomes.found.tolist() == [[False] * 3, [True] * 3]
-    assert outcomes.best_ranks.tolist() == [0, 2]
-    assert np.isnan(outcomes.best_segments[0]).all()
-    assert by_label(break_down(outcomes), "length")["≤ 3"].missed == (1, 1, 1)
 
 
 def test_proposals_that_are_missing_or_beyond_the_budget_of_100_find_nothing():
@@ -298,10 +270,9 @@ def test_the_page_says_what_a_miss_is_and_its_tables_add_up(folder):
 
 @pytest.mark.parametrize("proposals", [{}, {"a": [(0, 1, 1)]}, {"b": [(2, 7, 0.5)] * 300}])
 def test_every_method_has_a_figure(tmp_path, proposals):
-    for suffix in ("svg", "png"):
-        path = tmp_path / f"figure.{suffix}"
-        draw_misses(path, break_down(instance_outcomes(ANNOTATIONS, proposals)), "a $x$ & <b>")
-        assert path.stat().st_size > 5000
+    path = tmp_path / "figure.svg"
+    draw_misses(path, break_down(instance_outcomes(ANNOTATIONS, proposals)), "a $x$ & <b>")
+    ET.parse(path)
 
 
 def test_what_is_wrong_is_one_line(folder, refused):

@@ -197,37 +197,6 @@ def test_bad_rows_are_refused_by_name():
 TRUTH = {"a": [(0, 4, "sit"), (5, 9, "run")], "b": [(0, 4, "run")]}
 
 
-def by_class(detections):
-    return detection_precision_by_class(TRUTH, detections).classes()
-
-
-def test_perfect_detections_score_1_and_swapped_labels_0():
-    perfect = {v: [(s, e, 1.0, label) for s, e, label in rows] for v, rows in TRUTH.items()}
-    assert set(detection_precision_by_class(TRUTH, perfect).scores().values()) == {1.0}
-    swapped = {"sit": "run", "run": "sit"}
-    wrong = {v: [(*row[:3], swapped[row[3]]) for row in rows] for v, rows in perfect.items()}
-    assert set(detection_precision_by_class(TRUTH, wrong).scores().values()) == {0.0}
-
-
-def test_every_class_weighs_the_same_and_one_without_detections_is_0():
-    result = detection_precision_by_class(TRUTH, {"a": [(0, 4, 0.5, "sit")]})
-    assert result.scores()["mAP@0.50"] == 0.5
-    assert result.classes()["run"]["AP@0.50"] == result.classes()["run"]["detections"] == 0
-    assert result.classes()["sit"]["average_AP"] == 1
-    assert result.instances.tolist() == [2, 1]
-
-
-def test_a_detection_counts_in_its_own_class_alone():
-    """It takes no instance of another and is no false alarm there, but is one in its own."""
-    rows = [(0, 4, 0.9, "run"), (0, 4, 0.8, "sit"), (5, 9, 0.7, "run")]
-    found = by_class({"a": rows, "b": [(0, 4, 0.6, "run")]})
-    assert found["sit"]["AP@0.50"] == 1
-    # wrong, right, right of two: 2/3 at both recalls
-    assert found["run"]["AP@0.50"] == pytest.approx(2 / 3)
-    found = by_class({"b": [(0, 4, 0.9, "sit")], "a": [(0, 4, 0.5, "sit")]})
-    assert found["sit"]["AP@0.50"] == 0.5, "where its class never happens"
-
-
 def test_unknown_labels_and_foreign_videos_are_left_out_and_counted():
     rows = {"v_a": [(0, 4, 0.9, "fly"), (0, 4, 0.5, "sit")], "c": [(0, 4, 0.9, "sit")] * 3}
     result = detection_precision_by_class(TRUTH, rows)

@@ -60,19 +60,6 @@ def test_figures_by_hand():
     assert judged["ranking"] == pytest.approx(3 / 6)
 
 
-def test_no_list_finds_more_than_one_instance_an_event():
-    crowded = [(at, at + 1) for at in range(0, 40, 4)]  # ten
-    annotations = [video("a", *crowded), video("b", (0, 10), (20, 30)), video("calm")]
-    perfect = {
-        one.video_id: [(*ends, 1) for ends in segments]
-        for one, segments in ((annotations[0], crowded), (annotations[1], [(0, 10), (20, 30)]))
-    }
-    first = judge_list(annotations, perfect)["first"]
-    most = {"1": 2 / 12, "3": 5 / 12, "5": 7 / 12, "10": 1}
-    assert {number: one["most"] for number, one in first.items()} == pytest.approx(most)
-    assert {number: one["recall"] for number, one in first.items()} == pytest.approx(most)
-
-
 def test_nothing_shown_has_no_precision_and_finds_nothing():
     judged = judge_list(ANNOTATIONS, {"calm": []})
     assert (judged["videos_without"], judged["per_video"]) == (3, 0)

@@ -4,33 +4,19 @@ import json
 
 import pytest
 
-from actionspan.annotations.tables import write_annotations
 from actionspan.errors import InputError
 from actionspan.evaluation.curves import curve_rows
 from actionspan.evaluation.summary import read_records, summary_markdown
 from actionspan.report.charts import reader_tables, recall_charts, summary_tables
 from actionspan.storage.writing import write_json
-from evaluation.conftest import run
 from storage.changed import changes
-from worlds.scored import annotated
 
 
-@pytest.fixture(scope="module")
-def records(tmp_path_factory):
-    """The evaluations of two baselines, and what a reader gets of one."""
-    folder = tmp_path_factory.mktemp("records")
-    known = [annotated(f"v{number}", (2, 6 + number)) for number in range(3)]
-    write_annotations(folder / "annotations.json", known)
-    truth = ("--annotations", folder / "annotations.json")
-    for method in ("random", "sliding"):
-        outs = ("--out-json", folder / f"{method}.json", "--out-csv", folder / f"{method}.csv")
-        words = ("--method", method, "--features") if method == "random" else ("--method", method)
-        assert run("evaluation", "baseline", *words, *truth, *outs) == 0
-        out = ("--out", folder / f"scores/{method}.json")
-        proposals = ("--proposals", folder / f"{method}.json")
-        assert run("evaluation", "evaluate", *proposals, *truth, *out) == 0
+@pytest.fixture
+def records(made):
+    """The evaluations of two baselines."""
     names = ("random", "sliding")
-    return [json.loads((folder / f"scores/{name}.json").read_text()) for name in names]
+    return [json.loads((made / f"evaluation/{name}.json").read_text()) for name in names]
 
 
 @pytest.mark.parametrize("mtn", [30.0, 29.94, 30.1])

@@ -63,11 +63,6 @@ def test_counts_by_hand(scored):
     )
 
 
-def test_fewer_proposals_than_bins_are_a_bin_each(scored):
-    assert [row.proposals for row in score_bins(scored)] == [1, 1, 1, 1]
-    assert [row.mean_score for row in score_bins(scored)] == [0.1, 0.4, 0.6, 0.9]
-
-
 # ---- the first to find ----
 
 
@@ -89,23 +84,7 @@ def test_an_instance_of_no_length_is_found_by_nothing():
 # ---- ranks ----
 
 
-@pytest.mark.parametrize(
-    ("scores", "quality", "expected"),
-    [
-        ([1, 2, 3, 4], [10, 20, 30, 1e9], 1),
-        ([1, 2, 3], [3, 2, 1], -1),
-        # without ties: 1 - 6 Σd² / (n (n² - 1)); here d = 1, 1, 0, 1, 1
-        ([1, 2, 3, 4, 5], [2, 1, 3, 5, 4], 1 - 6 * 4 / 120),
-        ([1, 1, 1], [1, 2, 3], None),
-        ([1], [1], None),
-    ],
-)
-def test_rank_correlation_has_its_known_values(scores, quality, expected):
-    found = rank_correlation(scores, quality)
-    assert found == (None if expected is None else pytest.approx(expected))
-
-
-values = st.lists(st.integers(-5, 5).map(float), min_size=2, max_size=20)
+values = st.lists(st.integers(-5, 5).map(float), min_size=1, max_size=20)
 
 
 @given(values, st.lists(st.integers(0, 3).map(float), min_size=20, max_size=20))
@@ -155,16 +134,6 @@ def test_bins_hold_each_proposal_once_and_sum_to_the_whole(one, other, count):
     # no bins average their errors away below the error of the whole
     gap = abs(scored.scores.mean() - scored.best_tiou.mean())
     assert errors[0] >= gap - 1e-9
-
-
-def test_scores_that_are_the_tiou_are_calibrated():
-    rows = [(0, end, end / 10) for end in (1.0, 3.0, 5.0, 8.0, 10.0)]
-    scored = scored_proposals([annotated("a", (0, 10))], {"a": rows})
-    bins = score_bins(scored)
-    expected, chance = calibration_errors(scored, bins)
-    assert expected == pytest.approx(0)
-    assert chance == pytest.approx((0.1 + 0.3 + 0.5 + 0.2 + 0.0) / 5)
-    assert rank_correlation(scored.scores, scored.best_tiou) == pytest.approx(1)
 
 
 # ---- the table, the page and the figure ----
@@ -220,11 +189,8 @@ def test_every_method_has_its_files(tmp_path, name):
     widths = {line.count("|") for line in page.splitlines() if line.startswith("|")}
     assert widths == ({8} if bins else set())
     assert "nan" not in page
-    files = [tmp_path / "one.svg", tmp_path / "two.svg", tmp_path / "three.png"]
-    for path in files:
-        draw_reliability(path, scored, bins, "a $x$ & <b>")
-    ET.parse(files[0])
-    assert files[0].read_bytes() == files[1].read_bytes()
+    draw_reliability(tmp_path / "figure.svg", scored, bins, "a $x$ & <b>")
+    ET.parse(tmp_path / "figure.svg")
 
 
 # ---- the command ----
@@ -254,13 +220,6 @@ def test_the_command_writes_three_files(folder):
     assert re.search(r"\| 0\.9 – 0\.9 \| 1 \| 0\.9 \| 0\.800 \| 100\.0 % \| 100\.0 % \|", page)
     ET.parse(folder / "out/mine.svg")
     assert DIAGONAL in (folder / "out/mine.svg").read_text()
-
-
-def test_bad_input_is_one_line(folder, refused):
-    assert "subset 'training' has no instance to find" in refused(run(folder, subset="training"))
-    write_results(folder / "proposals.json", {"a": [(0, 1, 1), (0, float("nan"), 1)]})
-    assert "proposals.json: video 'a', proposal 2: [0, nan]" in refused(run(folder))
-    assert not (folder / "out").exists()
 
 
 def test_luck_alone_makes_an_error_that_falls_with_the_number_of_proposals():

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from actionspan.annotations.tables import write_annotations
+from actionspan.cli import main
 from actionspan.storage.writing import create_h5
 from worlds.scored import annotated
 
@@ -40,17 +41,27 @@ def write_probabilities(path: Path, probabilities, video_id, duration_seconds, s
             file.create_dataset(name, data=list(values), dtype=h5py.string_dtype())
 
 
+def run(folder, step, *words, **files):
+    """Run `actionspan proposals …`; `files` are flags that name files of the folder."""
+    for flag, name in files.items():
+        words = (f"--{flag.replace('_', '-')}", str(folder / name), *words)
+    return main(["proposals", step, *words])
+
+
 @pytest.fixture
 def toy(tmp_path):
+    return write_toy(tmp_path)
+
+
+def write_toy(folder):
     """Write probabilities.h5 and annotations.json of 30 + 10 videos; return the truth by id."""
     rng = np.random.default_rng(0)
     names = [f"video {index:02}" for index in range(40)]
     subsets = ["training"] * 30 + ["validation"] * 10
     durations = rng.uniform(5, 300, 40)
     made = [toy_video(rng) for _ in names]
-    write_probabilities(
-        tmp_path / "probabilities.h5", [video for video, _ in made], names, durations, subsets
-    )
+    probabilities = [video for video, _ in made]
+    write_probabilities(folder / "probabilities.h5", probabilities, names, durations, subsets)
     seconds = [
         (truth + 0.5) / BINS * duration
         for (_, truth), duration in zip(made, durations, strict=True)
@@ -60,5 +71,5 @@ def toy(tmp_path):
         annotated(name, *truth.tolist(), subset=subset, duration=duration)
         for name, subset, duration, truth in rows
     ]
-    write_annotations(tmp_path / "annotations.json", known)
+    write_annotations(folder / "annotations.json", known)
     return dict(zip(names, seconds, strict=True))

@@ -16,6 +16,7 @@ from actionspan.proposals.classifier_training import LOG_COLUMNS, LabelledVideo,
 from actionspan.proposals.segment_classifier import load_classifier, save_classifier
 from actionspan.proposals.settings import ClassifierSettings
 from actionspan.storage.writing import read_json, read_tsv
+from proposals.conftest import run
 from worlds.scored import annotated, write_results
 
 STEPS, CHANNELS = 40, 4
@@ -193,14 +194,18 @@ def test_other_features_are_refused():
 # ---- commands ----
 
 
-@pytest.fixture(params=["video", "windows"])
+FORMS = pytest.mark.parametrize("folder", ["video", "windows"], indirect=True)
+
+
+@pytest.fixture
 def folder(request, tmp_path):
     """Write features.h5, annotations.json and proposals.json of 8 + 3 videos."""
+    form = getattr(request, "param", "windows")
     made = videos(11)
     names = [f"v{number:02}" for number in range(11)]
     subsets = ["training"] * 8 + ["validation"] * 3
     starts, window = np.array([0]), STEPS
-    if request.param == "windows":
+    if form == "windows":
         starts, window = np.array([0, 10, 20]), 20
     repeated = [name for name in names for _ in starts]
     with h5py.File(tmp_path / "features.h5", "w") as file:
@@ -210,7 +215,7 @@ def folder(request, tmp_path):
         file.create_dataset("video_id", data=repeated, dtype=text)
         file.create_dataset("subset", data=np.repeat(subsets, len(starts)).tolist(), dtype=text)
         file["duration_seconds"] = np.full(len(repeated), 20.0)
-        if request.param == "windows":
+        if form == "windows":
             file["first_step"] = np.tile(starts, 11)
             file["length"] = np.full(len(repeated), STEPS)
     spans = [[(one.start, one.end, one.label) for one in each.instances] for each in made]
@@ -227,13 +232,6 @@ def folder(request, tmp_path):
     return tmp_path
 
 
-def run(folder, step, *words, **files):
-    """Run `actionspan proposals …`; `files` are flags that name files of the folder."""
-    named = [word for flag, name in files.items()
-             for word in (f"--{flag.replace('_', '-')}", str(folder / name))]  # fmt: skip
-    return main(["proposals", step, *named, *words])
-
-
 def train(folder, *more):
     files = {
         "features": "features.h5",
@@ -248,6 +246,7 @@ def detections(folder, *more, classifier="classifier.safetensors"):
     return run(folder, "detections", *more, classifier=classifier, **files)
 
 
+@FORMS
 def test_the_steps_of_a_video_are_its_windows_merged(folder):
     features = open_features(folder / "features.h5")
     found = [features.sequence(rows) for rows in features.videos()]
@@ -255,6 +254,7 @@ def test_the_steps_of_a_video_are_its_windows_merged(folder):
         assert np.array_equal(sequence, each.sequence)
 
 
+@FORMS
 def test_detections_of_exact_proposals_are_right_and_scored_so(folder, capsys):
     assert train(folder) == 0
     assert [row["kept"] for row in read_tsv(folder / "classifier.tsv")].count("True") == 1

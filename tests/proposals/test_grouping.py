@@ -41,7 +41,9 @@ def test_a_signal_that_is_not_stretched_keeps_its_levels():
     found = dict(zip(map(tuple, segments.tolist()), scores.tolist(), strict=True))
     assert found == {(2.0, 4.0): pytest.approx(0.6), (0.0, 8.0): pytest.approx(0.3)}
     assert group_proposals(signal / 20, 8.0, stretch=False)[0].shape == (0, 2)
-    assert group_proposals(np.full(4, 0.5), 8.0, stretch=False)[0].tolist() == [[0.0, 8.0]]
+    for steps in (1, 4):
+        segments, _ = group_proposals(np.full(steps, 0.5), 8.0, stretch=False)
+        assert segments.tolist() == [[0.0, 8.0]]
 
 
 def test_proposals_are_in_seconds_and_scored_by_the_mean_inside():

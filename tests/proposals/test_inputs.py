@@ -35,13 +35,6 @@ def some_candidates(count=7, seed=0):
     )
 
 
-def test_they_are_both_scores_and_the_length():
-    made = boundary_inputs([[0.5, 0.25], [1, 0]], [[0.125, 0.625], [0, 1]])
-    assert made.dtype == np.float32
-    assert made.tolist() == [[0.5, 0.25, 0.5], [1, 0, 1]]
-    assert boundary_inputs(np.zeros((0, 2)), np.zeros((0, 2))).shape == (0, 3)
-
-
 def test_an_evaluator_sees_what_it_was_built_for():
     given = some_candidates()
     torch.manual_seed(0)
@@ -120,19 +113,6 @@ def files(toy, tmp_path):
     words = ["--probabilities", str(tmp_path / "probabilities.h5")]
     assert main(["proposals", "candidates", *words, "--out", str(tmp_path / "candidates.h5")]) == 0
     return tmp_path / "candidates.h5", tmp_path / "annotations.json"
-
-
-@pytest.mark.parametrize(("scores", "inputs"), [(False, 32), (True, 35)])
-def test_no_candidates_give_an_evaluator_that_says_a_half(scores, inputs):
-    nothing = Examples(
-        features=np.zeros((0, 32), np.float32),
-        rows=np.zeros(0, np.int64),
-        targets=np.zeros(0),
-        more=np.zeros((0, 3), np.float32) if scores else None,
-    )
-    evaluator, _ = train_evaluator(nothing, None, EvaluatorSettings())
-    assert evaluator.hidden.in_features == inputs
-    assert evaluator.evaluate_candidates(some_candidates()).tolist() == [0.5] * 7
 
 
 def test_examples_in_files_have_the_bits_of_memory(files, monkeypatch):

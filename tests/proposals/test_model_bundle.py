@@ -15,10 +15,12 @@ from actionspan.errors import InputError
 from actionspan.features.transform import transform_from
 from actionspan.networks.weights import load_state
 from actionspan.proposals.bundle_files import bundle_path
+from actionspan.proposals.density_training import load_density
 from actionspan.proposals.evaluator import (
     ProposalEvaluator,
     evaluator_from_state,
     evaluator_state,
+    load_evaluator,
 )
 from actionspan.proposals.intensity import (
     DensityModel,
@@ -32,6 +34,7 @@ from actionspan.proposals.segment_classifier import (
     SegmentClassifier,
     classifier_from_state,
     classifier_state,
+    load_classifier,
 )
 from actionspan.proposals.selection import Calibration
 from actionspan.proposals.settings import LatticeSettings
@@ -189,6 +192,26 @@ def test_weights_of_other_shapes_or_that_nothing_fits_name_the_file(tmp_path):
         Proposer(tmp_path / "m.pt")
 
 
+@pytest.mark.parametrize(
+    ("load", "kind"),
+    [
+        (load_evaluator, "not a proposal evaluator"),
+        (load_density, "not a density .*`proposals density` make"),
+        (load_classifier, "not a classifier of segments; `actionspan proposals classifier`"),
+    ],
+)
+def test_a_file_of_something_else_is_one_line_that_names_it(tmp_path, load, kind):
+    with pytest.raises(InputError, match=r"none\.pt: no such file"):
+        load(tmp_path / "none.pt")
+    (tmp_path / "text.pt").write_text("a text")
+    with pytest.raises(InputError, match=rf"text\.pt: (not a complete model file|{kind})"):
+        load(tmp_path / "text.pt")
+    for content in ({"format": "something else"}, {"kind": "something else"}, [1, 2]):
+        write_model(tmp_path / "other.pt", content)
+        with pytest.raises(InputError, match=rf"other\.pt: {kind}"):
+            load(tmp_path / "other.pt")
+
+
 def leaves(content, *above):
     """Yield the keys of each tensor, text and number of a model."""
     for key, value in content.items() if isinstance(content, dict) else enumerate(content):
@@ -265,9 +288,3 @@ def refusal(build, content):
     except InputError as error:
         return str(error)
     return None
-
-
-def test_an_empty_scale_of_a_density_is_one_line_that_names_the_file(tmp_path):
-    path = changed(tmp_path / "m.pt", "density", "members", 0, "scale", value=torch.ones(0))
-    with pytest.raises(InputError, match=r"m\.pt: density: members: 0: scale: shape \(0\)"):
-        load_bundle(path)

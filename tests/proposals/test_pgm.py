@@ -42,31 +42,6 @@ def test_boundary_bins(values, expected):
     assert boundary_bins(values, 0.5).nonzero()[0].tolist() == expected
 
 
-def test_positions_are_bin_centres_and_pairs_run_forward():
-    probabilities = np.zeros((100, 3), np.float32)
-    probabilities[[20, 60], 0] = [0.5, 0.75]
-    probabilities[[40, 80], 2] = [1.0, 0.625]
-    segments, scores = generate_candidates(probabilities)
-    assert [tuple(pair) for pair in segments[:3].tolist()] == [
-        (0.205, 0.405),  # 0.5
-        (0.605, 0.805),  # 0.46875
-        (0.205, 0.805),  # 0.3125
-    ]
-    assert scores[0].tolist() == [0.5, 1.0]
-    assert (segments[:, 0] < segments[:, 1]).all()
-    assert len(segments) == 3 + 2 + 3  # and (0, 40), (0, 80); each start with the last bin
-
-
-def test_keeps_the_best():
-    rng = np.random.default_rng(0)
-    probabilities = rng.random((100, 3), dtype=np.float32)
-    everything, scores = generate_candidates(probabilities, CandidateSettings(candidates=10**6))
-    best, best_scores = generate_candidates(probabilities)
-    assert len(everything) > len(best) == 1000
-    assert (best == everything[:1000]).all()
-    assert best_scores.prod(axis=1).min() >= scores[1000:].prod(axis=1).max()
-
-
 @given(
     PROBABILITIES,
     st.sampled_from([0.0, 0.3, 0.5, 1.0]),
@@ -95,18 +70,6 @@ def test_features_are_those_of_the_actionness():
     np.testing.assert_allclose(found.features, slow, rtol=1e-5, atol=1e-6)
     np.testing.assert_array_equal(found.segments, segments.astype(np.float32))
     np.testing.assert_array_equal(found.scores, scores.astype(np.float32))
-
-
-def test_perfect_probabilities_give_the_truth_first():
-    truth = np.array([[10, 30], [45, 52], [60, 95]])
-    probabilities = np.zeros((100, 3), np.float32)
-    probabilities[truth[:, 0], 0] = 1
-    probabilities[truth[:, 1], 2] = 1
-    segments, scores = generate_candidates(probabilities)
-    perfect = scores.prod(axis=1) == 1
-    overlap = temporal_iou((truth + 0.5) / 100, segments[perfect])
-    assert (overlap.max(axis=1) == 1).all()
-    assert perfect.sum() == 6  # every start with every later end
 
 
 @pytest.mark.parametrize(
@@ -163,13 +126,6 @@ def test_upper_bound_of_bin_centres_on_activitynet(shared_data, reference):
 # ---- BSP features ----
 
 
-def test_constant_actionness_is_constant_inside_the_video():
-    features = bsp_features(np.full(100, 0.25), [[0.3, 0.6], [0.405, 0.415]])
-    assert features.shape == (2, 32)
-    assert features.dtype == np.float32
-    np.testing.assert_allclose(features, 0.25, rtol=1e-6)
-
-
 def test_linear_actionness_gives_the_grid_points():
     """Four finer points lie evenly round a grid point, so that a line's mean is its value there."""
     centres = (np.arange(100) + 0.5) / 100
@@ -180,24 +136,6 @@ def test_linear_actionness_gives_the_grid_points():
     np.testing.assert_allclose(bsp_features(centres, [[start, end]])[0], expected, rtol=1e-6)
     np.testing.assert_allclose(np.diff(PLACES[:, 3]), (1 / 15) / 3)  # a third of a grid step
     assert bsp_features(np.ones(100), np.zeros((0, 2))).shape == (0, 32)
-
-
-def test_zero_outside_the_video():
-    features = bsp_features(np.ones(100), [[0.005, 0.995]])[0]
-    half_step = 0.99 * 0.4 / 7 / 2
-    outside = 0.005 + 0.99 * np.linspace(-0.2, 0.2, 8) + half_step < -0.005
-    assert outside.sum() == 3
-    assert (features[16:24][outside] == 0).all()
-    assert (features[24:][outside[::-1]] == 0).all()
-    assert (features[2:14] == 1).all()
-
-
-def test_falls_to_zero_over_one_bin_beyond_the_end():
-    """The finer points of the last value lie at 1 bin ± fractions round the last bin's centre."""
-    features = bsp_features([0.0, 1.0], [[0.25, 0.75]])[0]
-    step = 1 / 15  # in bins
-    finer = np.array([-1 / 2, -1 / 6, 1 / 6, 1 / 2]) * step
-    assert features[15] == pytest.approx(np.mean(1 - np.abs(finer)), rel=1e-6)
 
 
 @given(
@@ -226,12 +164,3 @@ def test_equal_to_the_bit_to_each_finer_point_by_itself(bins, count):
         before = place.astype(int)
         total += (place - before) * np.diff(padded)[before] + padded[before]
     assert (bsp_features(actionness, segments) == (total / 4).astype(np.float32)).all()
-
-
-def test_a_candidate_does_not_depend_on_the_others():
-    rng = np.random.default_rng(0)
-    actionness = rng.random(100)
-    segments = np.sort(rng.random((50, 2)), axis=1)
-    together = bsp_features(actionness, segments)
-    alone = np.concatenate([bsp_features(actionness, segment[None]) for segment in segments])
-    assert (together == alone).all()

@@ -1,4 +1,4 @@
-"""PEM: the network, balanced samples, the loss, determinism, data with nothing in it."""
+"""PEM: the network, balanced samples, the loss, poor data; killed it ends with the same bits."""
 
 import dataclasses
 import math
@@ -9,21 +9,19 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actionspan.errors import InputError
+from actionspan.annotations.tables import read_annotations, write_annotations
 from actionspan.proposals import ProposalEvaluator
 from actionspan.proposals import examples as sampling_module
-from actionspan.proposals.evaluator import (
-    load_evaluator,
-    rank_all,
-    rank_candidates,
-    save_evaluator,
-)
+from actionspan.proposals import training as module
+from actionspan.proposals.candidates import write_candidates
+from actionspan.proposals.evaluator import rank_all, rank_candidates, save_evaluator
 from actionspan.proposals.examples import Examples, balanced_sample, best_overlap, sampling_rates
 from actionspan.proposals.pgm import Candidates
-from actionspan.proposals.settings import EvaluatorSettings
-from actionspan.proposals.training import train_evaluator, weighted_loss
+from actionspan.proposals.settings import CandidateSettings, EvaluatorSettings
+from actionspan.proposals.training import train_evaluator, train_pem, weighted_loss
 from actionspan.storage import scratch as scratch_module
-from actionspan.storage.model_files import write_model
+from actionspan.storage.model_files import read_model
+from actionspan.storage.writing import read_tsv
 
 QUICK = EvaluatorSettings(epochs=3, hidden=8)
 
@@ -58,15 +56,6 @@ def test_the_network_is_two_layers_in_closed_form():
     np.testing.assert_allclose(evaluator.evaluate(features), expected, rtol=1e-5)
 
 
-def test_a_sample_is_one_to_one_to_two():
-    targets = np.concatenate([np.full(30, 0.7), np.full(200, 0.4), np.full(5000, 0.1)])
-    sample = balanced_sample(targets, EvaluatorSettings(), np.random.default_rng(0))
-    assert classes(targets[sample]) == [30, 30, 60]
-    assert len(set(sample.tolist())) == len(sample)
-    again = balanced_sample(targets, EvaluatorSettings(), np.random.default_rng(1))
-    assert set(again.tolist()) != set(sample.tolist())
-
-
 def test_the_low_threshold_is_a_fifth():
     """Typed 2.2 in a well-known implementation, every candidate counts as low."""
     targets = np.array([0.61, 0.6, 0.5, 0.2, 0.19, 0.0, 0.1, 0.15])
@@ -81,6 +70,7 @@ def test_the_low_threshold_is_a_fifth():
 @pytest.mark.parametrize(
     ("counts", "ratios", "expected"),
     [
+        ((30, 200, 5000), {}, [30, 30, 60]),  # one to one to two
         ((10, 4, 5), {}, [10, 4, 5]),  # fewer than asked: all of them
         ((0, 10, 100), {}, [0, 10, 20]),  # no high: middle ones stand for them
         ((0, 0, 50), {}, [0, 0, 50]),
@@ -92,7 +82,7 @@ def test_the_low_threshold_is_a_fifth():
         ((1, 10, 0), {"middle_ratio": 0.1}, [1, 1, 0]),  # less than half a candidate is one
     ],
 )
-def test_classes_that_are_small_or_empty(counts, ratios, expected):
+def test_a_sample_has_the_ratios_asked_for_and_what_small_classes_have(counts, ratios, expected):
     targets = np.repeat([0.9, 0.4, 0.1], counts)
     settings = EvaluatorSettings(**ratios)
     sample = balanced_sample(targets, settings, np.random.default_rng(0))
@@ -206,17 +196,6 @@ def test_poor_data_give_numbers(targets):
             assert all(math.isfinite(row["validation_loss"]) for row in log)
 
 
-def test_a_file_that_is_no_evaluator_is_named(tmp_path):
-    with pytest.raises(InputError, match=r"pem\.safetensors: no such file"):
-        load_evaluator(tmp_path / "pem.safetensors")
-    (tmp_path / "pem.safetensors").write_text("nothing")
-    with pytest.raises(InputError, match=r"pem\.safetensors: not a proposal evaluator"):
-        load_evaluator(tmp_path / "pem.safetensors")
-    write_model(tmp_path / "pem.safetensors", {"kind": "something else"})
-    with pytest.raises(InputError, match=r"pem\.safetensors: not a proposal evaluator"):
-        load_evaluator(tmp_path / "pem.safetensors")
-
-
 def test_targets_are_the_best_tiou_with_any_instance():
     found = best_overlap([[0, 1], [0, 2], [8, 9]], [[0, 1], [1, 2], [0, 4]])
     assert found.tolist() == [1, 0.5, 0]
@@ -247,3 +226,123 @@ def test_many_videos_are_ranked_on_one_thread_as_each_alone():
         assert (segments == alone).all()
         assert (scores == its_scores).all()
         assert (scores <= evaluator.evaluate_candidates(video).max(initial=0)).all()
+
+
+# ---- from files to files ----
+
+EPOCHS = 4
+# a large step, so that epochs differ
+SETTINGS = EvaluatorSettings(hidden=8, epochs=EPOCHS, decay_epochs=2, learning_rate=0.2)
+
+
+@pytest.fixture
+def train(toy, tmp_path):
+    candidates = tmp_path / "candidates.h5"
+    write_candidates(tmp_path / "probabilities.h5", candidates, CandidateSettings(candidates=100))
+
+    def run(name, settings=SETTINGS):
+        out = tmp_path / name / "pem.safetensors"
+        log = tmp_path / name / "pem_log.tsv"
+        train_pem(candidates, tmp_path / "annotations.json", settings, out, log)
+        return out
+
+    return run
+
+
+def stop_in_epoch(patch, number):
+    train_epoch, begun = module._train_epoch, iter(range(1, 100))
+
+    def failing(*arguments):
+        if next(begun) == number:
+            raise KeyboardInterrupt
+        return train_epoch(*arguments)
+
+    patch.setattr(module, "_train_epoch", failing)
+
+
+def logged(out):
+    rows = read_tsv(out.with_name("pem_log.tsv"))
+    return [{name: value for name, value in row.items() if name != "seconds"} for row in rows]
+
+
+def weights(out):
+    return read_model(out).value["evaluator"]["weights"]
+
+
+@pytest.mark.parametrize("keep", ["best", "average", "last"])
+def test_killed_after_each_epoch_it_ends_with_the_same_bits(train, tmp_path, monkeypatch, keep):
+    settings = dataclasses.replace(SETTINGS, keep=keep, average_epochs=3)
+    whole = train("whole", settings)
+    for _ in range(EPOCHS - 1):  # each of these processes makes one epoch
+        with monkeypatch.context() as patch:
+            stop_in_epoch(patch, 2)
+            with pytest.raises(KeyboardInterrupt):
+                train("killed", settings)
+        assert (tmp_path / "killed/.pem.checkpoint.pt").exists()
+    killed = train("killed", settings)
+    assert killed.read_bytes() == whole.read_bytes()
+    assert logged(killed) == logged(whole)
+    assert sorted(path.name for path in killed.parent.iterdir()) == [
+        "pem.safetensors",
+        "pem_log.tsv",
+    ]
+
+
+def test_the_best_epoch_is_kept_or_the_last(train):
+    best = train("best", dataclasses.replace(SETTINGS, keep="best"))
+    losses = [float(row["validation_loss"]) for row in logged(best)]
+    kept = int(np.argmin(losses)) + 1
+    assert kept < EPOCHS, "the case must tell best from last"
+    last = train("last", dataclasses.replace(SETTINGS, keep="last"))
+    short = train("short", dataclasses.replace(SETTINGS, keep="last", epochs=kept))
+    assert logged(last) == logged(best)
+    names = list(weights(best))
+    assert all(torch.equal(weights(best)[name], weights(short)[name]) for name in names)
+    assert not all(torch.equal(weights(best)[name], weights(last)[name]) for name in names)
+
+
+def test_the_average_is_of_the_last_epochs_alone(train):
+    third, fourth, average = (
+        weights(train(name, dataclasses.replace(SETTINGS, average_epochs=2, **changes)))
+        for name, changes in {
+            "third": {"epochs": 3},
+            "fourth": {},
+            "mean": {"keep": "average"},
+        }.items()
+    )
+    for name, value in average.items():
+        torch.testing.assert_close(value, (third[name] + fourth[name]) / 2)
+    assert any(not torch.equal(average[name], fourth[name]) for name in average)
+
+
+def test_the_log_has_a_column_for_each_number(train):
+    out = train("out")
+    rows = read_tsv(out.with_name("pem_log.tsv"))
+    assert list(rows[0]) == [
+        *("epoch", "learning_rate", "sampled", "training_loss", "validation_loss", "seconds")
+    ]
+    assert [row["epoch"] for row in rows] == list("1234")
+    np.testing.assert_allclose(
+        [float(row["learning_rate"]) for row in rows], [0.2, 0.2, 0.02, 0.02]
+    )
+    assert all(float(row["seconds"]) > 0 and int(row["sampled"]) > 0 for row in rows)
+
+
+@pytest.mark.parametrize("change", ["settings", "truth"])
+def test_a_checkpoint_of_something_else_is_not_used(train, tmp_path, monkeypatch, capsys, change):
+    with monkeypatch.context() as patch:
+        stop_in_epoch(patch, 3)
+        with pytest.raises(KeyboardInterrupt):
+            train("out")
+    settings = SETTINGS
+    if change == "settings":
+        settings = dataclasses.replace(SETTINGS, seed=1)
+    else:
+        path = tmp_path / "annotations.json"
+        first, *others = read_annotations(path)
+        write_annotations(path, [dataclasses.replace(first, instances=()), *others])
+    capsys.readouterr()
+    out = train("out", settings)
+    line = "pem.checkpoint.pt: made with different settings or data; starting over"
+    assert line in capsys.readouterr().err
+    assert out.read_bytes() == train("fresh", settings).read_bytes()

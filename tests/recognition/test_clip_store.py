@@ -178,16 +178,10 @@ def test_files_without_clips_are_refused(write_store, tmp_path):
     ("values", "words"),
     [
         ({"height": 250}, "height 250: must be a multiple of 8"),
-        ({"height": 24}, "height 24"),
         ({"width": 200}, "width 200: at least the height, 256"),
-        ({"stack": 0}, "stack 0: at least 1"),
         ({"stack": 128}, "stack 128: at most 127"),
-        ({"jpeg_quality": 101}, "jpeg_quality 101"),
-        ({"background_margin": -1.0}, "background_margin -1.0"),
-        ({"background_ratio": 0.0}, "background_ratio 0.0"),
-        ({"validation_fraction": 1.0}, "validation_fraction 1.0"),
     ],
 )
-def test_settings_out_of_range_are_refused(values, words):
+def test_settings_that_do_not_fit_each_other_are_refused(values, words):
     with pytest.raises(ValueError, match=words):
         ClipSettings(**values)

@@ -2,18 +2,13 @@
 
 import pytest
 
-from actionspan.annotations.tables import (
-    SHARD_COLUMNS,
-    Annotation,
-    Instance,
-    write_annotations,
-    write_videos,
-)
+from actionspan.annotations.tables import SHARD_COLUMNS, write_annotations, write_videos
 from actionspan.cli import main
 from actionspan.dataset.video_facts import probe_video
 from actionspan.recognition.clip_store import ClipStore
 from actionspan.storage.writing import read_tsv
 from video.numbered import encode, read_number
+from worlds.scored import annotated
 
 SIZE = ["--height", "64", "--width", "128"]
 
@@ -55,8 +50,7 @@ def test_from_a_folder_to_shards(folder, tmp_path, capsys):
 def test_from_a_video_to_segments(tmp_path):
     video = encode(tmp_path / "v.mp4", 100)
     write_videos(tmp_path / "shard.txt", [probe_video(video)], SHARD_COLUMNS)
-    instances = (Instance(start=1.0, end=2.0, label="run"),)
-    known = Annotation(video_id="v", subset="training", duration_seconds=4.0, instances=instances)
+    known = annotated("v", (1.0, 2.0, "run"), subset="training", duration=4.0)
     write_annotations(tmp_path / "annotations.json", [known])
     files = {name: str(tmp_path / f"{name}.h5") for name in ("frames", "flow", "out")}
     words = ["--shard", str(tmp_path / "shard.txt"), "--stack", "2", "--out", files["frames"]]

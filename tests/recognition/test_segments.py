@@ -163,10 +163,9 @@ def annotations(tmp_path):
     return tmp_path / "annotations.json"
 
 
-@pytest.mark.parametrize("processes", [1, 2])
-def test_clips_hold_the_snippets_of_their_segments(write_videos, annotations, tmp_path, processes):
+def test_clips_hold_the_snippets_of_their_segments(write_videos, annotations, tmp_path):
     frames, flow = write_videos({"one": 12, "shown": 12, "other": 12, "unnamed": 4})
-    out, how = tmp_path / "clips.h5", ShardWork(processes=processes)
+    out, how = tmp_path / "clips.h5", ShardWork(processes=2)
     assert segments_of_shard(frames, flow, annotations, out, ALL, how) == {}
     store = ClipStore([out])
     assert store.classes == ["jump", "run", "background"]

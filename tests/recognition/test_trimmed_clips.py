@@ -5,7 +5,6 @@ import numpy as np
 import pytest
 
 from actionspan.errors import InputError
-from actionspan.jobs.shards import ShardWork
 from actionspan.recognition import trimmed_clips
 from actionspan.recognition.clip_lists import ClipSettings, TrimmedClip, list_clips
 from actionspan.recognition.clip_store import ClipStore
@@ -29,10 +28,9 @@ def clips(tmp_path):
     return [TrimmedClip(id_, tmp_path / file, label, "training") for id_, file, label in names]
 
 
-@pytest.mark.parametrize("processes", [1, 2])
-def test_every_eighth_frame_is_kept_with_the_flow_round_it(clips, tmp_path, processes):
+def test_every_eighth_frame_is_kept_with_the_flow_round_it(clips, tmp_path):
     out, flow = tmp_path / "s.h5", FlowSettings(bound=10.0)
-    assert store_clips(clips, out, SMALL, flow, ShardWork(processes=processes)) == {}
+    assert store_clips(clips, out, SMALL, flow) == {}
     store = ClipStore([out])
     assert (store.classes, store.bound, store.channels["flow"]) == (["run", "sit"], 10.0, 6)
     frames = {

@@ -42,18 +42,6 @@ def timings(tmp_path):
     return paths
 
 
-def test_fit_timing_returns_the_papers_parameters(paper_table, capsys):
-    assert run("fit-timing", paper_table, "--json") == 0
-    model = json.loads(capsys.readouterr().out)
-    assert [model["ps"][name] for name in "TCP"] == pytest.approx(PAPER_PS, rel=1e-6)
-    assert [model["ring"][name] for name in "TCP"] == [None, None, None]
-    assert model["ring"]["identifiable"] == pytest.approx(
-        {"T - C": 4340.5, "C + P": 423.1}, rel=1e-6
-    )
-    assert (model["ps"]["rank"], model["ring"]["rank"]) == (3, 2)
-    assert model["ps"]["crossover"] == {"ring": 11}
-
-
 def test_fit_timing_in_words(paper_table, capsys):
     assert run("fit-timing", paper_table) == 0
     text = capsys.readouterr().out

@@ -69,10 +69,9 @@ def draw_both(folder, suffix, runs):
     return speedup, fit
 
 
-@pytest.mark.parametrize("suffix", ["svg", "png"])
-def test_figures_have_the_same_bytes_each_time_and_no_date(tmp_path, suffix):
+def test_figures_have_the_same_bytes_each_time_and_no_date(tmp_path):
     one, two = (
-        [path.read_bytes() for path in draw_both(tmp_path, suffix, RUNS + SINGLE)] for _ in range(2)
+        [path.read_bytes() for path in draw_both(tmp_path, "svg", RUNS + SINGLE)] for _ in range(2)
     )
     assert one == two
     assert all(b"<dc:date>" not in content for content in one)

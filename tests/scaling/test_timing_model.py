@@ -1,4 +1,4 @@
-"""The time models: exact on exact data, honest about what run times do not tell."""
+"""The time models: exact on exact data, honest about what run times do not tell; crossovers."""
 
 import json
 import random
@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from actionspan.scaling import fit_times
 from actionspan.scaling.times import EXCHANGES, RING_EXCHANGES, SERVER_EXCHANGES, Run
-from actionspan.scaling.timing_model import fit_runs, model_columns
+from actionspan.scaling.timing_model import crossovers, faster_ranges, fit_runs
 from scaling.oracle import (
     PAPER_PS,
     PAPER_RING,
@@ -101,24 +101,6 @@ def test_the_papers_fit_of_a_ring_names_others_as_good():
     norms = [np.linalg.norm([found[name] for name in "TCP"]) for found in (paper, other)]
     assert norms[0] < norms[1]
     assert norms[0] < np.linalg.norm(PAPER_RING)
-
-
-def test_a_search_for_three_ring_parameters_ends_where_it_began_and_ours_does_not():
-    """Gauss–Newton from two start values: equally good fits that differ by hundreds of seconds."""
-    runs = runs_of("ring", PAPER_RING)
-    seconds = np.array([run.seconds for run in runs])
-    columns = model_columns("ring", np.array([run.ranks for run in runs], dtype=float))
-    ends = []
-    for start in ([1.0, 1.0, 1.0], [4000.0, 500.0, 0.0]):
-        values = np.array(start)
-        for _ in range(5):
-            values = values + np.linalg.pinv(columns) @ (seconds - columns @ values)
-        assert columns @ values == pytest.approx(seconds)
-        ends.append(values)
-    assert np.abs(ends[0] - ends[1]).min() > 300
-    assert ends[0][0] - ends[0][1] == pytest.approx(ends[1][0] - ends[1][1])
-    once, twice = fit_times(runs), fit_times(list(reversed(runs)))
-    assert flat(once["ring"]["paper_fit"]) == pytest.approx(flat(twice["ring"]["paper_fit"]))
 
 
 @pytest.mark.parametrize(
@@ -275,3 +257,59 @@ def test_the_intervals_hold_the_truth_as_often_as_they_say(exchange, single, ran
             inside[name] += low <= truth[name] <= high
     for name, count in inside.items():
         assert 0.911 <= count / draws <= 0.989, (name, count)
+
+
+# ---- which exchange is the faster one on how many ranks ----
+
+COEFFICIENTS = st.tuples(
+    st.integers(-2000, 5000), st.integers(-40, 60), st.integers(-500, 500)
+).map(lambda values: tuple(float(value) for value in values))
+
+
+def test_by_the_papers_numbers_the_server_is_faster_up_to_11_ranks():
+    model = fit_times(runs_of("ps", PAPER_PS) + runs_of("ring", PAPER_RING))
+    assert model["ps"]["crossover"] == {"ring": 11}
+    assert model["ps"]["faster_than"] == {"ring": [[2, 11]]}
+    assert model["ring"]["crossover"] == {"ps": None}
+    assert model["ring"]["faster_than"] == {"ps": [[12, None]]}
+
+
+def test_it_needs_no_parameter_that_is_not_identifiable():
+    """Any split of the ring's parameters and a measured T give the same crossover."""
+    other = (PAPER_RING[0] + 100, PAPER_RING[1] + 100, PAPER_RING[2] - 100)
+    runs = runs_of("ps", PAPER_PS) + runs_of("ring", other)
+    assert fit_times(runs)["ps"]["crossover"] == {"ring": 11}
+
+
+def test_an_exchange_without_a_curve_is_not_compared():
+    runs = runs_of("ps", PAPER_PS) + runs_of("ring", PAPER_RING, (3,)) + runs_of("mpi", PAPER_RING)
+    model = fit_times(runs)
+    assert model["ring"]["crossover"] == {}
+    assert list(model["ps"]["crossover"]) == ["mpi"]
+    # with T measured, one number of ranks is enough
+    model = fit_times(runs + single_runs(4400.1, 363.5))
+    assert list(model["ps"]["crossover"]) == ["ring", "mpi"]
+
+
+def test_faster_everywhere_is_a_range_without_end_and_no_crossover():
+    compared = crossovers({"a": (100.0, 0.0, 10.0), "b": (100.0, 0.0, 20.0)})
+    assert compared["a"] == {"crossover": {"b": None}, "faster_than": {"b": [[2, None]]}}
+    assert compared["b"] == {"crossover": {"a": None}, "faster_than": {"a": []}}
+
+
+def test_equal_curves_are_faster_nowhere():
+    """Also where rounding tells them apart."""
+    curve, rounded = (100.0, 0.1 + 0.2, 7.0), (100.0, 0.3, 7.0)
+    assert curve != rounded
+    assert faster_ranges(curve, rounded) == faster_ranges(rounded, curve) == []
+
+
+@given(COEFFICIENTS, COEFFICIENTS)
+def test_the_ranges_are_those_of_every_number_tried(curve, against):
+    def seconds(values, ranks):  # times ranks, so that whole numbers stay whole
+        return values[0] + values[1] * ranks**2 + values[2] * ranks
+
+    ranges = faster_ranges(curve, against)
+    for ranks in [*range(2, 3000), 10**4, 10**5]:
+        inside = any(first <= ranks and (last is None or ranks <= last) for first, last in ranges)
+        assert inside == (seconds(curve, ranks) < seconds(against, ranks)), ranks

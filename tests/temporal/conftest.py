@@ -8,9 +8,10 @@ import h5py
 import numpy as np
 import pytest
 
-from actionspan.annotations.tables import Annotation, Instance, write_annotations
+from actionspan.annotations.tables import write_annotations
 from actionspan.features.steps import cut_windows, window_starts
 from actionspan.features.transform import StreamTransform, Transform
+from worlds.scored import annotated
 
 STEPS = 100
 
@@ -37,12 +38,6 @@ def write_features(path: Path, array, video_id, duration, subset) -> None:
             file.create_dataset(name, data=np.zeros(array.shape[:2], np.float32))
 
 
-def annotation(name, subset, seconds, *segment) -> Annotation:
-    start, end = map(float, segment)
-    facts = {"video_id": name, "subset": subset, "duration_seconds": float(seconds)}
-    return Annotation(**facts, instances=(Instance(start=start, end=end, label="action"),))
-
-
 def write_toy(folder: Path, training=8, validation=4, channels=6, seed=0) -> Toy:
     """Write features.h5 and annotations.json: channel 0 is the action, the rest is noise."""
     random, count = np.random.default_rng(seed), training + validation
@@ -51,11 +46,12 @@ def write_toy(folder: Path, training=8, validation=4, channels=6, seed=0) -> Toy
     subset = ["training"] * training + ["validation"] * validation
     video_id = [f"video_{row:03d}" for row in range(count)]
     annotations = []
-    for row, facts in enumerate(zip(video_id, subset, duration, strict=True)):
+    for row, name in enumerate(video_id):
         first, last = np.sort(random.choice(np.arange(5, 95), size=2, replace=False)).tolist()
         array[row, first:last, 0] += 4
-        unit = float(duration[row]) / STEPS
-        annotations.append(annotation(*facts, first * unit, last * unit))
+        seconds = float(duration[row])
+        segment = (first * seconds / STEPS, last * seconds / STEPS)
+        annotations.append(annotated(name, segment, subset=subset[row], duration=seconds))
     folder.mkdir(parents=True, exist_ok=True)
     write_features(folder / "features.h5", array, video_id, duration, subset)
     write_annotations(folder / "annotations.json", annotations)
@@ -83,7 +79,8 @@ def write_toy_sequences(
         names += [name] * len(starts)
         firsts += starts.tolist()
         subset = "training" if place < training else "validation"
-        annotations.append(annotation(name, subset, length / 2, first / 2, last / 2))
+        segment = (first / 2, last / 2)
+        annotations.append(annotated(name, segment, subset=subset, duration=length / 2))
     known = {one.video_id: one for one in annotations}
     duration = np.array([known[name].duration_seconds for name in names])
     folder.mkdir(parents=True, exist_ok=True)

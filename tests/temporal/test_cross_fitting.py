@@ -14,7 +14,7 @@ from actionspan.storage.model_files import read_model
 from actionspan.temporal import training
 from actionspan.temporal.augmentation import change_speed
 from actionspan.temporal.labels import COLUMNS, INSIDE, NO_PART, PART, boundary_overlaps, divide
-from actionspan.temporal.networks import build_model
+from actionspan.temporal.networks import build_model, load_model
 from actionspan.temporal.prediction import (
     predict,
     predict_parts,
@@ -40,6 +40,14 @@ def toy(tmp_path):
 
 def fit_span(toy, out, settings=SMALL):
     return fit(toy, out, "span", settings)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """The folder of a run to its end on the toy data."""
+    folder = tmp_path_factory.mktemp("whole")
+    fit_span(write_toy_sequences(folder / "toy"), folder)
+    return folder
 
 
 def samples_of(toy):
@@ -107,18 +115,18 @@ def test_it_learns_a_toy_problem(toy, tmp_path):
 
 
 @pytest.mark.parametrize("epoch", first_tier([1, 3], 3))
-def test_a_stopped_run_goes_on_to_the_same_bits(toy, tmp_path, epoch):
-    whole, stopped = tmp_path / "whole", tmp_path / "stopped"
-    fit_span(toy, whole)
+def test_a_stopped_run_goes_on_to_the_same_bits(toy, whole, tmp_path, epoch):
     with stopped_in(epoch):
-        fit_span(toy, stopped)
-    assert (stopped / CHECKPOINT).exists() == (epoch > 1)
-    fit_span(toy, stopped)
-    assert same_files(whole, stopped)
+        fit_span(toy, tmp_path)
+    assert (tmp_path / CHECKPOINT).exists() == (epoch > 1)
+    fit_span(toy, tmp_path)
+    assert same_files(whole, tmp_path)
 
 
-def test_a_trained_member_has_the_same_bits_whatever_the_videos_of_its_part_are(toy, tmp_path):
-    before, parts = fit_span(toy, tmp_path / "before"), parts_of(toy)
+def test_a_trained_member_has_the_same_bits_whatever_the_videos_of_its_part_are(
+    toy, whole, tmp_path
+):
+    before, parts = load_model(whole / "model.safetensors"), parts_of(toy)
     held_out = [row for row, name in enumerate(toy.video_id) if parts.get(name) == 1]
     known = read_annotations(toy.annotations)
     with h5py.File(toy.features, "r+") as file:
@@ -127,7 +135,7 @@ def test_a_trained_member_has_the_same_bits_whatever_the_videos_of_its_part_are(
             file["features"][row, :, 1:] = 3 * noise * toy.array[row, :, :1]
             known[row] = replace(known[row], instances=())
     write_annotations(toy.annotations, known)
-    after = fit_span(toy, tmp_path / "after")
+    after = fit_span(toy, tmp_path)
     one, two = (dict(model.named_parameters()) for model in (before, after))
     for name, mask in of_member(before, 1):
         assert torch.equal(one[name][mask], two[name][mask]), name
@@ -155,15 +163,14 @@ def test_a_training_video_is_seen_by_the_member_that_did_not_learn_it(tmp_path):
             assert np.array_equal(found, by_all) == (name not in parts)
 
 
-def test_what_a_network_with_members_does_not_take_is_one_line(toy, tmp_path):
+def test_what_a_network_with_members_does_not_take_is_one_line(toy, whole, tmp_path):
     """A video of another length, a file of other features; a part, where there are no members."""
     with pytest.raises(InputError, match=r"causal\.h5"):
         fit(toy, tmp_path / "stream", "stream", SMALL)
-    fit_span(toy, tmp_path)
     with h5py.File(toy.features, "r+") as file:
         file["length"][0] -= 1
     with pytest.raises(InputError, match=r"video video_000: \d+ steps, but the model learned \d+"):
-        predict(tmp_path / "model.safetensors", toy.features, tmp_path / "probabilities.h5")
+        predict(whole / "model.safetensors", toy.features, tmp_path / "probabilities.h5")
     with h5py.File(toy.features, "r+") as file:
         file["length"][0] += 1
         file["transform/past/horizon"] = 8

@@ -1,16 +1,26 @@
-"""Labels against a count of fine points, closed forms, and the real ActivityNet annotations."""
+"""Labels against a count of fine points; what is known of each step; parts of the videos."""
 
 import csv
 import json
-import subprocess
-import sys
+from collections import Counter
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actionspan.temporal.labels import boundary_labels, boundary_overlaps, boundary_regions
+from actionspan.features.store import UNSHARED
+from actionspan.temporal.labels import (
+    COLUMNS,
+    INSIDE,
+    NO_PART,
+    PART,
+    boundary_labels,
+    boundary_overlaps,
+    divide,
+    divide_steps,
+    video_targets,
+)
 from tiers import examples
 
 FINE = 200  # points a bin in the brute-force count
@@ -61,14 +71,6 @@ def test_overlap_is_the_brute_force_count(video, steps, rule, ratio):
     )
 
 
-@given(video=videos(), rule=st.sampled_from(["bsn", "mtn"]), ratio=st.floats(0, 0.5))
-def test_the_order_of_instances_does_not_matter(video, rule, ratio):
-    segments, duration = video
-    options = {"rule": rule, "boundary_ratio": ratio}
-    labels = boundary_labels(segments, duration, **options)
-    np.testing.assert_array_equal(labels, boundary_labels(segments[::-1], duration, **options))
-
-
 def positives(labels):
     return [np.flatnonzero(column).tolist() for column in labels.T]
 
@@ -86,14 +88,6 @@ def test_labels_of_one_instance_by_hand():
     assert not boundary_labels(np.empty((0, 2)), 100.0).any()
 
 
-def test_the_boundary_width_is_the_whole_width_and_one_bin_at_least():
-    # TRAP: the paper's ±d/10 would be twice as wide as the reference's 0.1·d in all.
-    long = boundary_regions(np.array([[0.2, 0.7]]), 100, "bsn", 0.1)[0]
-    np.testing.assert_allclose(long[:, 1] - long[:, 0], [0.05, 0.5, 0.05])
-    short = boundary_regions(np.array([[0.2, 0.23]]), 100, "bsn", 0.1)[0]
-    np.testing.assert_allclose(short[:, 1] - short[:, 0], [0.01, 0.03, 0.01])
-
-
 def test_exactly_half_a_bin_is_no_positive():
     # TRAP: g > 0.5 is strict; bins of 1/4 make every number here exact.
     overlaps = boundary_overlaps(np.array([[1.0, 2.5]]), 4.0, steps=4)
@@ -108,27 +102,6 @@ def test_exactly_half_a_bin_is_no_positive_in_rounded_decimals_either(duration):
         assert np.flatnonzero(boundary_labels(segment[None], duration)[:, 1])[0] == row + 1
 
 
-def test_two_instances_do_not_add_up_within_a_bin():
-    # Each covers 0.4 of bin 1: the maximum over instances, not their sum.
-    two = np.array([[1.0, 1.4], [1.6, 2.0]])
-    np.testing.assert_allclose(boundary_overlaps(two, 4.0, steps=4)[1, 1], 0.4)
-    assert not boundary_labels(two, 4.0, steps=4)[:, 1].any()
-
-
-@given(st.floats(0, 1), st.floats(0, 1))
-def test_mtn_actionness_is_one_minus_start_minus_end_inside_the_instance_only(one, two):
-    # TRAP: 1 - g_s - g_e for every region, as paper 001 prints it, calls background an action.
-    start, end = sorted((one, two))
-    g = boundary_overlaps(np.array([[start, end]]), 1.0, rule="mtn")
-    centres = (np.arange(100) + 0.5) / 100
-    inside = (centres >= start) & (centres <= end)
-    expected = np.where(inside, np.clip(1 - g[:, 0] - g[:, 2], 0, 1), 0)
-    # In the first and last bin the region may reach out of the video, which the formula ignores.
-    np.testing.assert_allclose(g[1:-1, 1], expected[1:-1], atol=1e-9)
-    if end - start < 0.01:
-        assert not g[:, 1].any()
-
-
 @pytest.mark.parametrize(
     ("segments", "duration", "options", "named"),
     [
@@ -141,14 +114,6 @@ def test_mtn_actionness_is_one_minus_start_minus_end_inside_the_instance_only(on
 def test_a_wrong_argument_is_named(segments, duration, options, named):
     with pytest.raises(ValueError, match=named):
         boundary_labels(np.array(segments), duration, **options)
-
-
-def test_the_labels_need_no_torch():
-    code = (
-        "import sys; from actionspan.temporal import boundary_labels; "
-        "import actionspan.temporal.train; sys.exit('torch' in sys.modules)"
-    )
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 @pytest.mark.full
@@ -167,3 +132,82 @@ def test_positives_on_the_real_training_videos(shared_data):
     assert round(100 * start, 1) == 5.7
     assert round(100 * action) == 65
     assert round(100 * end, 1) == pytest.approx(5.7, abs=0.3)
+
+
+# ---- what is known of each step, and parts of the training videos ----
+
+
+def test_columns_of_a_video_by_hand():
+    labels = np.arange(24, dtype=np.float32).reshape(8, 3)
+    targets = video_targets(labels, 2)
+    assert targets.shape == (8, COLUMNS)
+    assert targets.dtype == np.float32
+    np.testing.assert_array_equal(targets[:, :3], labels)
+    np.testing.assert_array_equal(targets[:, [INSIDE, PART]], [[1, 2]] * 8)
+    assert (video_targets(labels, NO_PART)[:, PART] == -1).all()
+
+
+@given(st.sets(st.text(min_size=1), min_size=1, max_size=40), st.integers(2, 6), st.randoms())
+def test_parts_are_even_and_the_order_of_videos_is_nothing_to_them(names, parts, random):
+    shuffled = sorted(names)
+    random.shuffle(shuffled)
+    divided = divide(shuffled, parts)
+    assert divided == divide([*names, *shuffled], parts)
+    assert set(divided) == names
+    sizes = Counter(divided.values())
+    assert set(sizes) <= set(range(parts))
+    sizes = [sizes[part] for part in range(parts)]
+    assert max(sizes) - min(sizes) <= 1
+
+
+def test_parts_stay_what_they_are():
+    """Another division would change what every trained model left out."""
+    found = divide((f"video_{number:03d}" for number in range(7)), 3)
+    assert list(found.values()) == [0, 1, 2, 0, 1, 2, 0]
+    assert "".join(name[-1] for name in found) == "3152406"
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from("abcdefgh"),
+        st.lists(st.sampled_from([UNSHARED, 0, 1, 2, 7]), min_size=1, max_size=20).map(np.array),
+        min_size=2,
+    ),
+    st.integers(2, 5),
+)
+def test_shared_footage_is_of_one_part_and_other_steps_of_their_videos(footage, parts):
+    own, divided = divide(footage, parts), divide_steps(footage, parts)
+    steps = sum(map(len, footage.values()))
+    for shown in (0, 1, 2, 7):
+        places = {name: each == shown for name, each in footage.items() if (each == shown).any()}
+        found = {int(part) for name, where in places.items() for part in divided[name][where]}
+        small = sum(where.sum() for where in places.values()) < steps / parts
+        theirs = {own[name] for name in places}
+        assert found <= theirs
+        assert len(found) <= 1 if small else found == theirs
+    for name, each in footage.items():
+        assert divided[name].shape == each.shape
+        assert set(divided[name][each == UNSHARED]) <= {own[name]}
+    again = divide_steps(dict(reversed(footage.items())), parts)
+    assert all(np.array_equal(again[name], divided[name]) for name in footage)
+
+
+@pytest.mark.parametrize(("steps", "stretches"), [(24, 3), (100, 3), (20, 2), (15, 1), (1, 1)])
+def test_a_single_video_is_divided_into_stretches_long_enough(steps, stretches):
+    """Else the member that leaves it out would have learned nothing, and be one of three."""
+    (parts,) = divide_steps({"a": np.full(steps, UNSHARED)}, 3).values()
+    assert (np.diff(parts) >= 0).all()
+    assert sorted(set(parts)) == list(range(stretches))
+    assert min(np.bincount(parts)) >= min(steps, 8) - 1
+
+
+def test_footage_goes_where_the_fewest_steps_are():
+    names = [f"video_{number:03d}" for number in range(4)]
+    own = divide(names, 4)
+    lengths = dict(zip(names, (40, 10, 20, 30), strict=True))
+    footage = {name: np.full(lengths[name], UNSHARED) for name in names}
+    for name in names[2:]:
+        footage[name][:5] = 3
+    divided = divide_steps(footage, 4)
+    for name in names[2:]:
+        assert set(divided[name][:5]) == {own["video_002"]}, "15 steps are left there, and 25"

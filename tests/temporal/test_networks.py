@@ -148,13 +148,6 @@ def test_each_hidden_convolution_widens_the_view_by_one_step_to_each_side(layers
     assert moved(model, 20, 10, 4) == list(range(10 - reach, 10 + reach + 1))
 
 
-def test_the_scale_stands_between_the_last_convolution_and_the_sigmoid():
-    small, whole = (BaseTEM(4, hidden=8, output_scale=scale) for scale in (0.01, 1.0))
-    whole.load_state_dict(small.state_dict())
-    features = torch.randn(1, 20, 4)
-    torch.testing.assert_close(small(features).logit(), 0.01 * whole(features).logit())
-
-
 def test_the_last_gate_works_on_the_scaled_scores_before_the_sigmoid():
     model = BaseTEM(2, hidden=4, output_scale=0.5, squeeze=True)
     excite = torch.tensor([[0.0, 0, 0], [1, 0, 0], [0, 0, 9]])
@@ -184,19 +177,3 @@ def test_mtn_is_the_weighted_sum_of_its_two_paths(weight, squeeze):
     features = torch.randn(2, 10, 6)
     expected = weight * model.conv_net(features) + (1 - weight) * model.dense_net(features)
     assert torch.equal(model(features), expected)
-
-
-def test_the_ablations_are_the_parts_of_mtn():
-    kinds, found = (SqueezeExcitation, MultipathDenseNet), {}
-    for name in ("origin", "se", "dense", "mtn"):
-        parts = list(build_model(name, 5, TemporalSettings(hidden=16)).modules())
-        found[name] = tuple(any(isinstance(part, kind) for part in parts) for kind in kinds)
-    both = {"origin": (False, False), "se": (True, False), "dense": (False, True)}
-    assert found == both | {"mtn": (True, True)}
-
-
-@pytest.mark.parametrize("name", ["origin", "se", "cnn2", "cnn4"])
-def test_the_gradient_is_that_of_finite_differences(name):
-    settings = TemporalSettings(hidden=16, output_scale=1.0)
-    features = torch.randn(1, 6, 2, dtype=torch.float64, requires_grad=True)
-    assert torch.autograd.gradcheck(build_model(name, 2, settings).double(), features)

@@ -123,6 +123,7 @@ def test_a_model_whose_network_is_gone_is_one_line(toy, tmp_path, capsys):
 def test_a_model_of_an_earlier_version_loads_where_its_network_is_the_same():
     content = content_of("mtn")
     earlier = {**content["settings"], "fusion": "fixed", "decay_epochs": "20,30"}
+    del earlier["feature_noise"]
     features = np.random.default_rng(0).normal(size=(100, 6)).astype(np.float32)
     before = predict_probabilities(load_model(content), features)
     after = predict_probabilities(load_model({**content, "settings": earlier}), features)

@@ -18,7 +18,6 @@ import torch
 
 from actionspan import __version__
 from actionspan.cli import main
-from actionspan.errors import InputError
 from actionspan.parallel import ParallelSettings
 from actionspan.parallel.member import Replica
 from actionspan.settings import from_mapping
@@ -200,17 +199,6 @@ def test_noise_comes_from_the_seed_and_only_training_has_it(toy, trained, tmp_pa
     assert same_files(trained("origin", noisy), tmp_path)
 
 
-def test_a_model_of_before_lacks_the_newer_settings_and_loads(toy, trained):
-    content = read_model(trained() / "model.safetensors").value
-    del content["settings"]["feature_noise"]
-    features = torch.from_numpy(toy.array[:1])
-    with torch.no_grad():
-        before, after = (
-            load_model(one)(features) for one in (content, trained() / "model.safetensors")
-        )
-    assert torch.equal(before, after)
-
-
 def test_the_files_say_what_made_them_and_the_callers_torch_is_left_as_it_was(toy, tmp_path):
     threads, state = torch.get_num_threads(), torch.get_rng_state()
     train(toy.features, toy.annotations, "dense", SMALL, tmp_path, threads=1)
@@ -233,6 +221,12 @@ def test_the_files_say_what_made_them_and_the_callers_torch_is_left_as_it_was(to
     assert rank["t1"] + rank["t3"] == pytest.approx(timing["seconds"])
     files = sorted(path.name for path in tmp_path.iterdir())
     assert files == ["log.tsv", "model.safetensors", "timing.json"]
+
+
+def test_the_learning_rate_falls_after_the_named_epochs():
+    settings = TemporalSettings(decay_epochs=(7, 14))
+    rates = [settings.learning_rate_in(epoch) for epoch in (1, 7, 8, 14, 15, 20)]
+    assert rates == pytest.approx([1e-3, 1e-3, 1e-4, 1e-4, 1e-5, 1e-5])
 
 
 def test_a_run_has_the_seconds_of_the_worker_that_computed_longest():
@@ -305,15 +299,6 @@ def test_a_checkpoint_of_something_else_is_ignored_with_a_line(
     assert "made with different settings or data; starting over" in capsys.readouterr().err
     fit(data, tmp_path / "fresh", name, settings)
     assert same_files(tmp_path / "out", tmp_path / "fresh")
-
-
-def test_a_damaged_checkpoint_and_a_loss_that_is_no_number_are_one_line(toy, tmp_path):
-    (tmp_path / CHECKPOINT).write_bytes(b"half a file")
-    with pytest.raises(InputError, match=r"checkpoint\.pt: damaged; delete it and run again"):
-        fit(toy, tmp_path)
-    settings = replace(SMALL, learning_rate=1e30, dropout=0.0)
-    with pytest.raises(InputError, match=r"training loss is nan in epoch \d; lower learning_rate"):
-        fit(toy, tmp_path / "out", "mtn", settings)
 
 
 KILLER = """

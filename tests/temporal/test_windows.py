@@ -6,7 +6,7 @@ import h5py
 import numpy as np
 import pytest
 
-from actionspan.annotations.tables import Annotation, Instance, read_annotations, write_annotations
+from actionspan.annotations.tables import Instance, read_annotations, write_annotations
 from actionspan.cli import main
 from actionspan.errors import InputError
 from actionspan.features.steps import cut_windows, window_starts
@@ -22,6 +22,7 @@ from actionspan.temporal.probabilities import (
 from actionspan.temporal.samples import read_samples, window_coverage
 from actionspan.temporal.settings import TemporalSettings
 from temporal.conftest import write_features
+from worlds.scored import annotated
 
 WINDOW, STRIDE = 20, 10
 LENGTHS = {"a": 45, "b": 20, "c": 12, "d": 33}
@@ -43,9 +44,9 @@ def windowed(tmp_path):
         starts = window_starts(length, WINDOW, STRIDE, rest=0)
         for start, part in zip(starts, cut_windows(sequence, starts, WINDOW), strict=True):
             rows.append((name, start, length, begin, part))
-        one = Instance(start=float(begin), end=begin + 6.0, label="act")
-        facts = {"video_id": name, "subset": SUBSETS[name], "duration_seconds": float(length)}
-        annotations.append(Annotation(**facts, instances=(one,)))
+        segment = (float(begin), begin + 6.0)
+        own = annotated(name, segment, subset=SUBSETS[name], duration=float(length))
+        annotations.append(own)
     names, firsts, lengths, _, features = zip(*rows, strict=True)
     write_features(
         tmp_path / "features.h5", np.stack(features), names, lengths, [SUBSETS[x] for x in names]

@@ -1,4 +1,4 @@
-"""The engine with a toy module: resuming to the bit, keeping, logging, stopping with a line."""
+"""The engine with a toy module: resuming to the bit, keeping, logging, rates, one line."""
 
 import math
 from pathlib import Path
@@ -15,6 +15,7 @@ from actionspan.parallel.settings import ParallelSettings
 from actionspan.storage.torch_files import write_sealed
 from actionspan.storage.writing import read_tsv
 from actionspan.training.fit import CHECKPOINT, Run, begin, end, fit
+from actionspan.training.settings import rate_after, rate_every
 from storage.changed import changed_leaves
 from tiers import first_tier
 from worlds.limits import files_of_at_most
@@ -349,3 +350,18 @@ def test_weights_that_are_kept_come_back_to_where_the_model_is(keep):
     assert {str(each.device) for each in there.kept_weights.values()} == {"meta"}
     if keep == "average":
         there.keep(2.0)  # on two devices it would fail
+
+
+def test_the_rate_falls_after_given_epochs():
+    rates = [rate_after(0.5, 0.1, (2, 3), epoch) for epoch in range(1, 6)]
+    assert rates == [0.5, 0.5, 0.5 * 0.1, 0.5 * 0.1**2, 0.5 * 0.1**2]
+
+
+@pytest.mark.parametrize("every", [1, 2, 10])
+def test_the_rate_falls_to_the_bit_as_torch_lets_it(every):
+    optimiser = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=0.01)
+    torchs = torch.optim.lr_scheduler.StepLR(optimiser, every, gamma=0.1)
+    for epoch in range(1, 25):
+        assert rate_every(0.01, 0.1, every, epoch) == optimiser.param_groups[0]["lr"]
+        optimiser.step()
+        torchs.step()
