@@ -100,8 +100,7 @@ def test_a_plain_run_has_the_folds_and_without_them_is_as_before(bare):
 
 @pytest.fixture(scope="module")
 def project(bare):
-    done = bare.snakemake("--show-failed-logs", config=CONFIG)
-    assert done.returncode == 0, done.stdout + done.stderr
+    bare.make(config=CONFIG)
     return bare
 
 
@@ -134,21 +133,18 @@ def test_the_tables_are_of_testing_and_of_each_training_video_once(project):
         for folder in ("misses", "reliability", "videos")
         for name in ("folds", "fold2")
     ]
-    done = project.snakemake(*wanted, config=CONFIG)
-    assert done.returncode == 0, done.stdout + done.stderr
+    project.make(*wanted, config=CONFIG)
 
 
 def test_a_fold_learns_nothing_from_the_videos_it_holds_out(project):
     held_out, kept = fold_parts(TRAINING, 2)
     before = weights(project)
     write_features(project, *held_out, "w0", "x0", "x1")
-    done = project.snakemake(*FOLD, config=CONFIG)
-    assert done.returncode == 0, done.stdout + done.stderr
+    done = project.make(*FOLD, config=CONFIG)
     assert "temporal_train" in done.stderr, "the network was trained again"
     after = weights(project)
     assert all(torch.equal(before[name], after[name]) for name in before)
     write_features(project, kept[0])
-    done = project.snakemake(*FOLD, config=CONFIG)
-    assert done.returncode == 0, done.stdout + done.stderr
+    project.make(*FOLD, config=CONFIG)
     after = weights(project)
     assert not all(torch.equal(before[name], after[name]) for name in before)
