@@ -140,10 +140,11 @@ def test_one_file_can_be_asked_for_by_name(project):
 
 
 def test_a_further_seed_plans_only_its_own_chain(project):
-    chain = {"temporal_train": 1, "proposals_generate": 1, "evaluation_evaluate": 1}
-    assert project.planned("results/evaluation/dense-seed10.json") == chain
-    planned = project.planned("results/evaluation/difference-seed2.json")
-    assert planned == {"evaluation_baseline": 1}
+    names = ("dense-seed10", "difference-seed2")
+    assert project.planned(*(f"results/evaluation/{name}.json" for name in names)) == {
+        **{"temporal_train": 1, "proposals_generate": 1, "evaluation_evaluate": 1},
+        "evaluation_baseline": 1,
+    }
 
 
 def test_the_configured_run_is_what_proposals_are_made_of(project):

@@ -99,26 +99,6 @@ def test_the_rule_of_cuts_is_scored_as_the_others(project):
     assert project.planned(wanted, config=named) == {}
 
 
-@pytest.mark.full
-def test_a_further_seed_moves_each_seed_on_and_changes_nothing_else(project):
-    def commands(name):
-        wanted = (
-            f"results/temporal/{name}/none-1/model.safetensors",
-            f"results/proposals/{name}/pem.safetensors",
-        )
-        _, text = project.dry_run("--printshellcmds", "--forcerun", *wanted)
-        return re.findall(r"(?:temporal|proposals) train .*?(?= --then|$)", text, re.MULTILINE)
-
-    first, third = commands("mtn"), commands("mtn-seed3")
-    assert [re.findall(r"--seed=\d+", line) for line in first] == [["--seed=1"], ["--seed=0"]]
-    expected = [
-        line.replace("/mtn/", "/mtn-seed3/").replace("/mtn.log", "/mtn-seed3.log") for line in first
-    ]
-    expected[0] = expected[0].replace("--seed=1", "--seed=3")
-    expected[1] = expected[1].replace("--seed=0", "--seed=2")
-    assert third == expected
-
-
 @pytest.fixture
 def benchmark(project, monkeypatch):
     """The script that trains models outside of the workflow, and the run's configuration."""
