@@ -93,9 +93,6 @@ def test_a_plain_run_has_the_folds_and_without_them_is_as_before(bare):
     # k trainings of each model; a join and a record of each method
     assert (folds["dataset_folds"], folds["features_rescale"], folds["temporal_train"]) == (2, 2, 2)
     assert (folds["evaluation_baseline"], folds["evaluation_pool"]) == (2 * 2, 3)
-    status, text = bare.dry_run("folds", config=off)
-    assert status != 0
-    assert "evaluation.folds: cross-validation is off; give a number" in text
 
 
 @pytest.fixture(scope="module")

@@ -212,7 +212,6 @@ def test_jobs_of_a_cluster_work_on_the_disk_of_their_node(bucket, videos, local,
     [
         ("s3://{}/empty", "dataset.videos: no video in s3://"),
         ("s3://no-such-bucket/videos", "dataset.videos: s3://no-such-bucket/videos: cannot be"),
-        ("gs://{}/videos", "dataset.videos: gs://"),
     ],
 )
 def test_a_place_without_videos_is_one_line(bucket, videos_in, line, tmp_path):
