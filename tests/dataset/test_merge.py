@@ -191,6 +191,13 @@ def test_equal_segments_with_two_labels_stay_apart():
     assert replace(merged[0], instances=[]) == replace(known[0], instances=[])
 
 
+def test_an_id_from_json_never_names_a_file_elsewhere(files, capsys):
+    entry = {"subset": "training", "annotations": []}
+    (files / "bad.json").write_text(json.dumps({"database": {"../../x": entry}}))
+    assert run(files, "annotations.json", "bad.json", out="eaf", more=["--to", "elan"]) == 2
+    assert "video id '../../x' cannot be a file's stem" in capsys.readouterr().err
+
+
 def test_a_video_that_has_lost_all_its_rows_is_there_again_only_if_it_is_corrected(files, capsys):
     table = files / "mine.csv"
     table.write_text(
