@@ -20,12 +20,12 @@ BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 # First case and number of cases of seed 1. Those of a tuple share a process, and so a tiny run.
 # `runs` and `ranks` are minutes a case; runs/test_kills.py and mpi/test_faults.py are theirs.
 SMALL = {
-    ("config",): (7, 25),
-    ("annotations",): (0, 120),
-    ("videos",): (14, 12),
-    ("features",): (142, 13),
-    ("models",): (0, 60),
-    ("inputs", "disk", "kills"): (30, 6),
+    ("config",): (7, 9),
+    ("annotations",): (0, 40),
+    ("videos",): (14, 5),
+    ("features",): (142, 5),
+    ("models",): (0, 20),
+    ("inputs", "disk", "kills"): (30, 3),
 }
 SECONDS = 900.0  # of a process, on a busy machine
 

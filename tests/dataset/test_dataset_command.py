@@ -9,13 +9,11 @@ from actionspan.annotations.tables import read_annotations, read_videos
 from actionspan.storage.writing import read_tsv
 from worlds.command import actionspan
 
-CSV = "video,start,end,label,subset\n{}\n"
 
-
-@pytest.fixture
-def folder(tmp_path, video_file):
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory, video_file):
     """Two good videos, an empty one, one that is no video, and a second file of one stem."""
-    videos = tmp_path / "videos"
+    videos = tmp_path_factory.mktemp("data") / "videos"
     videos.mkdir()
     for name in ("good.mp4", "it's a.b.mp4", "good.mov"):
         shutil.copy(video_file, videos / name)
@@ -24,23 +22,34 @@ def folder(tmp_path, video_file):
     return videos
 
 
-def index(folder, annotations, *more):
-    """Probe and index a folder; return the exit status and the output folder."""
-    out, table = folder.parent / "out", folder.parent / "annotations.csv"
-    shard, files = out / "shards" / "0000.txt", sorted(folder.glob("*.mp4"))
-    assert actionspan("dataset", "probe", "--videos", *files, "--out", shard) == 0
-    table.write_text(annotations)
-    words = ("--shards", shard, "--annotations", table, "--out", out)
-    return actionspan("dataset", "index", *words, *more), out
+@pytest.fixture(scope="module")
+def shard(folder):
+    """What probing writes of them."""
+    made, files = folder.parent / "0000.txt", sorted(folder.glob("*.mp4"))
+    assert actionspan("dataset", "probe", "--videos", *files, "--out", made) == 0
+    return made
 
 
-def test_the_whole_way_with_bad_input(folder, capsys):
+@pytest.fixture
+def index(shard, tmp_path):
+    """Join the videos with rows of annotations; return the exit status."""
+
+    def run(rows, *more, shards=shard):
+        table = tmp_path / "annotations.csv"
+        table.write_text(f"video,start,end,label,subset\n{rows}\n")
+        words = ("--shards", shards, "--annotations", table, "--out", tmp_path / "out")
+        return actionspan("dataset", "index", *words, *more)
+
+    return run
+
+
+def test_the_whole_way_with_bad_input(folder, index, tmp_path, capsys):
     rows = "good,0.5,1,run,val\nit's a.b,0,2,run,train\ngood,1,0.5,run,val\nnone,1,2,run,val"
-    status, out = index(folder, CSV.format(rows), "--folder", folder)
-    assert status == 0
+    assert index(rows, "--folder", folder) == 0
+    out = tmp_path / "out"
     same = "good.mov has the same name, which is the id of a video; rename one of the two"
     text = "not a video that FFmpeg can read: Invalid data found when processing input"
-    table = str(folder.parent / "annotations.csv")
+    table = str(tmp_path / "annotations.csv")
     assert [tuple(row.values()) for row in read_tsv(out / "rejected.tsv")] == [
         (f"{folder}/good.mp4", "", same),
         (f"{folder}/empty.mp4", "", "the file is empty"),
@@ -48,46 +57,32 @@ def test_the_whole_way_with_bad_input(folder, capsys):
         (table, "4", "start 1 is not before end 0.5 (video 'good')"),
         (table, "5", "no video file has the id 'none' (1 instance left out)"),
     ]
-    videos = read_videos(out / "videos.tsv")
-    assert [(video.video_id, video.subset) for video in videos] == [
-        ("good", "validation"),
-        ("it's a.b", "training"),
-    ]
+    found = [(video.video_id, video.subset) for video in read_videos(out / "videos.tsv")]
+    assert found == [("good", "validation"), ("it's a.b", "training")]
     known = read_annotations(out / "annotations.json")
     assert [len(one.instances) for one in known] == [1, 1]
-    database = json.loads((out / "annotations.json").read_text())["database"]
-    assert database["good"] == {
-        "subset": "validation",
-        "duration": 2.0,
-        "annotations": [{"segment": [0.5, 1.0], "label": "run"}],
-    }
+    assert (known[0].subset, known[0].duration_seconds) == ("validation", 2.0)
     errors = capsys.readouterr().err
     assert "dataset: 2 videos (1 training, 1 validation, 0 testing)" in errors
     assert "Traceback" not in errors
 
 
-def test_fail_shows_every_line_and_stops(folder, capsys):
-    rows = "\n".join(f"none{i},1,2,run,val" for i in range(20))
-    status, out = index(folder, CSV.format(rows), "--on-bad-input", "fail")
+def test_fail_shows_every_line_and_skip_a_few_and_where_the_others_are(index, tmp_path, capsys):
+    rows = "good,0,1,run,val\n" + "\n".join(f"none{i},1,2,run,val" for i in range(20))
+    assert index(rows, "--on-bad-input", "fail") == 2
     errors = capsys.readouterr().err
-    assert status == 2
     assert all(f"no video file has the id 'none{i}'" in errors for i in range(20))
     assert errors.rstrip().endswith("skip them with on_bad_input skip")
     assert "22 rejected (above)" in errors
-    assert not (out / "videos.tsv").exists()
-
-
-def test_skip_shows_a_few_lines_and_where_the_others_are(folder, capsys):
-    rows = "good,0,1,run,val\n" + "\n".join(f"none{i},1,2,run,val" for i in range(20))
-    status, out = index(folder, CSV.format(rows))
+    assert not (tmp_path / "out/videos.tsv").exists()
+    assert index(rows) == 0
     errors = capsys.readouterr().err
-    assert status == 0
     assert errors.count("no video file has the id") == 3
-    assert f"rejected 17 more: {out}/rejected.tsv names each with its reason" in errors
+    assert f"rejected 17 more: {tmp_path}/out/rejected.tsv names each with its reason" in errors
 
 
-def test_fail_in_probe(folder, capsys):
-    words = ("--out", folder.parent / "s.txt", "--on-bad-input", "fail")
+def test_fail_in_probe(folder, tmp_path, capsys):
+    words = ("--out", tmp_path / "s.txt", "--on-bad-input", "fail")
     files = [folder / "good.mp4", folder / "empty.mp4"]
     assert actionspan("dataset", "probe", "--videos", *files, *words) == 2
     errors = capsys.readouterr().err
@@ -95,12 +90,12 @@ def test_fail_in_probe(folder, capsys):
     assert "1 rejected (above)" in errors
 
 
-def test_where_no_video_or_no_annotation_is_left_the_run_stops(folder, capsys):
-    assert index(folder, CSV.format("none,1,2,run,val"))[0] == 2
+def test_where_no_video_or_no_annotation_is_left_the_run_stops(folder, index, tmp_path, capsys):
+    assert index("none,1,2,run,val") == 2
     assert "no annotation is left for 2 videos; see" in capsys.readouterr().err
-    for name in ("good.mp4", "it's a.b.mp4", "text.mp4"):
-        (folder / name).unlink()
-    assert index(folder, CSV.format("empty,1,2,run,val"))[0] == 2
+    alone = tmp_path / "0000.txt"
+    assert actionspan("dataset", "probe", "--videos", folder / "empty.mp4", "--out", alone) == 0
+    assert index("empty,1,2,run,val", shards=alone) == 2
     assert "no video is left of 1; see" in capsys.readouterr().err
 
 
@@ -115,14 +110,13 @@ def test_without_videos_the_annotations_give_the_durations(tmp_path):
     assert len(read_videos(tmp_path / "videos.tsv")) == 2
 
 
-def test_shards_may_come_as_a_list_in_a_file(folder):
-    listing = folder.parent / "list"
-    listing.write_text(f"{folder.parent}/out/shards/0000.txt\n")
-    status, out = index(folder, CSV.format("good,0,1,run,val"))
-    first = (out / "videos.tsv").read_bytes()
-    words = ("--annotations", folder.parent / "annotations.csv", "--out", out)
-    assert (status, actionspan("dataset", "index", "--shards", f"@{listing}", *words)) == (0, 0)
-    assert (out / "videos.tsv").read_bytes() == first
+def test_shards_may_come_as_a_list_in_a_file(index, shard, tmp_path):
+    table, listing = tmp_path / "out/videos.tsv", tmp_path / "list"
+    listing.write_text(f"{shard}\n")
+    assert index("good,0,1,run,val") == 0
+    first = table.read_bytes()
+    assert index("good,0,1,run,val", shards=f"@{listing}") == 0
+    assert table.read_bytes() == first
 
 
 @pytest.mark.parametrize(

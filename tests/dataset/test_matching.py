@@ -250,6 +250,7 @@ def test_activitynet_without_videos(shared_data):
     folder = shared_data / "activitynet"
     info = folder / "video_info_new.csv"
     reading = read_annotations([folder / "anet_anno_action.json"], info, SETTINGS)
+    assert sum(len(record.instances) for record in reading.records) == 22152
     index = index_annotations(reading, SETTINGS)
     subsets = [known.subset for known in index.annotations]
     counts = [subsets.count(name) for name in ("training", "validation", "testing")]

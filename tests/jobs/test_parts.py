@@ -5,6 +5,7 @@ import errno
 import json
 import multiprocessing
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -169,31 +170,39 @@ def noted(source, group) -> None:
     double(source, group)
 
 
-def break_off(out: Path, names, sources) -> None:
-    """Be ended at the last video."""
-    with pytest.raises(JobError, match="killed by SIGTERM; run it again to resume"):
-        run(out, [*names, "last"], [*sources, 99], work=noted)
-    assert not out.exists()
+@pytest.fixture(scope="module")
+def broken_off(tmp_path_factory) -> Path:
+    """A folder of parts, left by a job that was ended at its last video."""
+    folder = tmp_path_factory.mktemp("broken off")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CALLS", str(folder / "calls.txt"))
+        with pytest.raises(JobError, match="killed by SIGTERM; run it again to resume"):
+            run(folder / "shard.h5", ["a", "bad", "value", "last"], [1, -1, 2, 99], work=noted)
+    assert (folder / "calls.txt").read_text() == "1\n-1\n2\n99\n"
+    (folder / "calls.txt").unlink()
+    assert [path.name for path in folder.iterdir()] == ["shard.h5.parts"]
+    return folder
 
 
-def test_a_changed_digest_makes_a_part_anew(tmp_path, called):
-    break_off(tmp_path / "shard.h5", ["a", "b"], [1, 2])
-    assert called() == [1, 2, 99]
+@pytest.fixture
+def begun(broken_off, tmp_path) -> Path:
+    """The file that is to be made of such parts."""
+    return Path(shutil.copytree(broken_off, tmp_path / "out")) / "shard.h5"
+
+
+def test_a_changed_digest_makes_a_part_anew(begun, called):
     digests = ["digest of 1", "another", "digest of 3"]
-    run(tmp_path / "shard.h5", ["a", "b", "last"], [1, 4, 3], digests, noted)
+    run(begun, ["a", "value", "last"], [1, 4, 3], digests, noted)
     assert called() == [4, 3]
-    with h5py.File(tmp_path / "shard.h5") as file:
-        assert len(file["b/value"]) == 4
+    with h5py.File(begun) as file:
+        assert len(file["value/value"]) == 4
 
 
-def test_parts_of_videos_that_left_the_shard_are_dropped(tmp_path, called):
-    out = tmp_path / "out" / "shard.h5"
-    break_off(out, ["a", "b"], [1, 2])
-    called()
-    run(out, ["b"], [2], work=noted)
+def test_parts_of_videos_that_left_the_shard_are_dropped(begun, called):
+    run(begun, ["value"], [2], work=noted)
     assert called() == []
-    assert kept(out) == {"b"}
-    assert list(out.parent.iterdir()) == [out]
+    assert kept(begun) == {"value"}
+    assert list(begun.parent.iterdir()) == [begun]
 
 
 @pytest.mark.parametrize(
@@ -208,20 +217,26 @@ def test_parts_of_videos_that_left_the_shard_are_dropped(tmp_path, called):
     ],
     ids=["empty", "garbage", "half", "end", "no digest", "no group"],
 )
-def test_a_damaged_part_is_not_there(tmp_path, called, damage):
-    out = tmp_path / "out" / "shard.h5"
-    break_off(out, ["a", "value"], [1, 2])
-    part = tmp_path / "out/shard.h5.parts/value.h5"
+def test_a_damaged_part_is_not_there(begun, tmp_path, called, damage):
+    part = begun.parent / "shard.h5.parts/value.h5"
     part.write_bytes(damage(part.read_bytes()))
-    called()
-    assert run(out, ["a", "value", "last"], [1, 2, 3], work=noted) == {}
+    assert run(begun, ["a", "value", "last"], [1, 2, 3], work=noted) == {}
     assert called() == [2, 3]
     run(tmp_path / "other.h5", ["a", "value", "last"], [1, 2, 3])
-    assert content(out) == content(tmp_path / "other.h5")
-    assert list(out.parent.iterdir()) == [out]
+    assert content(begun) == content(tmp_path / "other.h5")
+    assert list(begun.parent.iterdir()) == [begun]
 
 
-@pytest.mark.parametrize("names", [["a", "bad", "c"], ["bad"], []])
+@pytest.mark.parametrize(
+    ("source", "rejected", "made"),
+    [(-1, {"bad": "-1: a negative source"}, [3]), (2, {}, [2, 3])],
+)
+def test_a_rejection_is_remembered_until_its_digest_changes(begun, called, source, rejected, made):
+    assert run(begun, ["a", "bad", "last"], [1, source, 3], work=noted) == rejected
+    assert called() == made
+
+
+@pytest.mark.parametrize("names", [["a", "bad", "c"], []])
 def test_a_bad_video_is_recorded_and_the_rest_go_on(tmp_path, capsys, names):
     """The same whatever the processes."""
     sources = [{"a": 1, "bad": -1, "c": 900}[name] for name in names]
@@ -235,19 +250,6 @@ def test_a_bad_video_is_recorded_and_the_rest_go_on(tmp_path, capsys, names):
         with h5py.File(out) as file:
             assert rejected_videos(file) == wanted
     assert content(tmp_path / "1.h5") == content(tmp_path / "2.h5")
-
-
-def test_a_rejection_is_remembered_until_its_digest_changes(tmp_path, called):
-    out, names = tmp_path / "shard.h5", ["a", "bad", "last"]
-    break_off(out, ["a", "bad"], [1, -1])
-    called()
-    assert run(out, names, [1, -1, 3], work=noted) == {"bad": "-1: a negative source"}
-    assert called() == [3]
-    out = tmp_path / "again.h5"
-    break_off(out, ["a", "bad"], [1, -1])
-    called()
-    assert run(out, names, [1, 2, 3], work=noted) == {}
-    assert called() == [2, 3]
 
 
 def test_any_file_name_is_a_video_name(tmp_path):
@@ -425,10 +427,16 @@ def test_any_number_of_reasons_has_room(tmp_path):
     assert len(found) == 300
 
 
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory) -> Path:
+    path = tmp_path_factory.mktemp("whole") / "other.h5"
+    run(path, ["a", "bad", "c"], [20_000, -1, 3])
+    return path
+
+
 @pytest.fixture
-def other(tmp_path) -> Path:
-    run(tmp_path / "other.h5", ["a", "bad", "c"], [20_000, -1, 3])
-    return tmp_path / "other.h5"
+def other(whole, tmp_path) -> Path:
+    return Path(shutil.copy(whole, tmp_path))
 
 
 def test_a_group_is_taken_over_in_place_of_what_is_there(other, tmp_path):

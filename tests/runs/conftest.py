@@ -38,6 +38,12 @@ class Project:
         """Run Snakemake as a person does."""
         return self._call(words, config, stderr=subprocess.PIPE)
 
+    def make(self, *words: str, config: dict | None = None) -> subprocess.CompletedProcess:
+        """Run Snakemake to its end, without a failed job."""
+        done = self.snakemake("--show-failed-logs", *words, config=config)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done
+
     def dry_run(self, *words: str, config: dict | None = None) -> tuple[int, str]:
         """Return the exit status and all that a dry run prints."""
         done = self._call(("--dry-run", *words), config, stderr=subprocess.STDOUT)
@@ -46,15 +52,9 @@ class Project:
     def _call(
         self, words: Sequence[str], config: dict | None, stderr: int
     ) -> subprocess.CompletedProcess:
-        return subprocess.run(
-            [python(), "-m", "snakemake", *self._arguments(words, config)],
-            cwd=self.folder,
-            env={**_environment(), "PYTHONPATH": str(self.folder / "src")},
-            stdout=subprocess.PIPE,
-            stderr=stderr,
-            text=True,
-            timeout=900,
-        )
+        own = str(self.folder / "src")
+        given = self._arguments(words, config)
+        return snakemake(self.folder, *given, stderr=stderr, PYTHONPATH=own)
 
     def _arguments(self, words: Sequence[str], config: dict | None) -> list[str]:
         (self.folder / "tiny.yaml").write_text(yaml.safe_dump(TINY))
@@ -70,16 +70,32 @@ class Project:
         assert status == 0, text
         if "Nothing to be done" in text:
             return {}
-        table = re.findall(r"^(\w+) +(\d+)$", text, re.MULTILINE)
-        return {rule: int(count) for rule, count in table if rule not in ("all", "total")}
+        return {rule: n for rule, n in jobs_of(text).items() if rule not in ("all", "total")}
 
     def text(self, name: str) -> str:
         return (self.folder / name).read_text()
 
 
-def _environment() -> dict[str, str]:
+def snakemake(
+    folder: Path, *words: str, stderr: int = subprocess.PIPE, **environment: str
+) -> subprocess.CompletedProcess:
+    """Run Snakemake in any folder, and with it the commands of this environment."""
     own = map(str, (Path(python()).parent, Path(sys.executable).parent))
-    return {**os.environ, "PATH": os.pathsep.join([*own, os.environ["PATH"]])}
+    path = os.pathsep.join([*own, os.environ["PATH"]])
+    return subprocess.run(
+        [python(), "-m", "snakemake", *map(str, words)],
+        cwd=folder,
+        env={**os.environ, "PATH": path, **environment},
+        stdout=subprocess.PIPE,
+        stderr=stderr,
+        text=True,
+        timeout=900,
+    )
+
+
+def jobs_of(text: str) -> dict[str, int]:
+    """Return how often each rule runs, from the table that Snakemake prints."""
+    return {name: int(n) for name, n in re.findall(r"^(\w+) +(\d+)$", text, re.MULTILINE)}
 
 
 def copy_program(folder: Path) -> Project:
@@ -98,19 +114,16 @@ def project(tmp_path_factory) -> Project:
     """
     folder, base = tmp_path_factory.mktemp("project"), tmp_path_factory.getbasetemp()
     if "PYTEST_XDIST_WORKER" not in os.environ:
-        return _run(copy_program(folder))
+        made = copy_program(folder)
+        made.make()
+        return made
     first = base.parent / "whole_run"
     with FileLock(first.with_suffix(".lock")):
         if not first.exists():
-            done = base / "done"
-            shutil.copytree(_run(copy_program(folder)).folder, done, symlinks=True)
+            made, done = copy_program(folder), base / "done"
+            made.make()
+            shutil.copytree(folder, done, symlinks=True)
             done.rename(first)
-            return Project(folder)
+            return made
     shutil.copytree(first, folder, symlinks=True, dirs_exist_ok=True)
     return Project(folder)
-
-
-def _run(made: Project) -> Project:
-    done = made.snakemake("--show-failed-logs")
-    assert done.returncode == 0, done.stdout + done.stderr
-    return made

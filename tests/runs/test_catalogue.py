@@ -1,16 +1,14 @@
 """The rules of the Snakemake workflow catalogue, and a deployment as snakedeploy makes it."""
 
 import os
-import re
 import shutil
 import subprocess
-import sys
-from pathlib import Path
+from functools import partial
 
 import pytest
 import yaml
 
-from runs.conftest import ROOT
+from runs.conftest import ROOT, jobs_of, snakemake
 
 pytestmark = pytest.mark.workflow
 
@@ -59,24 +57,15 @@ def test_its_use_is_standardised():
     [["snakemake", "--lint"], ["snakefmt", "--check", "workflow/Snakefile", "workflow/rules"]],
     ids=["lint", "format"],
 )
-def test_what_the_catalogue_checks_passes(words, tmp_path):
-    if shutil.which(words[0], path=path()) is None:
-        pytest.skip(f"{words[0]} is not installed")
-    done = subprocess.run(
-        words, cwd=ROOT, env={**os.environ, "PATH": path()}, capture_output=True, text=True
-    )
+def test_what_the_catalogue_checks_passes(words, program):
+    done = subprocess.run([program(words[0]), *words[1:]], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def path() -> str:
-    return f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-
-
 @pytest.fixture(scope="module")
-def deployed(tmp_path_factory):
+def deployed(program, tmp_path_factory):
     """A folder that snakedeploy made, and the address of GitHub led to a repository here."""
-    if shutil.which("git") is None:
-        pytest.skip("git is not installed, by which Snakemake fetches a module")
+    program("git")  # by which Snakemake fetches a module
     base = tmp_path_factory.mktemp("deployed")
     hub, mine = base / "hub", base / "mine"
     hub.mkdir()
@@ -89,61 +78,29 @@ def deployed(tmp_path_factory):
         "[user]\n    name = Nobody\n    email = nobody@example.org\n"
     )
     environment = {
-        **{name: value for name, value in os.environ.items() if name != "GITHUB_TOKEN"},
+        "GITHUB_TOKEN": "",
         "GIT_CONFIG_GLOBAL": str(base / "gitconfig"),
         "XDG_CACHE_HOME": str(base / "cache"),
-        # as if the package were installed
-        "PYTHONPATH": str(ROOT / "src"),
-        "PATH": path(),
+        "PYTHONPATH": str(ROOT / "src"),  # as if the package were installed
     }
     for words in (["init", "--quiet"], ["add", "."], ["commit", "-qm", "All"], ["tag", "v9.9.9"]):
-        subprocess.run(["git", *words], cwd=hub, env=environment, check=True)
+        subprocess.run(["git", *words], cwd=hub, env={**os.environ, **environment}, check=True)
     (mine / "workflow").mkdir(parents=True)
     (mine / "workflow/Snakefile").write_text(DEPLOYED)
     shutil.copytree(ROOT / "config", mine / "config")
     shutil.copytree(ROOT / "workflow/profiles", mine / "profiles")
-
-    def snakemake(*words: str) -> subprocess.CompletedProcess:
-        return subprocess.run(
-            [sys.executable, "-m", "snakemake", *words],
-            cwd=mine,
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=300,
-        )
-
-    return mine, snakemake
+    return mine, partial(snakemake, mine, **environment)
 
 
-def test_a_deployed_workflow_plans_everything_by_default(deployed):
-    _, snakemake = deployed
-    done = snakemake("--dry-run", "--cores", "2")
+def test_a_deployed_workflow_plans_everything_by_default_runs_and_reports(deployed):
+    mine, run = deployed
+    done = run("--dry-run", "--cores", "2")
     assert done.returncode == 0, done.stdout + done.stderr
-    planned = dict(re.findall(r"^(\w+) +(\d+)$", done.stdout, re.MULTILINE))
-    assert {"everything", "evaluation_summary", "report_index"} <= set(planned)
-
-
-def test_a_deployed_workflow_runs_and_reports(deployed):
-    mine, snakemake = deployed
+    assert {"everything", "evaluation_summary", "report_index"} <= set(jobs_of(done.stdout))
     (mine / "config/config.yaml").write_text(SMALL)
     target = "results/dataset/demo/annotations.json"
-    done = snakemake(target, "--cores", "2")
-    assert done.returncode == 0, done.stderr
-    assert (mine / target).is_file()
-    done = snakemake(target, "--report", "report.html")
-    assert done.returncode == 0, done.stderr
-    assert "dataset_demo" in (mine / "report.html").read_text()
-
-
-def test_the_workflow_of_a_checkout_makes_everything_by_either_file(tmp_path):
-    for name in ("Snakefile", "workflow/Snakefile"):
-        done = subprocess.run(
-            [sys.executable, "-m", "snakemake", "--snakefile", ROOT / name, "--dry-run"],
-            cwd=tmp_path,
-            env={**os.environ, "PATH": path()},
-            capture_output=True,
-            text=True,
-        )
+    for words in ((target, "--cores", "2"), (target, "--report", "report.html")):
+        done = run(*words)
         assert done.returncode == 0, done.stderr
-        assert "report_index" in done.stdout, name
+    assert (mine / target).is_file()
+    assert "dataset_demo" in (mine / "report.html").read_text()

@@ -1,15 +1,9 @@
 """The number of jobs that a large set is on a cluster."""
 
-import os
-import re
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 import yaml
 
-from runs.conftest import ROOT
+from runs.conftest import ROOT, jobs_of, snakemake
 
 pytestmark = pytest.mark.workflow
 
@@ -21,17 +15,9 @@ def test_20000_videos_are_at_most_500_jobs(tmp_path):
     (tmp_path / "actions.csv").write_text("video,start,end,label\nvideo_000000,1,2,jump\n")
     words = ["--snakefile", str(ROOT / "Snakefile"), "--dry-run", "--quiet", "rules"]
     words += ["--configfile", str(ROOT / "examples/large_cluster.yaml"), "--cores", "2"]
-    done = subprocess.run(
-        [sys.executable, "-m", "snakemake", *words],
-        cwd=tmp_path,
-        env={**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"},
-        capture_output=True,
-        text=True,
-    )
+    done = snakemake(tmp_path, *words)
     assert done.returncode == 0, done.stdout + done.stderr
-    counts = {
-        name: int(count) for name, count in re.findall(r"^(\w+) +(\d+)$", done.stdout, re.MULTILINE)
-    }
+    counts = jobs_of(done.stdout)
     profile = yaml.safe_load((ROOT / "workflow/profiles/slurm/config.yaml").read_text())
     together = dict(each.split("=") for each in profile["group-components"])
     probing = counts.pop("dataset_probe")

@@ -65,11 +65,7 @@ def test_a_file_of_the_configuration_that_is_not_there(bare, config, line):
     assert mistake(bare, config=config) == line
 
 
-def test_values_of_the_command_line_are_numbers_and_switches(bare):
-    words = ["--config", "evaluation={folds: 2, baselines: [random]}", "report={page: false}"]
-    planned = bare.planned(*words)
-    assert planned["dataset_folds"] == 2
-    assert "report_index" not in planned
+def test_a_mistake_of_the_command_line_is_one_line(bare):
     status, text = bare.dry_run("--config", "evaluation={folds: five}")
     assert status == 1
     line = "--config: evaluation.folds 'five': a whole number from 0 to 1000"

@@ -6,6 +6,7 @@ import yaml
 
 from actionspan.storage.model_files import read_model
 from runs.conftest import ROOT, copy_program
+from workflow.conftest import merged
 
 pytestmark = pytest.mark.workflow
 
@@ -37,16 +38,6 @@ SMALL = {
 }
 
 
-def merged(*configs):
-    """Return configurations laid over each other, as Snakemake merges files."""
-    made = {}
-    for config in configs:
-        for key, value in config.items():
-            inner = isinstance(value, dict) and isinstance(made.get(key), dict)
-            made[key] = merged(made[key], value) if inner else value
-    return made
-
-
 def test_the_papers_own_run_is_planned(tmp_path):
     project = copy_program(tmp_path)
     config = merged(PAPERS, {"demo": DEMO["demo"]})
@@ -62,9 +53,8 @@ def test_the_papers_own_run_is_planned(tmp_path):
 
 def test_a_small_run_trains_a_network_of_its_own_for_each_stream(tmp_path):
     project = copy_program(tmp_path)
-    config = merged(PAPERS, DEMO, SMALL)
-    done = project.snakemake("--show-failed-logs", config=config)
-    assert done.returncode == 0, done.stdout + done.stderr
+    config = merged(merged(PAPERS, DEMO), SMALL)
+    project.make(config=config)
     models = {
         stream: read_model(tmp_path / f"results/recognition/{stream}/model.safetensors").value
         for stream in ("rgb", "flow")

@@ -39,24 +39,10 @@ def test_the_target_has_every_step_once(program):
     assert "temporal_train" not in planned
 
 
-def test_networks_are_timed_without_any_data(program):
-    wanted = [f"{FOLDER}/{name}.tsv" for name in ("speedup", "balance", "messages", "memory")]
-    assert len(program.planned(*wanted)) == 4
-
-
-def test_a_bad_knob_is_one_line(program):
-    status, text = program.dry_run(
-        "partime_figures", config={"papers": {"partime": {"flow": {"maps": 0}}}}
-    )
-    assert status != 0
-    assert "papers.partime.flow.maps" in text
-
-
 def test_a_second_run_does_nothing_and_a_changed_knob_re_runs_what_depends_on_it(program):
     wanted = [f"{FOLDER}/messages.md", f"{FOLDER}/timeline.svg"]
     config = {"papers": {"partime": {"speed": QUICK}}}
-    done = program.snakemake(*wanted, "--show-failed-logs", config=config)
-    assert done.returncode == 0, done.stdout + done.stderr
+    program.make(*wanted, config=config)
     assert program.planned(*wanted, config=config) == {}
     changed = {"papers": {"partime": {"speed": {**QUICK, "maps": 3}}}}
     expected = {"papers_partime_messages": 1, "papers_partime_timeline": 1}
@@ -64,3 +50,10 @@ def test_a_second_run_does_nothing_and_a_changed_knob_re_runs_what_depends_on_it
     others = [{"speed": QUICK, "flow": {"maps": 3}}, {"speed": {**QUICK, "pairs": 3}}]
     for other in others:
         assert program.planned(*wanted, config={"papers": {"partime": other}}) == {}
+
+
+def test_the_target_of_paper_000_times_runs_and_judges_them(program):
+    planned = program.planned("ring_figures", config={"scaling": {"ranks": [1, 2], "repeats": 2}})
+    assert planned["scaling_run"] == 2 * 5  # alone, and two exchanges on one and two ranks
+    assert planned["papers_ring_fits"] == planned["papers_ring_claims"] == 1
+    assert not {rule for rule in planned if rule.startswith("papers_") and "ring" not in rule}

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from runs.conftest import ROOT, copy_program
+from runs.conftest import ROOT, copy_program, snakemake
 
 pytestmark = pytest.mark.workflow
 
@@ -78,19 +78,9 @@ def test_make_demo_prints_a_line_a_stage_and_where_the_log_is(tmp_path):
     assert f"Complete log(s): {log_of(tmp_path)}" in lines
 
 
-def test_what_a_person_asks_for_is_printed(tmp_path):
-    own = copy_program(tmp_path)
-    for flag in ("--printshellcmds", "--verbose"):
-        status, text = own.dry_run("results/dataset/videos.tsv", flag)
-        assert status == 0
-        assert "    input: src/actionspan/__init__.py" in text
-
-
 def test_a_dry_run_of_the_demo_is_read_on_one_screen_or_two(tmp_path):
     copy_program(tmp_path)
-    done = subprocess.run(
-        [sys.executable, "-m", "snakemake", "-n"], cwd=tmp_path, capture_output=True, text=True
-    )
+    done = snakemake(tmp_path, "-n")
     assert done.returncode == 0, done.stderr
     assert len((done.stdout + done.stderr).encode()) < 20_000
     assert max(map(len, re.findall(r"^\[.*", done.stdout, re.MULTILINE))) <= 110

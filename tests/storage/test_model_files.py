@@ -3,6 +3,7 @@
 import json
 import math
 import random
+from unittest.mock import Mock
 
 import pytest
 import torch
@@ -213,11 +214,8 @@ def test_what_is_no_model_file_is_one_line(tmp_path, data):
 
 def test_a_file_that_memory_does_not_hold_is_not_to_blame(tmp_path, monkeypatch):
     write_model(tmp_path / "m", CONTENT)
-
-    def opened(*_, **__):
-        raise MemoryError
-
-    monkeypatch.setattr("actionspan.storage.model_files.safe_open", opened)
+    no_room = Mock(side_effect=MemoryError)
+    monkeypatch.setattr("actionspan.storage.model_files.safe_open", no_room)
     with pytest.raises(InputError, match=r"m: too little memory to load its \d+ bytes"):
         read_model(tmp_path / "m")
 

@@ -282,11 +282,7 @@ READERS = {".json": read_json, ".tsv": read_tsv, ".h5": read_h5}
         ("missing.h5", None, "no such file"),
         ("empty.h5", b"", "not a complete HDF5 file"),
         ("text.h5", b"not HDF5", "not a complete HDF5 file"),
-        (
-            "folder.h5",
-            "folder",
-            "not a complete HDF5 file; if a run made it, delete it and run again",
-        ),
+        ("folder.h5", "folder", "not a complete HDF5 file; if a run made it, delete it and run"),
     ],
 )
 def test_a_bad_file_is_one_line(tmp_path, name, content, message):

@@ -3,6 +3,7 @@
 import io
 import random
 import zipfile
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -14,7 +15,12 @@ from actionspan.storage.model_files import write_model
 from actionspan.storage.torch_files import DAMAGED, read_torch, unsealed, write_sealed, write_torch
 from worlds.limits import files_of_at_most
 
-CONTENT = {"weights": torch.arange(5000.0), "rows": [{"epoch": 1, "loss": 0.5}], "big": 2**127}
+PLAIN = {"rows": [{"epoch": 1, "loss": 0.5}], "big": 2**127}
+CONTENT = {"weights": torch.arange(5000.0), **PLAIN}
+
+
+def is_content(read):
+    return torch.equal(read.pop("weights"), CONTENT["weights"]) and read == PLAIN
 
 
 def test_equal_content_gives_equal_bytes_whatever_the_name(tmp_path):
@@ -23,12 +29,10 @@ def test_equal_content_gives_equal_bytes_whatever_the_name(tmp_path):
     for name in ("model.pt", "another name.pt", "folder/.hidden.pt"):
         write_torch(tmp_path / name, CONTENT)
         assert (tmp_path / name).read_bytes() == buffer.getvalue()
-    read = read_torch(tmp_path / "model.pt")
-    assert torch.equal(read.pop("weights"), CONTENT["weights"])
-    assert read == {name: CONTENT[name] for name in ("rows", "big")}
+    assert is_content(read_torch(tmp_path / "model.pt"))
 
 
-@pytest.mark.parametrize("limit", [0, 500, 5000, 20000])
+@pytest.mark.parametrize("limit", [0, 500, 20000])
 @pytest.mark.parametrize("write", [write_torch, write_model])
 def test_no_room_is_one_line_and_leaves_what_was_there(tmp_path, limit, write):
     path = tmp_path / "model.pt"
@@ -55,13 +59,10 @@ def test_a_flipped_bit_changes_nothing_or_is_one_line(tmp_path):
         damaged[draw.randrange(len(whole))] ^= 1 << draw.randrange(8)
         path.write_bytes(damaged)
         try:
-            read = read_torch(path)
+            assert is_content(read_torch(path))
         except InputError as error:
             lines += 1
             assert str(error) == f"{path}: {DAMAGED}"  # noqa: PT017
-        else:
-            assert torch.equal(read.pop("weights"), CONTENT["weights"])
-            assert read == {name: CONTENT[name] for name in ("rows", "big")}
     assert lines > 100
 
 
@@ -82,15 +83,10 @@ def test_a_compressed_record_is_refused(tmp_path):
 )
 def test_too_little_memory_is_not_the_fault_of_the_file(tmp_path, error, monkeypatch):
     write_torch(tmp_path / "model.pt", CONTENT)
-
-    def load(*_, **__):
-        raise error
-
-    monkeypatch.setattr(torch, "load", load)
+    monkeypatch.setattr(torch, "load", Mock(side_effect=error))
+    line = r"model\.pt: too little memory to load its 2\d+ bytes"
     for read in (read_torch, load_file):
-        with pytest.raises(
-            InputError, match=r"model\.pt: too little memory to load its 2\d+ bytes"
-        ):
+        with pytest.raises(InputError, match=line):
             read(tmp_path / "model.pt")
 
 

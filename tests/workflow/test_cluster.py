@@ -160,14 +160,6 @@ def test_partitions_are_asked_for_by_sinfo(monkeypatch, tmp_path, answer, found)
     assert partitions() == found
 
 
-def test_profiles_are_where_the_docs_name_them():
-    root = Path(__file__).parents[2]
-    for name in ("default", "slurm", "cluster-generic"):
-        assert (root / "workflow/profiles" / name / "config.yaml").is_file()
-    status = root / "workflow/profiles/cluster-generic/status.sh"
-    assert os.access(status, os.X_OK)
-
-
 @pytest.mark.parametrize(
     ("said", "expected"),
     [

@@ -1,6 +1,5 @@
 """The files that a rule's code depends on: all of them, and none of anybody else's."""
 
-import ast
 import subprocess
 import sys
 from pathlib import Path
@@ -8,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from actionspan.workflow import steps
-from actionspan.workflow.steps import source_files, step
+from actionspan.workflow.steps import source_files
 
 ROOT = Path(__file__).parents[2]
 
@@ -77,19 +76,13 @@ def test_each_file_is_read_once(package, monkeypatch):
 
 # Statements of an importing module, and the modules of `package` that they bring.
 STATEMENTS = {
-    "from actionspan.stage import (\n    far as f,  # a note, or two\n    deep,\n)": {
-        "deep",
-        "far",
-    },
+    "from actionspan.stage import (\n    far as f,  # a note\n    deep,\n)": {"deep", "far"},
     "from actionspan.stage import (\n    far,  # one (old)\n    deep,\n)": {"far", "deep"},
     "from actionspan.stage \\\n    import far, \\\n    deep": {"far", "deep"},
     "import json, \\\n    actionspan.unused": {"unused"},
     "from actionspan.stage import far; import actionspan.unused": {"far", "unused"},
     "if True: import actionspan.unused as other": {"unused"},
-    "try:\n\timport actionspan.unused\nexcept ImportError:\n\timport actionspan.other": {
-        "unused",
-        "other",
-    },
+    "try:\n\timport actionspan.unused\nexcept E:\n\timport actionspan.other": {"unused", "other"},
     "import json  # actionspan.unused": set(),
     "# import actionspan.unused": set(),
     "important = actionspan.unused": set(),
@@ -99,35 +92,9 @@ STATEMENTS = {
 
 @pytest.mark.parametrize("statement", STATEMENTS)
 def test_imports_are_found_however_they_are_written(package, statement):
-    (package / "src/actionspan/user.py").write_text(f"x = 1\n{statement}\n")
-    named = {
-        name.rpartition(".")[2] for name in steps._imported(package / "src/actionspan/user.py")
-    }
-    assert named == STATEMENTS[statement]
-
-
-def test_imports_are_those_of_the_syntax_tree():
-    """In all our files: none is missed, and no text is taken for one."""
-    for path in ROOT.glob("src/actionspan/**/*.py"):
-        text, expected = path.read_text(), set()
-        for node in ast.walk(ast.parse(text)):
-            if isinstance(node, ast.Import):
-                expected |= {name.name for name in node.names}
-            elif isinstance(node, ast.ImportFrom) and node.module:
-                inner = {f"{node.module}.{name.name}" for name in node.names}
-                modules = {name for name in inner if steps.file_of(name).is_file()}
-                expected |= modules | ({node.module} if inner - modules else set())
-        expected |= set(steps._QUOTED_MODULE.findall(text))
-        ours = {name for name in expected if name.split(".")[0].startswith("actionspan")}
-        assert set(steps._imported(path)) == ours, path
-
-
-def test_paths_are_relative_to_the_working_directory(package, monkeypatch):
-    monkeypatch.chdir(package / "src")
-    assert source_files("actionspan.other") == ["actionspan/other.py"]
-    (package / "elsewhere").mkdir()
-    monkeypatch.chdir(package / "elsewhere")
-    assert source_files("actionspan.other") == ["../src/actionspan/other.py"]
+    user = package / "src/actionspan/user.py"
+    user.write_text(f"x = 1\n{statement}\n")
+    assert {name.rpartition(".")[2] for name in steps._imported(user)} == STATEMENTS[statement]
 
 
 def test_a_module_that_does_not_exist_is_an_error(package):
@@ -135,27 +102,25 @@ def test_a_module_that_does_not_exist_is_an_error(package):
         source_files("actionspan.missing")
 
 
-def test_nothing_is_imported():
-    code = (
-        "import sys; from actionspan.workflow.steps import source_files;"
-        "source_files('actionspan.propose.command');"
-        "sys.exit(bool({'torch', 'cv2', 'numpy', 'actionspan.propose.command'} & set(sys.modules)))"
+def test_paths_are_relative_to_the_working_directory(package, monkeypatch):
+    (package / "elsewhere").mkdir()
+    monkeypatch.chdir(package / "elsewhere")
+    assert source_files("actionspan.other") == ["../src/actionspan/other.py"]
+
+
+def test_planning_imports_nothing_that_only_jobs_need():
+    """Each job of a cluster plans first: torch would cost it seconds and half a gigabyte."""
+    script = (
+        "import sys; from actionspan.dataset import sharding\n"
+        "from actionspan.workflow.steps import source_files\n"
+        "source_files('actionspan.propose.command')\n"
+        "heavy = {'torch', 'cv2', 'scipy'}; found = (heavy | {'numpy', 'h5py'}) & {*sys.modules}\n"
+        "from actionspan.workflow.plan import Plan\n"
+        "from actionspan.workflow.sections import defaults\n"
+        "found |= heavy & {*sys.modules}\n"
+        "Plan(defaults(), 'config.yaml')\n"
+        "print(found, 'torch' in sys.modules)"
     )
-    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
-
-
-def test_the_real_package_is_covered(monkeypatch):
-    monkeypatch.chdir(ROOT)
-    paths = source_files("actionspan.propose.command")
-    assert paths == sorted(set(paths))
-    assert {"src/actionspan/video/decode.py", "src/actionspan/storage/writing.py"} <= set(paths)
-    assert all((ROOT / path).is_file() for path in paths)
-    every = {str(path.relative_to(ROOT)) for path in ROOT.glob("src/actionspan/**/*.py")}
-    assert set(paths) < every
-
-
-def test_flow_does_not_depend_on_training(monkeypatch):
-    monkeypatch.chdir(ROOT)
-    paths = step("video flow")
-    assert {"src/actionspan/video/flow.py", "src/actionspan/video/optical_flow.py"} <= set(paths)
-    assert not [path for path in paths if "/temporal/" in path or "/proposals/" in path]
+    words = [sys.executable, "-c", script]
+    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout == "set() False\n"

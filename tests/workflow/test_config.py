@@ -12,11 +12,11 @@ from actionspan.cli import main
 from actionspan.errors import InputError
 from actionspan.settings import from_mapping
 from actionspan.workflow.checking import check_config, check_settings, read_given
-from actionspan.workflow.config import full_text, page_text, short_text
+from actionspan.workflow.config import full_text, page_text, sections_text, short_text
 from actionspan.workflow.features import FeaturesPlan, encoders_of
 from actionspan.workflow.plan import Plan
 from actionspan.workflow.schema import build_schema
-from actionspan.workflow.sections import OURS, defaults, fill_in, plain
+from actionspan.workflow.sections import OURS, PLUGGED, defaults, fill_in, plain
 from workflow.conftest import merged
 
 ROOT = Path(__file__).parents[2]
@@ -63,34 +63,6 @@ def test_the_schema_file_is_what_the_settings_say(capsys):
     assert load(SCHEMA) == build_schema(), "run `make config`"
     assert main(["schema"]) == 0
     assert capsys.readouterr().out == SCHEMA.read_text(encoding="utf-8")
-
-
-@pytest.mark.parametrize("digits", [400, 5000])  # Python prints no more than 4,300
-@pytest.mark.parametrize("key", ["video.flow.bound", "demo.videos", "evaluation.folds"])
-def test_a_number_that_is_too_large_for_any_use_is_one_line(key, digits):
-    line = message(with_value(key, -(10**digits)))
-    assert line.startswith(f"{key} a number of ")
-    assert len(line) < 200
-
-
-@pytest.mark.parametrize("text", ["x" * 256, "é" * 128 + "/a.pt", "a/" * 2048])
-def test_a_path_that_no_file_can_have_is_one_line(text):
-    line = message(with_value("recognition.weights", text))
-    assert line.startswith("recognition.weights '")
-    assert line.endswith(": a file's name has at most 255 bytes, a path 4,095")
-    assert len(line) < 500
-
-
-def test_a_value_that_holds_itself_is_one_line():
-    own = yaml.safe_load("&a {a: *a}")
-    assert message(with_value("temporal.training", own)).startswith("temporal.training.a: ")
-    assert message(with_value("temporal.models", own)).startswith(
-        "temporal.models a dict of 1: one"
-    )
-
-
-def test_the_launcher_may_say_where_the_number_of_ranks_goes():
-    check_config(with_value("mpi.launcher", "torchrun --nproc-per-node={ranks}"), "my.yaml")
 
 
 @pytest.mark.parametrize(
@@ -170,9 +142,10 @@ def test_every_key_has_a_help_and_every_bound_is_in_the_schema():
         "below": "exclusiveMaximum",
         "most": "maximum",
     }
+    whole = build_schema()
     for key, knob in KNOBS.items():
         assert knob.help.strip(" .") == knob.help, key
-        schema = build_schema()
+        schema = whole
         for word in key.split("."):
             schema = schema["properties"][word]
         assert schema["description"] == knob.text
@@ -212,6 +185,7 @@ def test_the_configuration_and_each_example_over_it_is_valid(path):
 
 
 TRAINING = "temporal.training"
+LONG_PATH = " '…: a file's name has at most 255 bytes, a path 4,095"
 AS_TEXT = "YAML reads it as text: write it without quotes"
 
 
@@ -225,26 +199,14 @@ AS_TEXT = "YAML reads it as text: write it without quotes"
         (f"{TRAINING}.epochs", 2.5, " 2.5: a whole number at least 1"),
         (f"{TRAINING}.epochs", 20.0, " 20.0: a whole number at least 1"),
         (f"{TRAINING}.seed", True, " True: a whole number from 0 to"),
-        (
-            f"{TRAINING}.weight_decay",
-            "1e-5",
-            f" '1e-5': a number at least 0; {AS_TEXT}, and 1e-3 as 1.0e-3",
-        ),
+        (f"{TRAINING}.weight_decay", "1e-5", f" '1e-5': a number at least 0; {AS_TEXT}, and 1e-3"),
         ("dataset.ambiguous", "yes", " 'yes': true or false"),
         ("dataset.videos", 3, " 3: a path"),
         ("video", None, " None: must have keys: {KEY: VALUE}"),
         ("temporal.models", "mtn", " 'mtn': write a list: [mtn]"),
         (f"{TRAINING}.decay_epochs", "20,30", " '20,30': write a list: [20, 30]"),
-        (
-            "recognition.experiments.learning_rates",
-            [0.1, "3e-4"],
-            f" [0.1, '3e-4']: rising numbers, each above 0, one or more; {AS_TEXT}",
-        ),
-        (
-            "recognition.training.aavg",
-            ["momentum"],
-            " 'momentum': one of adaptive_batch, average_state, ",
-        ),
+        ("recognition.experiments.learning_rates", [0.1, "3e-4"], f" [0.1, '3e-4']: …; {AS_TEXT}…"),
+        ("recognition.training.aavg", ["momentum"], " 'momentum': one of adaptive_batch, average_"),
         ("video.flow.bound", 0, " 0: from 0.01 to 10000"),
         ("demo.shortest_seconds", 1, " 1: at least 5"),
         ("evaluation.protocol.confidence", 1.0, " 1.0: above 0, below 1"),
@@ -258,32 +220,39 @@ AS_TEXT = "YAML reads it as text: write it without quotes"
         ("video.processes", 0, " 0: from 1 to 4096"),
         ("dataset.validation_fraction", 1.5, " 1.5: from 0 to 1"),
         (f"{TRAINING}.decay_epochs", [14, 7], " [14, 7]: ris"),
-        (
-            "proposals.suppression.epsilon",
-            float("nan"),
-            " nan: a finite number from 1e-06 to 1000000",
-        ),
+        ("proposals.suppression.epsilon", float("nan"), " nan: a finite number from 1e-06 to 1"),
         # what no run could take
         ("recognition.clips", "a\0b", " 'a\\\\x00b': control characters cannot"),
         ("dataset.videos", "my\nvideos", " 'my\\\\nvideos': control characters"),
         ("dataset.video_info", "a{b}.csv", " 'a{b}.csv': Snakemake takes braces"),
-        (
-            "dataset.annotations",
-            "a<b>.csv",
-            " 'a<b>.csv': Snakemake takes <b> for a path variable; rename it",
-        ),
+        ("dataset.annotations", "a<b>.csv", " 'a<b>.csv': Snakemake takes <b> for a path variable"),
         ("dataset.videos", "my<results>", " 'my<results>': Snakemake takes <results>"),
         ("dataset.videos", "-v", " '-v': a command takes it for a flag; write the"),
         ("demo.videos", 10**12, " 1000000000000: from 1 to 10000"),
         ("temporal.ranks", 10**12, " 1000000000000: from 1 to 4096"),
+        ("video.flow.bound", -(10**400), " a number of "),
+        # Python prints no more than 4,300 digits
+        pytest.param("demo.videos", -(10**5000), " a number of ", id="5,000 digits"),
+        ("recognition.weights", "é" * 128 + "/a.pt", LONG_PATH),
+        ("recognition.weights", "a/" * 2048, LONG_PATH),
+        ("temporal.models", yaml.safe_load("&a {a: *a}"), " a dict of 1: one"),
+        ("dataset.format", "xml", " 'xml': one of auto, activitynet"),
         (f"{TRAINING}.hidden", 10**12, " 1000000000000: from 1 to"),
     ],
 )
 def test_a_wrong_key_or_value_is_one_line(key, value, expected):
-    assert message(with_value(key, value)).startswith(key + expected)
+    line = message(with_value(key, value))
+    start, *inside = expected.split("…")
+    assert line.startswith(key + start)
+    assert all(part in line for part in inside)
+    assert len(line) < 500
 
 
-def test_a_missing_key_is_named():
+def test_the_first_key_that_is_missing_or_unknown_is_named():
+    config = with_value("video.processes", 0)
+    for key, shown in (("two\nlines", "two\\nlines"), (7, "7")):
+        config["demo"] = {**defaults()["demo"], key: 1}
+        assert message(config).startswith(f"demo.{shown}: unknown key")
     config = defaults()
     del config["video"]["flow"]["bound"]
     assert message(config) == "video.flow.bound: missing"
@@ -291,24 +260,12 @@ def test_a_missing_key_is_named():
     assert message(config) == "video: missing"
 
 
-@pytest.mark.parametrize(("key", "shown"), [("two\nlines", "two\\nlines"), (7, "7")])
-def test_any_key_that_is_unknown_is_one_line(key, shown):
-    config = defaults()
-    config["video"][key] = 1
-    assert message(config).startswith(f"video.{shown}: unknown key")
-
-
-def test_the_first_mistake_in_the_order_of_keys_is_named():
-    config = with_value("video.processes", 0)
-    config["dataset"]["format"] = "xml"
-    assert message(config).startswith("dataset.format 'xml': one of auto, activitynet")
-
-
 ENCODERS = "features.encoders"
 SCORES, TUNED, MOTION = ({"features.source": name} for name in ("scores", "finetuned", "motion"))
 CLIPS = {f"{ENCODERS}.clip_encoder": "hf:a/b"}
 NO_TUNING = ".*nothing can tune; leave flow out"
 RECOGNITION, TRANSFER = "recognition.training", {"recognition.training.aavg": ["transfer"]}
+FLOW, NO_TRANSFER = "recognition.flow", "recognition.flow: .*transfer"
 
 
 @pytest.mark.parametrize(
@@ -316,33 +273,19 @@ RECOGNITION, TRANSFER = "recognition.training", {"recognition.training.aavg": ["
     [
         ({"demo.longest_seconds": 10}, "demo: longest_seconds 10: at least short.*$"),
         ({"features.source": "external"}, None),  # needs no encoder
+        ({"mpi.launcher": "torchrun --nproc-per-node={ranks}"}, None),  # braces are no wildcards
         # scores are of classifiers that are given or trained here
         (SCORES, None),
         (SCORES | {f"{ENCODERS}.flow_gain": 2.0}, f"{ENCODERS}.flow_gain: must be 1"),
         (SCORES | {f"{ENCODERS}.flow_histogram": True}, f"{ENCODERS}: .*a flow histogram"),
-        (
-            SCORES | {f"{ENCODERS}.rgb_weights": "trained.pt"},
-            ".*source is scores: flow_weights must name",
-        ),
+        (SCORES | {f"{ENCODERS}.rgb_weights": "t.pt"}, ".*is scores: flow_weights must name"),
         (MOTION, None),
-        (
-            MOTION | {f"{ENCODERS}.clip_encoder": "i3d"},
-            f"{ENCODERS}: clip_encoder: source is motion, which has no streams",
-        ),
+        (MOTION | {f"{ENCODERS}.clip_encoder": "i3d"}, ".*source is motion, which has no streams"),
         # what tuned encoders cannot give
         (TUNED | {f"{ENCODERS}.clip_encoder": "i3d"}, f"{ENCODERS}.clip_encoder: i3d does"),
-        (
-            TUNED | {"evaluation.folds": 5},
-            "evaluation.folds: 5 does not go with features.source: finetuned",
-        ),
-        (
-            TUNED | {"video.keep": False},
-            "video.keep: must be true with features.source: finetuned",
-        ),
-        (
-            TUNED | {"finetune.store.height": 64},
-            "finetune.store: 64 × 340 pixels are fewer than .*, 112",
-        ),
+        (TUNED | {"evaluation.folds": 5}, "evaluation.folds: 5 does not go with .*: finetuned"),
+        (TUNED | {"video.keep": False}, "video.keep: must be true with features.source: finetuned"),
+        (TUNED | {"finetune.store.height": 64}, "finetune.store: 64 × 340 pixels are fewer .*112"),
         (TUNED | {"finetune.ranks": 2}, "finetune: exchange none with ranks 2"),
         (TUNED | {"finetune.sampler": "fixed"}, None),
         (TUNED | {"finetune.keep_ratio": "auto"}, None),
@@ -360,10 +303,7 @@ RECOGNITION, TRANSFER = "recognition.training", {"recognition.training.aavg": ["
         (CLIPS | {"video.frames.clip_side": 64}, ".*clip_side: 64: hf:a/b would see enlarged"),
         (CLIPS | {"video.frames.clip_side": 256}, None),
         # what classifiers start from
-        (
-            {f"{RECOGNITION}.network": "resnet50"},
-            "recognition.weights: no weights come with resnet50; give a checkp",
-        ),
+        ({f"{RECOGNITION}.network": "resnet50"}, "recognition.weights: no .* resnet50; give a"),
         (
             {f"{RECOGNITION}.pretrained": False, "recognition.weights": "mine.pt"},
             "recognition.weights: mine.pt is not used with .*pretrained: fal",
@@ -372,15 +312,8 @@ RECOGNITION, TRANSFER = "recognition.training", {"recognition.training.aavg": ["
             {"recognition.flow.network": "resnet34", f"{RECOGNITION}.aavg": []},
             "recognition.flow.weights: no weights come with resnet34; give a checkp",
         ),
-        (
-            {
-                **TRANSFER,
-                "recognition.flow.network": "bn_inception",
-                "recognition.flow.weights": "a.pth",
-            },
-            "recognition.flow: .*transfer",
-        ),
-        (TRANSFER | {"recognition.flow.weights": "a.pth"}, "recognition.flow: .*transfer"),
+        (TRANSFER | {f"{FLOW}.network": "bn_inception", f"{FLOW}.weights": "a.pth"}, NO_TRANSFER),
+        (TRANSFER | {f"{FLOW}.weights": "a.pth"}, NO_TRANSFER),
         (
             {"recognition.flow.batch_size": 65, f"{RECOGNITION}.aavg": []},
             "recognition.flow: batch_cap 64: at least batch_size, 65",
@@ -405,10 +338,6 @@ def test_values_that_contradict_each_other_are_one_line(changes, fault):
     else:
         with pytest.raises(InputError, match=f"^my.yaml: {fault}"):
             check_settings(config, "my.yaml")
-
-
-def test_motion_has_no_squares_of_what_moves():
-    assert not encoders_of(with_values(MOTION))["mover"]
 
 
 def test_trained_classifiers_are_used_as_they_were_trained():
@@ -464,9 +393,7 @@ def test_an_encoder_may_be_one_that_other_libraries_bring():
     for name in ("timm:vit_small_patch14_dinov2", "hf:openai/clip-vit-base-patch32", "./mine"):
         check_config(with_value(key, name), "my.yaml")
     line = message(with_value(key, "resnet19"))
-    assert line.startswith(
-        f"{key} 'resnet19': one of efficientnet_lite0, efficientnet_lite2, resnet18,"
-    )
+    assert line.startswith(f"{key} 'resnet19': one of efficientnet_lite0, efficientnet_lite2, ")
     assert line.endswith(", timm:MODEL, hf:ORGANISATION/MODEL or a path")
 
 
@@ -525,13 +452,9 @@ def test_a_value_of_the_command_line_has_the_type_of_its_setting(words, key, val
     ("words", "line"),
     [
         ("evaluation={folds: five}", "evaluation.folds 'five': a whole number from 0 to 1000"),
-        ("evaluation={folds: 2.5}", "evaluation.folds 2.5: a whole number from 0 to 1000"),
-        ("evaluation={folds: -1}", "evaluation.folds -1: from 0 to 1000"),
         ("evaluation={folds: {a: 1}}", "evaluation.folds a dict of 1: a whole number from 0"),
-        ("evaluation={folds: '[1'}", "evaluation.folds '[1': a whole number from 0 to 1000"),
         ("report={page: maybe}", "report.page 'maybe': true or false"),
         ("temporal={training: {feature_noise: x}}", "temporal.training.feature_noise 'x': a numb"),
-        ("temporal={models: mtn}", "temporal.models 'mtn': write a list: [mtn]"),
         ("scaling={ranks: [1, two]}", "scaling.ranks [1, 'two']: different numbers, each from 1"),
         ("evaluaton={folds: 5}", "evaluaton: unknown key; did you mean evaluation?"),
         ("folds=5", "folds: unknown key; known keys are dataset"),
@@ -554,3 +477,12 @@ def test_a_mistake_of_a_file_is_said_of_the_file_whatever_the_command_line_gives
     both = merged(defaults(), given("evaluation={folds: 61}"))
     with pytest.raises(InputError, match=r"^my.yaml \+ --config: evaluation.folds: 61 folds of 36"):
         Plan(both, "my.yaml", given=given("evaluation={folds: 61}"))
+
+
+def test_a_configuration_that_leaves_all_out_is_what_is_printed_and_what_is_given_stays():
+    assert defaults() == merged(FULL, yaml.safe_load(sections_text(PLUGGED)))
+    config: dict = {"demo": {"videos": 3}, "video": "wrong", "unknown": {"key": 1}}
+    fill_in(config)
+    assert (config["demo"]["videos"], config["video"]) == (3, "wrong")
+    assert config["unknown"] == {"key": 1}
+    assert config["demo"]["seed"] == defaults()["demo"]["seed"]

@@ -19,24 +19,20 @@ subprocess.run(["python", "-c", job], check=True)
 """
 
 
-@pytest.fixture
-def venv(tmp_path) -> Path:
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path / "own"], check=True)
-    return tmp_path / "own"
+@pytest.fixture(scope="module")
+def environments(tmp_path_factory) -> tuple[Path, Path]:
+    """Two environments of the same Python, as a user's mostly are."""
+    folder = tmp_path_factory.mktemp("environments")
+    both = folder / "own", folder / "other"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", *both], check=True)
+    return both
 
 
-@pytest.fixture
-def other(tmp_path) -> Path:
-    """An environment of the same Python, as both of a user's mostly are."""
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path / "other"], check=True)
-    return tmp_path / "other/bin"
-
-
-def jobs_of(python: Path, path: str, folder: Path) -> tuple[str, list[str]]:
+def jobs_of(python: Path, path: str) -> tuple[str, list[str]]:
     """Return the environment of a job's `python`, and the folders of its PATH."""
     done = subprocess.run(
         [python, "-c", CODE],
-        cwd=folder,
+        cwd=python.parent,
         env={"PATH": path, "PYTHONPATH": str(ROOT / "src")},
         capture_output=True,
         text=True,
@@ -46,23 +42,22 @@ def jobs_of(python: Path, path: str, folder: Path) -> tuple[str, list[str]]:
     return prefix, folders.split(os.pathsep)
 
 
-def test_an_activated_environment_stays_as_it_is(venv, other, tmp_path):
-    path = f"/opt/mpi/bin:{venv}/bin:{other}:/usr/bin"
-    assert jobs_of(venv / "bin/python3", path, tmp_path) == (str(venv), path.split(":"))
+@pytest.mark.parametrize("activated", [True, False])
+def test_jobs_start_the_python_of_the_run(environments, activated):
+    own, other = environments
+    path = [f"{own}/bin"] * activated + [f"{other}/bin", "/usr/bin"]
+    given = "/opt/mpi/bin", *path
+    expected = str(own), [*([] if activated else [f"{own}/bin"]), *given]
+    assert jobs_of(own / "bin/python", os.pathsep.join(given)) == expected
 
 
-def test_a_python_of_another_environment_is_not_started(venv, other, tmp_path):
-    path = f"{other}:/usr/bin"
-    prefix, folders = jobs_of(venv / "bin/python", path, tmp_path)
-    assert (prefix, folders) == (str(venv), [f"{venv}/bin", *path.split(":")])
-
-
-def test_a_python_that_has_another_name_alone(venv, other, tmp_path):
+def test_a_python_that_has_another_name_alone(environments):
     """Debian has python3 without python; a link from another folder would leave the venv."""
-    named = venv / "bin/an own python"
-    named.symlink_to((venv / "bin/python").resolve())
-    for link in venv.glob("bin/python*"):
+    own, other = environments
+    named = own / "bin/an own python"
+    named.symlink_to((own / "bin/python").resolve())
+    for link in own.glob("bin/python*"):
         link.unlink()
-    prefix, folders = jobs_of(named, f"{other}:/usr/bin", tmp_path)
-    assert prefix == str(venv)
-    assert folders[1:] == [f"{venv}/bin", str(other), "/usr/bin"]
+    prefix, folders = jobs_of(named, f"{other}/bin:/usr/bin")
+    assert prefix == str(own)
+    assert folders[1:] == [f"{own}/bin", f"{other}/bin", "/usr/bin"]

@@ -48,30 +48,27 @@ def alone(tmp_path_factory) -> Path:
 
 def run(root: Path, *words: str) -> subprocess.CompletedProcess:
     environment = {**os.environ, "PYTHONPATH": str(root / "src")}
-    return subprocess.run(
-        [sys.executable, "-m", *words], capture_output=True, text=True, cwd=root, env=environment
-    )
+    how = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+    return subprocess.run([sys.executable, "-m", *words], cwd=root, env=environment, **how)
 
 
-def test_a_run_is_planned_as_with_it(alone):
-    done = run(alone, "snakemake", "--cores", "1", "--dry-run", "all")
-    assert done.returncode == 0, done.stderr
-    assert "report_index" in done.stdout + done.stderr
+@pytest.mark.parametrize(
+    ("words", "status", "said"),
+    [
+        (["all"], 0, "report_index"),
+        (["tables"], 1, "tables"),
+        (["all", "--config", "papers={sbp: {seeds: 2}}"], 1, "papers: unknown key"),
+    ],
+)
+def test_a_run_is_planned_without_the_targets_and_keys_of_the_papers(alone, words, status, said):
+    done = run(alone, "snakemake", "--cores", "1", "--dry-run", *words)
+    assert done.returncode == status, done.stdout
+    assert said in done.stdout
 
 
-def test_its_targets_keys_and_commands_are_unknown(alone):
-    done = run(alone, "snakemake", "--cores", "1", "--dry-run", "tables")
-    assert done.returncode == 1
-    assert "tables" in done.stdout + done.stderr
-    done = run(
-        alone, "snakemake", "--cores", "1", "-n", "all", "--config", "papers={sbp: {seeds: 2}}"
-    )
-    assert done.returncode == 1
-    assert "papers: unknown key" in done.stdout + done.stderr
+def test_the_commands_of_the_papers_are_unknown(alone):
     done = run(alone, "actionspan", "papers", "mtn", "claims")
     assert done.returncode == 2
-    assert done.stderr.splitlines()[-1].startswith("actionspan: error: no command 'papers'")
-    done = run(alone, "actionspan", "--help")
-    assert done.returncode == 0
-    assert "papers" not in done.stdout.split()
+    assert done.stdout.splitlines()[-1].startswith("actionspan: error: no command 'papers'")
+    assert "papers" not in run(alone, "actionspan", "--help").stdout.split()
     assert "measure" not in run(alone, "actionspan", "finetune", "--help").stdout.split()

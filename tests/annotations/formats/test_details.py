@@ -163,13 +163,6 @@ def test_what_one_subject_cannot_do_at_once_is_of_another():
     assert found == {0: "A", 1: "A 2", 2: "", 3: "subject 2", 4: "A 2 2"}
 
 
-def test_what_other_forms_cannot_hold_is_said(tmp_path, capsys):
-    out = tmp_path / "via.json"
-    assert actionspan("dataset", "convert", SAMPLES / "boris_old.csv", out, "--to=via3") == 0
-    assert "via3 cannot hold: " in (said := capsys.readouterr().err)
-    assert "subjects and modifiers (1)" in said
-
-
 @pytest.mark.parametrize("name", ["boris_aggregated.csv", "boris.boris"])
 def test_a_subject_may_be_part_of_the_label(tmp_path, name):
     out = tmp_path / "a.json"

@@ -31,9 +31,13 @@ def text_of(form: str, text: str, name: str = "v.txt") -> list[tuple[float, floa
         ("cam1\t0:00:01.5\t0:00:03.0\trun\ttraining\n", "table"),
         ("video,start,end,label,status\na,1,2,run,done\n", "table"),
         ("video,start,end,label,status\na,1,2,run,moved\n", "corrections"),
+        ("video,start,end,label\n0:00 Intro,1,2,run\n", "table"),
+        ("Cut, stir; see below\n0:00 Intro\n1:20 Fall\n", "chapters"),
+        ("1:20 Fall\n", "table"),  # YouTube's first chapter is at 0:00
+        ('{"data": {"video": "a.mp4"}, "annotations": []}', "label_studio"),  # one task
     ],
 )
-def test_a_plain_table_stays_one(text, form):
+def test_a_file_is_taken_for_what_it_is(text, form):
     assert sniffed(text) == form
 
 

@@ -79,13 +79,6 @@ def test_predictions_are_frames_as_a_reader_of_annotations_counts_them(rows, fps
     np.testing.assert_allclose(times, wanted, rtol=0, atol=frame)
 
 
-def test_frames_count_from_1_and_the_last_is_included():
-    (task,) = json.loads(label_studio.write([], [proposed(fps=10)]))
-    (region,) = task["predictions"][0]["result"]
-    assert region["value"] == {"ranges": [{"start": 6, "end": 15}], "timelinelabels": ["run"]}
-    assert region["type"] == "timelinelabels"
-
-
 def test_a_task_with_predictions_alone_is_annotated_by_nobody():
     record = proposed(fps=10)
     assert label_studio.read("a", label_studio.write([], [record])).records == []
@@ -112,7 +105,8 @@ def test_events_become_predictions_beside_annotations(folder, capsys):
     (annotation,) = made["yard"]["annotations"]
     ids = [each["id"] for part in (prediction, annotation) for each in part["result"]]
     assert len(set(ids)) == len(ids) == 3
-    assert {each["origin"] for each in prediction["result"]} == {"prediction"}
+    kinds = {(each["origin"], each["type"]) for each in prediction["result"]}
+    assert kinds == {("prediction", "timelinelabels")}
     assert parsed("tasks.json") == {"yard": [(1, 2, "jump")], "hall": [(0, 1, "sit")]}
 
 
@@ -156,14 +150,6 @@ def test_predictions_are_for_label_studio_and_beside_annotations(folder, capsys)
         line = "--predictions span/events.json: predictions are written with annotations"
         assert line in capsys.readouterr().err
         assert not Path("out.json").exists()
-
-
-def test_other_forms_take_events_as_annotations(folder):
-    assert actionspan("dataset", "convert", "span/events.json", "out.csv") == 0
-    assert parsed("out.csv") == {
-        "v_yard": [(1, 2.5, "jump"), (6, 7, "action")],
-        "gate": [(0.5, 4, "sit")],
-    }
 
 
 def test_results_of_a_wrong_id_are_one_line():

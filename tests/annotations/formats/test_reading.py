@@ -215,13 +215,6 @@ def test_video_info_takes_the_same_row_twice_but_not_two_truths():
     ]
 
 
-def test_all_of_activitynet_is_read(shared_data):
-    reading = read_annotation_file(shared_data / "activitynet" / "anet_anno_action.json")
-    assert len(reading.records) == 19228
-    assert sum(len(record.instances) for record in reading.records) == 22152
-    assert reasons(reading) == []
-
-
 def test_both_forms_of_thumos14_say_the_same(shared_data):
     folder = shared_data / "thumos14"
     one = read_annotation_file(folder / "test_Annotation.csv")

@@ -10,7 +10,7 @@ import pytest
 
 from actionspan.annotations.formats import parsing, registry
 from actionspan.annotations.formats.records import Reading, video_id_of
-from actionspan.annotations.formats.registry import read_annotation_file, sniffed
+from actionspan.annotations.formats.registry import read_annotation_file
 from actionspan.annotations.formats.times import Frame, VideoEnd, to_seconds
 from actionspan.errors import InputError
 
@@ -248,10 +248,6 @@ def test_a_folder_of_files_is_read_file_by_file(tmp_path):
     assert {Path(bad.file).name for bad in reading.rejections} == {"elan.eaf", "audacity.txt"}
 
 
-def test_a_row_of_a_tier_is_a_table_of_elan():
-    assert sniffed("tier\t\t0:00:01.5\t0:00:03.0\t0:00:01.5\trun\n") == "elan_table"
-
-
 def test_pictures_far_apart_are_two_instances():
     rows = "".join(
         f'v_{frame:06}.jpg,1,"{{}}",1,0,"{{}}","{{""act"":""run""}}"\n'
@@ -274,13 +270,8 @@ def test_pictures_far_apart_are_two_instances():
 )
 def test_times(given, seconds):
     assert to_seconds(given) == seconds
-
-
-def test_times_that_need_the_video():
-    assert to_seconds(Frame(50)) is None
-    assert to_seconds(Frame(50), fps=25) == 2
-    assert to_seconds(VideoEnd()) is None
-    assert to_seconds(VideoEnd(), seconds=9.5) == 9.5
+    assert to_seconds(Frame(50)) is to_seconds(VideoEnd()) is None
+    assert (to_seconds(Frame(50), fps=25), to_seconds(VideoEnd(), seconds=9.5)) == (2, 9.5)
 
 
 @pytest.mark.parametrize(
@@ -306,12 +297,6 @@ def test_a_time_that_needs_the_video_is_a_line(name, message):
 )
 def test_the_stem_of_the_media_file_is_the_video(media, video_id):
     assert video_id_of(media) == video_id
-
-
-def test_a_plain_table_may_name_media_files(tmp_path):
-    path = tmp_path / "a.tsv"
-    path.write_text("Media file name\tStart (s)\tStop (s)\tBehaviour\nx/a.mp4\t1\t2\trun\n")
-    assert said(read_annotation_file(path)) == {"a": [(1, 2, "run")]}
 
 
 # ---- hostile files ----
@@ -435,9 +420,3 @@ def test_each_form_asked_for_by_name_refuses_other_files_in_a_line(form):
     for name in EXPECTED:
         _, message = outcome(sample(name), form)
         assert message.startswith(f"{sample(name)}: ")
-
-
-def test_text_before_the_chapters_is_no_table():
-    assert sniffed("Cut, stir; see below\n0:00 Intro\n1:20 Fall\n") == "chapters"
-    assert sniffed("video,start,end,label\n0:00 Intro,1,2,run\n") == "table"
-    assert sniffed("1:20 Fall\n") == "table"  # YouTube's first chapter is at 0:00
