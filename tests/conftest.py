@@ -56,7 +56,7 @@ SECOND_TIER = (
         for name in (
             *("analysis", "catalogue", "engines", "finetune", "folds", "growing", "hostile"),
             *("kills", "large_cluster", "loop", "module", "papers_aavg", "papers_examples"),
-            *("papers_partime", "papers_ring"),
+            "papers_partime",
             *("profiles", "recognition", "report", "storage", "thumos14"),
         )
     ),
