@@ -44,7 +44,6 @@ SECOND_TIER = (
     "mpi/test_temporal_averaging.py",
     "papers",
     "workflow/test_without_papers.py",
-    "propose/test_hub.py",
     "report/test_browser.py",
     "report/test_firefox.py",
     "report/test_round.py",

@@ -127,11 +127,6 @@ def test_it_proposes(command, film, other, tmp_path):
     assert film.stem in (tmp_path / "found/index.html").read_text()
 
 
-def test_it_cites_itself(command, other, tmp_path):
-    said = call(tmp_path, other, command, "--cite")
-    assert said == (ROOT / "CITATION.cff").read_text()
-
-
 def test_it_serves_the_page(command, film, other, tmp_path):
     browser = build_opener(HTTPCookieProcessor(CookieJar()), ProxyHandler({}))
     words = [command, "review", film, "--out", tmp_path / "review", "--no-browser"]

@@ -9,6 +9,7 @@ import actionspan
 
 NAMES = {
     "actionspan": "load_model",
+    "actionspan.demo.scenario": "demo_video_names",
     "actionspan.parallel": "ring_allreduce",
     "actionspan.proposals": "soft_nms",
     "actionspan.propose": "Proposer",
@@ -18,13 +19,16 @@ LIGHT = f"""
 import importlib, sys
 for package, name in {NAMES}.items():
     importlib.import_module(package)
-    assert not {{"numpy", "torch", "h5py", "cv2"}} & set(sys.modules), package
+    assert not {{"numpy", "torch", "h5py", "cv2", "av"}} & set(sys.modules), package
+from actionspan.cli import main
+main(["schema"])
+assert "actionspan.propose.command" not in sys.modules, "of another command"
 for package, name in {NAMES}.items():
     assert getattr(importlib.import_module(package), name).__name__ == name
 """
 
 
-def test_a_package_costs_nothing_before_a_name_is_used():
+def test_a_package_or_command_costs_nothing_before_it_is_used():
     done = subprocess.run([sys.executable, "-c", LIGHT], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
 

@@ -1,6 +1,5 @@
 """The plug-ins of examples/plugins, from packages that are installed next to actionspan."""
 
-import csv
 import json
 import os
 import shutil
@@ -20,80 +19,70 @@ from actionspan.storage.model_files import read_model
 from actionspan.temporal import load_model
 from temporal.conftest import write_toy
 from worlds import warm
+from worlds.tables import rows_of
 
 ROOT = Path(__file__).parents[1]
-OFFLINE = (
-    *("install", "--quiet", "--no-deps", "--no-build-isolation", "--no-index"),
-    "--disable-pip-version-check",
-)
+
+
+def install(folder: Path, *examples: str) -> Path:
+    """Install packages of the examples, and return the folder that they are in."""
+    sources, target = [str(folder / name) for name in examples], folder / "site"
+    for name in examples:  # pip builds where it reads
+        shutil.copytree(ROOT / "examples/plugins" / name, folder / name)
+    words = ["--quiet", "--no-deps", "--no-build-isolation", "--no-index"]
+    words += ["--disable-pip-version-check", "--target", str(target), *sources]
+    command = [sys.executable, "-m", "pip", "install", *words]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return target
 
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory) -> Path:
-    """The folder that the example package is installed in."""
-    source = tmp_path_factory.mktemp("source") / "laps"
-    shutil.copytree(ROOT / "examples/plugins/laps", source)  # pip builds where it reads
-    target = tmp_path_factory.mktemp("site")
-    install(*OFFLINE, "--target", str(target), str(source))
-    return target
+    """The folder that the example packages are installed in."""
+    return install(tmp_path_factory.mktemp("plugins"), "laps", "formats")
 
 
-def install(*words: str) -> None:
-    done = subprocess.run([sys.executable, "-m", "pip", *words], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-
-
-def test_the_formats_of_the_examples_are_installed_and_read(tmp_path):
-    source, target = ROOT / "examples/plugins/formats", tmp_path / "site"
-    shutil.copytree(source, tmp_path / "source")  # pip builds where it reads
-    words = ["install", "--quiet", "--no-deps", "--no-build-isolation", "--no-index"]
-    install(
-        *words, "--disable-pip-version-check", "--target", str(target), str(tmp_path / "source")
-    )
+def test_the_formats_of_the_examples_are_read(installed, tmp_path):
     out = tmp_path / "mine.csv"
-    actionspan(target, "dataset", "convert", str(source / "samples/elan_rows.txt"), str(out))
-    assert [row["label"] for row in csv.DictReader(out.open())] == ["cut, stir", "fall"]
+    sample = ROOT / "examples/plugins/formats/samples/elan_rows.txt"
+    actionspan(installed, "dataset", "convert", sample, out)
+    assert [row["label"] for row in rows_of(out)] == ["cut, stir", "fall"]
 
 
 @pytest.mark.full
 def test_the_doors_to_editors_are_installed(tmp_path):
-    target, table, labels = (tmp_path / name for name in ("site", "mine.csv", "labels.json"))
-    shutil.copytree(ROOT / "examples/plugins/editors", tmp_path / "source")
-    install(*OFFLINE, "--target", str(target), str(tmp_path / "source"))
+    target = install(tmp_path, "editors")
+    table, llc, labels = (tmp_path / name for name in ("mine.csv", "llc", "labels.json"))
     table.write_text("video,start,end,label\na,1,2,run\n")
-    actionspan(
-        target, "dataset", "convert", str(table), str(tmp_path / "llc"), "--to", "losslesscut"
-    )
-    actionspan(target, "dataset", "convert", str(tmp_path / "llc"), str(labels), "--to", "fiftyone")
+    actionspan(target, "dataset", "convert", table, llc, "--to", "losslesscut")
+    actionspan(target, "dataset", "convert", llc, labels, "--to", "fiftyone")
     assert json.loads(labels.read_text())["labels"]["a"] == [{"label": "run", "timestamps": [1, 2]}]
     assert "Read the time intervals of NWB files" in actionspan(target, "nwb", "--help")
 
 
-def python(installed: Path, *words: str) -> subprocess.CompletedProcess:
+def python(installed: Path, *words: object) -> subprocess.CompletedProcess:
     path = os.pathsep.join([str(installed), str(ROOT / "src")])
     environment = {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1"}
-    return subprocess.run(
-        [warm.python(), *words], capture_output=True, text=True, env=environment, cwd=installed
-    )
+    command = [warm.python(), *map(str, words)]
+    return subprocess.run(command, capture_output=True, text=True, env=environment, cwd=installed)
 
 
-def actionspan(installed: Path, *words: str) -> str:
+def actionspan(installed: Path, *words: object, status: int = 0) -> str:
+    """Run a command with what is installed; return what it prints, or its errors if it fails."""
     done = python(installed, "-m", "actionspan", *words)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    assert done.returncode == status, done.stderr
+    return done.stderr if status else done.stdout
 
 
 def test_a_format_is_recognised_read_and_its_bad_rows_rejected(installed, tmp_path):
     (tmp_path / "laps.txt").write_text("LAPTIMER race\n1.5-4 lap\nfoo\n5-7.25 lap\n")
     out = tmp_path / "race.csv"
-    words = ["dataset", "convert", str(tmp_path / "laps.txt"), str(out)]
-    done = python(installed, "-m", "actionspan", *words)
+    words = ("-m", "actionspan", "dataset", "convert", tmp_path / "laps.txt", out)
+    done = python(installed, *words)
     assert done.returncode == 0, done.stderr
-    rows = list(csv.DictReader(out.open()))
-    assert [(row["video"], float(row["start"]), float(row["end"])) for row in rows] == [
-        ("race", 1.5, 4.0),
-        ("race", 5.0, 7.25),
-    ]
+    rows = [(row["video"], float(row["start"]), float(row["end"])) for row in rows_of(out)]
+    assert rows == [("race", 1.5, 4.0), ("race", 5.0, 7.25)]
     assert "start-end is wanted" in done.stdout + done.stderr
 
 
@@ -102,17 +91,15 @@ def test_steps_are_listed_and_run(installed, tmp_path):
     table.write_text("video,start,end\na,0,1\na,2,9\n")
     assert "laps" in actionspan(installed, "--help")
     assert "Count the events of a table" in actionspan(installed, "laps", "--help")
-    assert actionspan(installed, "laps", "count", "--proposals", str(table)) == "2\n"
+    assert actionspan(installed, "laps", "count", "--proposals", table) == "2\n"
     assert "longest" in actionspan(installed, "evaluation", "--help")
-    longest = actionspan(installed, "evaluation", "longest", "--proposals", str(table))
-    assert "'end': '9'" in longest
-    missing = ["laps", "count", "--proposals", str(tmp_path / "none.csv")]
-    done = python(installed, "-m", "actionspan", *missing)
-    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert "'end': '9'" in actionspan(installed, "evaluation", "longest", "--proposals", table)
+    missing = ("laps", "count", "--proposals", tmp_path / "none.csv")
+    assert actionspan(installed, *missing, status=2).count("\n") == 1
     code = "from actionspan.workflow.steps import step; print(*step('laps count'), sep='\\n')"
     files = python(installed, "-c", code).stdout.split()
-    assert any(file.endswith("laps/steps/count.py") for file in files)
-    assert any(file.endswith("actionspan/errors.py") for file in files)
+    for name in ("laps/steps/count.py", "actionspan/errors.py"):
+        assert any(file.endswith(name) for file in files)
 
 
 ENCODE = """
@@ -143,23 +130,22 @@ def test_an_encoder_gives_what_its_last_layer_takes(installed):
 
 def test_a_network_is_trained_and_predicts(installed, tmp_path):
     toy = write_toy(tmp_path)
-    data = ["--features", str(toy.features)]
-    words = ["--annotations", str(toy.annotations), "--model", "smooth", "--epochs", "2"]
+    data = ("--features", toy.features)
+    words = ("--annotations", toy.annotations, "--model", "smooth", "--epochs", 2)
     run, predicted = tmp_path / "run", tmp_path / "probabilities.h5"
-    actionspan(installed, "temporal", "train", *data, *words, "--out", str(run))
-    model = ["--model", str(run / "model.safetensors")]
-    actionspan(installed, "temporal", "predict", *model, *data, "--out", str(predicted))
-    with h5py.File(predicted) as file:
-        assert file["probabilities"].shape == (len(toy.video_id), 100, 3)
+    model = run / "model.safetensors"
+    actionspan(installed, "temporal", "train", *data, *words, "--out", run)
+    actionspan(installed, "temporal", "predict", "--model", model, *data, "--out", predicted)
     # the network of the page, computed here
     network = nn.Conv1d(6, 3, 7, padding=3)
-    state = read_model(run / "model.safetensors").value["state_dict"]
+    state = read_model(model).value["state_dict"]
     network.load_state_dict({key.removeprefix("layers."): value for key, value in state.items()})
     with torch.no_grad(), h5py.File(predicted) as file:
+        assert file["probabilities"].shape == (len(toy.video_id), 100, 3)
         expected = torch.sigmoid(network(torch.from_numpy(toy.array).mT)).mT
         np.testing.assert_allclose(file["probabilities"][()], expected, rtol=1e-5, atol=1e-6)
     with pytest.raises(InputError, match="smooth"):  # without the package
-        load_model(run / "model.safetensors")
+        load_model(model)
 
 
 CHECK = """
@@ -216,11 +202,9 @@ def test_a_name_that_is_taken_is_one_line(tmp_path, monkeypatch, fresh):
 def test_a_plug_in_that_cannot_be_imported_is_one_line(tmp_path):
     fake(tmp_path, "broken", "[actionspan.forms]\nstrange = broken:form\n")
     (tmp_path / "laps.csv").write_text("video,start,end\na,0,1\n")
-    words = ["dataset", "convert", str(tmp_path / "laps.csv"), str(tmp_path / "x.csv")]
-    done = python(tmp_path, "-m", "actionspan", *words)
-    assert done.returncode == 2
-    assert done.stderr.count("\n") == 1, json.dumps(done.stderr)
-    assert "plug-ins: actionspan.forms: strange: broken:form of broken:" in done.stderr
+    words = ("dataset", "convert", tmp_path / "laps.csv", tmp_path / "x.csv")
+    (line,) = actionspan(tmp_path, *words, status=2).splitlines()
+    assert "plug-ins: actionspan.forms: strange: broken:form of broken:" in line
 
 
 THEIRS = '[project]\nname = "theirs"\n[project.entry-points."actionspan.forms"]\nx = "json"\n'

@@ -68,22 +68,16 @@ def test_packages_are_published_without_a_stored_password():
     assert "secrets." not in (ROOT / ".github/workflows/release.yml").read_text()
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
+def test_a_path_becomes_an_address_and_without_one_words_stay_and_links_go(set_up):
+    for text, expected in (
         ("[a](docs/b.md#c)", f"[a]({ADDRESS}/blob/v1/docs/b.md#c)"),
         ("![a b](docs/c.webp)", f"![a b]({ADDRESS}/raw/v1/docs/c.webp)"),
         ("[a](#b)", f"[a]({ADDRESS}/blob/v1/README.md#b)"),
         ("[a](https://example.org/b)", "[a](https://example.org/b)"),
         ("[a\nb](c.md)", f"[a\nb]({ADDRESS}/blob/v1/c.md)"),
         ("x[0](y) of code", f"x[0]({ADDRESS}/blob/v1/y) of code"),
-    ],
-)
-def test_a_path_becomes_an_address(set_up, text, expected):
-    assert set_up.long_description(text, ADDRESS, "v1") == expected
-
-
-def test_without_an_address_words_stay_and_links_go(set_up):
+    ):
+        assert set_up.long_description(text, ADDRESS, "v1") == expected
     text = "see [the page](docs/page.md) ![image](docs/a.webp) [site](https://example.org)"
     left = set_up.long_description(text, None, "v1")
     assert left == "see the page  [site](https://example.org)"

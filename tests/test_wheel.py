@@ -12,6 +12,8 @@ import yaml
 from packaging.requirements import Requirement
 
 ROOT = Path(__file__).parents[1]
+SMALL = "demo: {videos: 2, shortest_seconds: 5.0, longest_seconds: 5.5}\n"
+TARGET = "results/dataset/demo/annotations.json"
 
 
 @pytest.fixture(scope="module")
@@ -23,39 +25,40 @@ def installed(wheel, tmp_path_factory) -> Path:
     return folder / "site"
 
 
-def actionspan(installed: Path, folder: Path, *words: str) -> subprocess.CompletedProcess:
-    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-    return subprocess.run(
-        [sys.executable, "-m", "actionspan", *words],
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(installed), "PATH": path},
-        capture_output=True,
-        text=True,
-        timeout=300,
+def call(*words: object, folder: Path, status: int = 0, **environment: object) -> str:
+    """Run a command in a folder; return what it prints, or its errors if it fails."""
+    known = {name: str(value) for name, value in environment.items()}
+    done = subprocess.run(
+        list(map(str, words)), cwd=folder, env=known, capture_output=True, text=True, timeout=300
     )
+    assert done.returncode == status, done.stderr
+    return done.stderr if status else done.stdout
+
+
+def actionspan(installed: Path, folder: Path, *words: str, status: int = 0) -> str:
+    """Run the command of the wheel in this environment."""
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    command = (sys.executable, "-m", "actionspan", *words)
+    known = {**os.environ, "PYTHONPATH": installed, "PATH": path}
+    return call(*command, folder=folder, status=status, **known)
 
 
 def test_a_project_is_planned_and_its_first_files_made(installed, tmp_path):
-    done = actionspan(installed, tmp_path, "init", "mine")
-    assert done.returncode == 0, done.stderr
-    assert done.stdout == "mine/config.yaml: written; now: cd mine && actionspan run\n"
+    said = actionspan(installed, tmp_path, "init", "mine")
+    assert said == "mine/config.yaml: written; now: cd mine && actionspan run\n"
     folder = tmp_path / "mine"
     config = yaml.safe_load((folder / "config.yaml").read_text())
     assert config == {"dataset": {"videos": "demo", "annotations": None}}
-    (folder / "small.yaml").write_text(
-        "demo: {videos: 4, shortest_seconds: 5.0, longest_seconds: 5.5}\n"
-    )
+    (folder / "small.yaml").write_text(SMALL)
     small = ["--configfile", "small.yaml"]
-    planned = actionspan(installed, folder, "run", "--dry-run", *small)
-    assert planned.returncode == 0, planned.stderr
-    assert "evaluation_summary" in planned.stdout
-    made = actionspan(installed, folder, "run", "results/dataset/videos.tsv", *small)
-    assert made.returncode == 0, made.stderr
-    assert len((folder / "results/dataset/videos.tsv").read_text().splitlines()) == 1 + 4
+    assert "evaluation_summary" in actionspan(installed, folder, "run", "--dry-run", *small)
+    actionspan(installed, folder, "run", "results/dataset/videos.tsv", *small)
+    assert len((folder / "results/dataset/videos.tsv").read_text().splitlines()) == 1 + 2
     # it ran the package, not this checkout
     log = max((folder / ".snakemake/log").iterdir()).read_text()
     assert "site/actionspan/dataset/index.py" in log
     assert str(ROOT) not in log
+    assert actionspan(installed, tmp_path, "--cite") == (ROOT / "CITATION.cff").read_text()
 
 
 def declared(metadata: Path) -> dict[str, Distribution]:
@@ -99,20 +102,10 @@ def elsewhere(installed, tmp_path_factory) -> Path:
 
 
 def test_a_report_needs_nothing_but_the_extras(elsewhere, tmp_path):
-    (tmp_path / "config.yaml").write_text(
-        "demo: {videos: 2, shortest_seconds: 5.0, longest_seconds: 5.5}\n"
-    )
-    target = "results/dataset/demo/annotations.json"
+    (tmp_path / "config.yaml").write_text(SMALL)
+    command = (elsewhere / "bin/actionspan", "run", TARGET)
     for flags in ([], ["--report", "report.html"]):
-        done = subprocess.run(
-            [elsewhere / "bin/actionspan", "run", target, *flags],
-            cwd=tmp_path,
-            env={"PATH": "/usr/bin:/bin", "HOME": str(tmp_path)},
-            capture_output=True,
-            text=True,
-            timeout=300,
-        )
-        assert done.returncode == 0, done.stderr
+        call(*command, *flags, folder=tmp_path, PATH="/usr/bin:/bin", HOME=tmp_path)
     assert "dataset_demo" in (tmp_path / "report.html").read_text()
 
 
@@ -123,44 +116,28 @@ for module in pkgutil.walk_packages(actionspan.__path__, "actionspan."):
     if not module.name.endswith("__main__"):
         importlib.import_module(module.name)
 """
-    done = subprocess.run(
-        [elsewhere / "bin/python", "-c", code],
-        cwd=tmp_path,
-        env={"PATH": "/usr/bin:/bin", "HOME": str(tmp_path)},
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stderr
+    command = (elsewhere / "bin/python", "-c", code)
+    call(*command, folder=tmp_path, PATH="/usr/bin:/bin", HOME=tmp_path)
 
 
 @pytest.mark.parametrize("words", [["actionspan", "run"], ["python3", "-m", "snakemake"]])
 def test_jobs_run_in_the_environment_of_the_command_wherever_it_is(
     words, installed, elsewhere, tmp_path
 ):
-    other = tmp_path / "other"  # an environment that somebody activated
+    other, folder = tmp_path / "other", tmp_path / "mine"  # an environment somebody activated
     other.mkdir()
+    folder.mkdir()
     for name in ("python", "python3", "actionspan"):
         (other / name).write_text("#!/bin/sh\necho another program >&2\nexit 3\n")
         (other / name).chmod(0o755)
-    folder = tmp_path / "mine"
-    folder.mkdir()
-    (folder / "small.yaml").write_text(
-        "demo: {videos: 2, shortest_seconds: 5.0, longest_seconds: 5.5}\n"
-    )
-    target = "results/dataset/demo/annotations.json"
+    (folder / "small.yaml").write_text(SMALL)
     flags = ["--cores", "1", "--configfile", "small.yaml"]
     if words[0] != "actionspan":
-        flags += ["--snakefile", str(installed / "actionspan/project/Snakefile")]
-    done = subprocess.run(
-        [elsewhere / "bin" / words[0], *words[1:], target, *flags],
-        cwd=folder,
-        env={"PATH": f"{other}:/usr/local/bin:/usr/bin:/bin", "HOME": str(tmp_path)},
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
-    assert done.returncode == 0, done.stderr
-    assert (folder / target).is_file()
+        flags += ["--snakefile", installed / "actionspan/project/Snakefile"]
+    command = (elsewhere / "bin" / words[0], *words[1:], TARGET, *flags)
+    path = f"{other}:/usr/local/bin:/usr/bin:/bin"
+    call(*command, folder=folder, PATH=path, HOME=tmp_path)
+    assert (folder / TARGET).is_file()
 
 
 def test_the_wheel_brings_a_model(installed):
@@ -171,16 +148,15 @@ def test_the_wheel_brings_a_model(installed):
 def test_a_project_of_your_own_videos(installed, tmp_path):
     (tmp_path / "my videos").mkdir()
     (tmp_path / "actions.csv").write_text("video,start,end,label\n")
-    words = ["init", "mine", "--videos", "my videos", "--annotations", "actions.csv"]
-    assert actionspan(installed, tmp_path, *words).returncode == 0
+    words = ("init", "mine", "--videos", "my videos", "--annotations", "actions.csv")
+    actionspan(installed, tmp_path, *words)
     named = yaml.safe_load((tmp_path / "mine/config.yaml").read_text())["dataset"]
     assert named == {
         "videos": str(tmp_path / "my videos"),
         "annotations": str(tmp_path / "actions.csv"),
     }
-    again = actionspan(installed, tmp_path, *words)
-    assert again.returncode == 2
-    assert again.stderr.endswith("mine/config.yaml: is there already; choose another folder\n")
+    again = actionspan(installed, tmp_path, *words, status=2)
+    assert again.endswith("mine/config.yaml: is there already; choose another folder\n")
 
 
 @pytest.mark.parametrize(
@@ -192,9 +168,8 @@ def test_a_project_of_your_own_videos(installed, tmp_path):
     ],
 )
 def test_what_is_missing_is_one_line(installed, tmp_path, words, line):
-    done = actionspan(installed, tmp_path, "init", "mine", *words)
-    assert done.returncode == 2
-    assert done.stderr == f"actionspan init: {line}\n"
+    said = actionspan(installed, tmp_path, "init", "mine", *words, status=2)
+    assert said == f"actionspan init: {line}\n"
     assert not (tmp_path / "mine").exists()
 
 
@@ -204,17 +179,15 @@ def test_the_page_of_results_is_whole(installed, tmp_path):
         "from actionspan.report.page import write_page; "
         "write_page(Path('index.html'), Page(title='mine', videos=()))"
     )
-    environment = {**os.environ, "PYTHONPATH": str(installed)}
-    words = [sys.executable, "-c", code]
-    done = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    text = (tmp_path / "index.html").read_text()
+    known = {**os.environ, "PYTHONPATH": installed}
+    call(sys.executable, "-c", code, folder=tmp_path, **known)
+    assert "uPlot" in (tmp_path / "index.html").read_text()
     for kind in ("assets", "assets/vendor", "templates"):
-        sources = {path.name for path in (ROOT / "src/actionspan/report" / kind).glob("*.*")}
-        assert {
-            path.name for path in (installed / "actionspan/report" / kind).glob("*.*")
-        } == sources
-    assert "uPlot" in text
+        brought, sources = (
+            {path.name for path in (folder / "actionspan/report" / kind).glob("*.*")}
+            for folder in (installed, ROOT / "src")
+        )
+        assert brought == sources
 
 
 def test_the_page_of_the_package_says_what_it_is(installed):

@@ -1,6 +1,6 @@
 """Small shards and tables of the features stage, and work without processes of its own."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -9,18 +9,14 @@ import numpy as np
 import pytest
 import torch
 
-from actionspan.annotations.tables import (
-    VIDEO_COLUMNS,
-    Annotation,
-    Video,
-    write_annotations,
-    write_videos,
-)
+from actionspan.annotations.tables import VIDEO_COLUMNS, Annotation, write_annotations, write_videos
+from actionspan.cli import main
 from actionspan.errors import InputError
 from actionspan.jobs.apart import Outcome
 from actionspan.networks.bn_inception import BNInception
 from actionspan.networks.i3d import I3D
 from actionspan.storage.writing import create_h5
+from worlds.videos import video_of
 
 SEED = 7
 SMALL = {"input_size": 32, "device": "cpu"}
@@ -48,6 +44,17 @@ def work_here() -> Iterator[None]:
 def here() -> Iterator[None]:
     with work_here():
         yield
+
+
+def run(words: str, code: int = 0) -> None:
+    """Run a command, which ends with this exit status."""
+    assert main(words.split()) == code
+
+
+def probe(paths: Iterable[Path], out: Path) -> Path:
+    """Write the table of a shard of these files."""
+    run(f"dataset probe --out {out} --videos {' '.join(map(str, paths))}")
+    return out
 
 
 @pytest.fixture(scope="package")
@@ -84,24 +91,13 @@ def assert_same_h5(one: h5py.Group, two: h5py.Group) -> None:
             np.testing.assert_array_equal(one[name][:], two[name][:])
 
 
-def _make_video(video_id: str, duration: float = 10.0, fps: float = 25.0) -> Video:
-    facts = {"fps": fps, "frames": round(duration * fps), "duration_seconds": duration}
-    facts |= {"width": 64, "height": 48, "sha256": video_id * 4}
-    return Video(video_id=video_id, path=Path(f"{video_id}.mp4"), **facts)
-
-
-@pytest.fixture
-def make_video() -> Callable[..., Video]:
-    return _make_video
-
-
 @pytest.fixture
 def write_tables(tmp_path: Path) -> Callable[[dict[str, str]], tuple[Path, Path]]:
     """Write videos.tsv and annotations.json for videos given with their subsets."""
 
     def write(subsets: dict[str, str], duration: float = 10.0) -> tuple[Path, Path]:
         videos, annotations = tmp_path / "videos.tsv", tmp_path / "annotations.json"
-        write_videos(videos, [_make_video(name, duration) for name in subsets], VIDEO_COLUMNS)
+        write_videos(videos, [video_of(name, duration) for name in subsets], VIDEO_COLUMNS)
         known = [
             Annotation(video_id=name, subset=subset, duration_seconds=duration)
             for name, subset in subsets.items()

@@ -107,14 +107,6 @@ def test_a_shard_has_the_stream_beside_the_others(write_images, settings, tmp_pa
         assert "clips" not in plain.attrs["description"]
 
 
-def test_scores_are_one_value_a_class(settings, weights, rng):
-    chosen = dict.fromkeys(("rgb_weights", "flow_weights"), weights["i3d"])  # not loaded here
-    encode = ClipEncoder(settings(source="scores", flow_encoder="efficientnet_lite0", **chosen))
-    assert encode.features == 5
-    found = encode.vectors(rng.integers(0, 256, (9, 32, 32, 3), np.uint8), np.arange(9))
-    assert found.shape == (2, 5)
-
-
 def test_frames_without_clips_say_what_to_run(write_images):
     frames, _ = write_images({"a": 3})
     message = r"s_frames\.h5: no frames for clips; run video frames"

@@ -79,11 +79,6 @@ def test_a_row_is_the_same_bits_as_the_video_alone(made, raw):
         np.testing.assert_array_equal(features.array[row], alone)
 
 
-def test_nothing_is_fitted_without_components_and_standardisation(made, raw):
-    features = open_features(made(components=0, standardise="none"))
-    np.testing.assert_allclose(features.array[3, 50, :6], raw["d"]["rgb"][0], rtol=1e-6)
-
-
 def test_no_training_video_is_one_line(raw, write_shard, write_tables, tmp_path):
     files = [write_shard("x", {"a": raw["a"]})], *write_tables({"a": "validation"})
     with pytest.raises(InputError, match="no video of the subset training"):

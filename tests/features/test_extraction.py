@@ -58,14 +58,16 @@ def test_flow_is_a_network_a_histogram_or_both(write_images, settings, tmp_path,
     assert found == {"rgb": 1024, "flow": width, "mover": 1024}
 
 
-@pytest.mark.full
-def test_scores_are_one_value_a_class(write_images, settings, tmp_path, here):
+def test_scores_are_one_value_a_class(settings, weights, tmp_path):
     flow = tmp_path / "flow.pth"
     torch.save(BNInception(channels=4, classes=9).state_dict(), flow)
-    chosen = settings(source="scores", **BN, flow_weights=flow)
-    extract(*write_images({"a": 2}), tmp_path / "out.h5", chosen)
-    with h5py.File(tmp_path / "out.h5") as file:
-        assert (file["a/rgb"].shape, file["a/flow"].shape) == ((2, 6), (2, 9))
+    clips = {"clip_encoder": "i3d", "clip_weights": weights["i3d"], "clip_size": 32}
+    chosen = settings(source="scores", **BN, flow_weights=flow, **clips)
+    encode = TwoStream(chosen, 4)
+    assert encode.features == {"rgb": 6, "flow": 9, "mover": 6, "clip": 5}
+    frames = np.zeros((9, 32, 32, 3), np.uint8)
+    assert encode.rgb(frames).shape == (9, 6)
+    assert encode.clip.vectors(frames, np.arange(9)).shape == (2, 5)
 
 
 def test_a_video_has_the_same_bits_in_any_shard(write_images, settings, tmp_path, here):

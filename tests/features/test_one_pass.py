@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 from actionspan.annotations.tables import read_videos
-from actionspan.cli import main
 from actionspan.errors import InputError
 from actionspan.features import VideoSettings, encode_video, one_pass
 from actionspan.features.one_pass import VideoEncoder, encode_each
@@ -21,15 +20,11 @@ from actionspan.jobs.shards import ShardWork
 from actionspan.settings import to_json
 from actionspan.video.settings import FlowSettings, FrameSettings
 from actionspan.workflow.runs import flags
-from features.conftest import SMALL, assert_same_h5, work_here
+from features.conftest import SMALL, assert_same_h5, probe, run, work_here
 from tiers import first_tier
 from video.numbered import encode, mostly_still, small_mover
 
 HISTOGRAM = VideoSettings(encoders=EncoderSettings(flow_encoder="flow_histogram", **SMALL))
-
-
-def run(words: str, code: int = 0) -> None:
-    assert main(words.split()) == code
 
 
 @pytest.fixture(scope="module")
@@ -39,8 +34,7 @@ def shard(tmp_path_factory) -> Path:
     paths = [encode(folder / f"v{n}.mp4", frames) for n, frames in enumerate((70, 41, 3, 2))]
     paths += [mostly_still(folder / "v4.mp4"), folder / "broken.mp4"]
     paths[-1].write_bytes(paths[0].read_bytes()[:500])
-    run(f"dataset probe --out {folder}/shard.txt --videos {' '.join(map(str, paths))}")
-    return folder / "shard.txt"
+    return probe(paths, folder / "shard.txt")
 
 
 def separately(shard: Path, folder: Path, frames: dict, flow: dict, encoders: dict) -> Path:
@@ -112,7 +106,7 @@ def test_videos_are_rejected_as_in_the_separate_steps(shard, tmp_path):
     """One is beyond a limit, one is gone, one has pictures too small for its flow."""
     table, gone = tmp_path / "shard.txt", encode(tmp_path / "gone.mp4", 9)
     small = encode(tmp_path / "small.mp4", 9, size=(16, 24))
-    run(f"dataset probe --out {table} --videos {small} {gone}")
+    probe([small, gone], table)
     gone.unlink()
     table.write_text(table.read_text() + shard.read_text().partition("\n")[2])
     expected = separately(table, tmp_path, {"max_frames": 50, "mover_side": 32}, {}, SMALL)

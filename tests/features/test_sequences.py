@@ -108,14 +108,6 @@ def test_a_video_alone_has_the_same_bits(path, raw):
         np.testing.assert_array_equal(features.array[rows], expected)
 
 
-def test_features_h5_has_neither(files, tmp_path):
-    collect(*files, tmp_path / "features.h5", RescaleSettings(components=3))
-    assert not open_features(tmp_path / "features.h5").inside
-    assert not read_transform(tmp_path / "features.h5").cues
-    with h5py.File(tmp_path / "features.h5") as file:
-        assert file["features"].shape == (4, 100, 6)
-
-
 def test_shards_without_motion_have_the_cues_of_their_streams(raw, write_shard, tables, make):
     out = make([write_shard("x", raw, motion=False)], *tables, same_footage=0.9)
     assert open_features(out).array.shape[2] == WIDTH - 2
@@ -128,9 +120,15 @@ def test_the_cuts_of_a_video_are_with_its_rows(raw, write_shard, tables, tmp_pat
     found = {features.video_id[rows.start]: features.marks(rows).cuts for rows in features.videos()}
     for name in SUBSETS:
         np.testing.assert_array_equal(found[name], cuts.get(name, np.zeros((0, 2))))
-    collect([write_shard("x", raw)], *tables, tmp_path / "features.h5", RescaleSettings())
+
+
+def test_features_h5_has_no_cuts_no_cues_and_nothing_outside(files, tmp_path):
+    collect(*files, tmp_path / "features.h5", RescaleSettings(components=3))
     features = open_features(tmp_path / "features.h5")
     assert [features.marks(rows) for rows in features.videos()] == [None] * 4
+    assert features.array.shape == (4, 100, 6)
+    assert not features.inside
+    assert not read_transform(tmp_path / "features.h5").cues
 
 
 def test_without_streams_the_curves_of_motion_are_the_features(

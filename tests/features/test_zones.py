@@ -8,11 +8,10 @@ import numpy as np
 import pytest
 
 from actionspan.annotations.tables import read_videos
-from actionspan.cli import main
 from actionspan.dataset.sharding import possible_shards
 from actionspan.video.earlier import earlier_features
 from actionspan.video.zones import made_within, motion_in_shards, read_zones
-from features.conftest import work_here
+from features.conftest import probe, run, work_here
 from video.numbered import encode, write_film
 from worlds.camera import LEFT, RIGHT, scene
 
@@ -20,18 +19,13 @@ MOTION = "--source motion --no-mover"
 FRAMES = "--snippet-frames 4 --mover-side 0 --short-side 64"
 
 
-def run(words: str) -> None:
-    assert main(words.split()) == 0
-
-
 @pytest.fixture(scope="module")
 def shard(tmp_path_factory):
     folder = tmp_path_factory.mktemp("yard")
     frames = islice(scene(), 220)
     paths = [write_film(folder / "yard.mp4", frames), encode(folder / "other.mp4", 40)]
-    run(f"dataset probe --out {folder}/shard.txt --videos {' '.join(map(str, paths))}")
     (folder / "zones.json").write_text(json.dumps({"yard*": [LEFT, RIGHT]}))
-    return folder / "shard.txt"
+    return probe(paths, folder / "shard.txt")
 
 
 def motion_of(path, name):

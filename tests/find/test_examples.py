@@ -8,11 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actionspan.annotations.tables import Instance, Video
+from actionspan.annotations.tables import Instance
 from actionspan.features.transform import Moments
 from actionspan.find.examples import PARTS, Footage, Likeness, describe, find_like, marked
 from actionspan.find.listing import listed
 from actionspan.review.footage import Encoded
+from worlds.videos import video_of
 
 STEP = 0.5  # seconds
 STEPS = 240
@@ -38,17 +39,7 @@ def planted(folder: Path, name: str, places: dict[float, int], seed: int) -> Enc
         for key in ("frame_difference", "flow_magnitude"):
             group[key] = rng.uniform(1, 2, STEPS).astype(np.float32)
         group["cuts"] = np.zeros((0, 2))
-    video = Video(
-        video_id=name,
-        path=Path(f"{name}.mp4"),
-        duration_seconds=STEPS * STEP,
-        fps=16.0,
-        frames=STEPS * 8,
-        width=320,
-        height=240,
-        sha256=name,
-    )
-    return Encoded(video=video, shard=file)
+    return Encoded(video=video_of(name, STEPS * STEP), shard=file)
 
 
 @pytest.fixture

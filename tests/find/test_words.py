@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 import torch
 
-from actionspan.cli import main
 from actionspan.demo.data_set import render_demo
 from actionspan.demo.scenario import DemoSettings
 from actionspan.errors import InputError
@@ -16,6 +15,8 @@ from actionspan.find.words import find_words
 from actionspan.networks.hub import find_source
 from actionspan.networks.hub_words import text_vectors
 from networks.test_hub import WORDS, write_model, write_timm
+from networks.test_hub_clips import write_xclip
+from worlds.command import actionspan
 
 STEP = 0.5  # seconds
 transformers = pytest.importorskip("transformers", reason="transformers is not installed")
@@ -40,10 +41,7 @@ def test_a_planted_text_is_found_in_whatever_scene_and_ends_where_it_ends():
     given = [(name, frames, STEP) for name, frames in rows.items()]
     found = find_words(given, unit(wanted), unit(background))
     shown = listed(
-        {name: [each] for name, each in found.items()},
-        ["it"],
-        dict.fromkeys(rows, 120.0),
-        2,
+        {name: [each] for name, each in found.items()}, ["it"], dict.fromkeys(rows, 120.0), 2
     )
     for name, place in places.items():
         if place is None:
@@ -102,15 +100,17 @@ def made(folder: Path) -> dict[Path, int]:
 
 
 @pytest.mark.full
-def test_a_search_by_words_gives_a_page_and_tables(tmp_path, capsys):
-    model, _ = write_model(tmp_path / "clip", "clip")
-    write_words(tmp_path / "clip", model, "a person falls jumps photo video of scene in which")
+@pytest.mark.parametrize("write", [lambda folder: write_model(folder, "clip"), write_xclip])
+def test_a_search_by_words_gives_a_page_and_tables(tmp_path, write, capsys):
+    """By the words of a model of images, and of one of clips."""
+    model, _ = write(tmp_path / "model")
+    write_words(tmp_path / "model", model, "a person falls jumps photo video of scene in which")
     settings = DemoSettings(videos=2, shortest_seconds=5.0, longest_seconds=6.0)
     render_demo(tmp_path / "videos", settings, 1)
     (tmp_path / "videos/annotations.json").unlink()
     out = tmp_path / "found"
-    given = ["--encoder", str(tmp_path / "clip"), "--out", str(out), "--top", "3"]
-    assert main(["find", "a person falls", str(tmp_path / "videos"), *given]) == 0
+    given = ("--encoder", tmp_path / "model", "--out", out, "--top", 3)
+    assert actionspan("find", "a person falls", tmp_path / "videos", *given) == 0
     said = capsys.readouterr().out
     assert "like 'a person falls', in 2 videos; open" in said
     found = json.loads((out / "proposals.json").read_text())["results"]
@@ -120,7 +120,7 @@ def test_a_search_by_words_gives_a_page_and_tables(tmp_path, capsys):
     assert all(0 < row["score"] < 1 for row in rows)
     # other words need no decoding
     features = made(out)
-    assert main(["find", "jumps", str(tmp_path / "videos"), *given, "--no-page"]) == 0
+    assert actionspan("find", "jumps", tmp_path / "videos", *given, "--no-page") == 0
     assert len(features) == 2
     assert made(out) == features
 
@@ -141,7 +141,7 @@ def test_what_cannot_be_asked_for_is_one_line(tmp_path, monkeypatch, capsys):
         (["falls", ".", "--encoder", "hf:a/b", "--index"], "--index: of a search by --like"),
         ([".", "--like", "x.csv", "--encoder", "hf:a/b"], "of a search by words, not --like"),
     ):
-        assert main(["find", *words]) == 2
+        assert actionspan("find", *words) == 2
         shown = capsys.readouterr().err
         assert message in shown
         assert "Traceback" not in shown

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
-from safetensors.torch import load_file, save_file
 
 from actionspan.dataset.video_facts import probe_video
 from actionspan.demo.data_set import render_demo
@@ -213,52 +212,6 @@ def test_a_models_encoder_is_where_it_is_said_to_be_and_no_path_of_it_is_opened(
             located(chosen, given)
 
 
-def broken(folder):
-    write_model(folder, "dinov2")
-    (folder / "model.safetensors").write_bytes(b"no weights")
-
-
-def bare(folder):
-    folder.mkdir()
-    (folder / "model.safetensors").touch()
-
-
-def unnamed(folder):
-    bare(folder)
-    (folder / "config.json").write_text("{}")
-
-
-def lacking(folder):
-    write_model(folder, "dinov2")
-    state = load_file(folder / "model.safetensors")
-    state.pop("encoder.layer.0.norm1.weight")
-    save_file(state, folder / "model.safetensors", metadata={"format": "pt"})
-
-
-def drawing(folder):
-    transformers.AutoModel.from_config(transformers.ViTMAEConfig(**SMALL)).save_pretrained(folder)
-    transformers.ViTImageProcessor(**FITTED).save_pretrained(folder)
-
-
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        (broken, "SafetensorError|header"),
-        (unnamed, "config.json: names no architecture"),
-        (bare, "no config.json next to the weights"),
-        (lacking, "its weights lack encoder.layer.0.norm1.weight"),
-        (drawing, "gives other vectors each time"),
-        (lambda folder: None, "no such folder or file"),
-    ],
-    ids=["broken", "unnamed", "bare", "lacking", "drawing", "missing"],
-)
-def test_a_folder_without_a_sound_model_is_one_line(tmp_path, make, message):
-    folder = tmp_path / "model"
-    make(folder)
-    with pytest.raises(InputError, match=rf"^[^\n]*{folder}[^\n]*({message})[^\n]*\Z"):
-        encoded(EMPTY, folder)
-
-
 @pytest.mark.parametrize(
     ("name", "how", "message"),
     [
@@ -337,13 +290,6 @@ def test_a_model_from_anywhere_never_has_a_repository_fetched(repository, monkey
         located(settings)
     assert asked
     assert all(how["local_files_only"] for how in asked)
-
-
-def test_settings_name_the_allowed_encoders():
-    with pytest.raises(ValueError, match=r"one of .*timm:MODEL, hf:ORGANISATION/MODEL or a path"):
-        EncoderSettings(rgb_encoder="resnet19")
-    with pytest.raises(ValueError, match="source is scores: hf:a/b gives none"):
-        EncoderSettings(rgb_encoder="hf:a/b", source="scores")
 
 
 @pytest.mark.parametrize("number", [0, 2])

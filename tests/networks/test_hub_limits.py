@@ -4,6 +4,9 @@ import json
 import os
 import pickle
 import time
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import pytest
@@ -16,13 +19,23 @@ timm = pytest.importorskip("timm", reason="timm is not installed: uv pip install
 transformers = pytest.importorskip("transformers", reason="transformers is not installed")
 from safetensors.torch import load_file, save_file  # noqa: E402
 
-from networks.test_hub import write_model  # noqa: E402
+from networks.test_hub import FITTED, SMALL, write_model  # noqa: E402
 
 SECONDS = 60  # on a busy machine; most take a tenth of a second
 
 
+@cache
+def dinov2() -> dict[str, bytes]:
+    """Return the files of a folder of transformers, which each case changes."""
+    with TemporaryDirectory() as folder:
+        write_model(folder, "dinov2")
+        return {file.name: file.read_bytes() for file in Path(folder).iterdir()}
+
+
 def of_transformers(folder, **changes):
-    write_model(folder, "dinov2")
+    folder.mkdir()
+    for name, content in dinov2().items():
+        (folder / name).write_bytes(content)
     edit(folder / "config.json", **changes)
 
 
@@ -120,6 +133,32 @@ def own_code(folder):
     (folder / "mine.py").write_text("import os; os.mkdir('PWNED')")
 
 
+def with_files(**contents):
+    """Make a folder of files with these texts, by their names without `.json`."""
+
+    def make(folder):
+        folder.mkdir()
+        (folder / "model.safetensors").touch()
+        for name, content in contents.items():
+            (folder / f"{name}.json").write_text(content)
+
+    return make
+
+
+def damaged(folder):
+    of_transformers(folder)
+    (folder / "model.safetensors").write_bytes(b"no weights")
+
+
+def drawing(folder):
+    transformers.AutoModel.from_config(transformers.ViTMAEConfig(**SMALL)).save_pretrained(folder)
+    transformers.ViTImageProcessor(**FITTED).save_pretrained(folder)
+
+
+def without_a_norm(state):
+    return {name: value for name, value in state.items() if name != "encoder.layer.0.norm1.weight"}
+
+
 NO_FINITE, SDPA = "values that are not finite", "eager or sdpa"
 ENORMOUS = "eva02_enormous_patch14_clip_224"
 FOLDERS = {
@@ -158,6 +197,12 @@ FOLDERS = {
     "elsewhere": (elsewhere, "index.json: weights outside its folder"),
     "large JSON": (endless, "config.json: 67,108,865 bytes of JSON; at most 67,108,864"),
     "deep JSON": (deep, "config.json: not JSON, or nested too deep"),
+    "missing": (lambda folder: None, "no such folder or file"),
+    "bare": (with_files(), "no config.json next to the weights"),
+    "unnamed": (with_files(config="{}"), "config.json: names no architecture"),
+    "damaged": (damaged, "SafetensorError|header"),
+    "lacking": (weighted(without_a_norm), "its weights lack encoder.layer.0.norm1.weight"),
+    "drawing": (drawing, "gives other vectors each time"),
 }
 
 

@@ -115,15 +115,6 @@ def test_importing_it_reports_nothing_to_its_makers():
     assert done.returncode == 0, done.stderr
 
 
-def test_it_may_be_missing(monkeypatch):
-    monkeypatch.setitem(sys.modules, "openvino", None)
-    runtime.find_openvino.cache_clear()
-    assert runtime.find_openvino() is None
-    monkeypatch.undo()
-    runtime.find_openvino.cache_clear()
-    assert runtime.find_openvino()
-
-
 @pytest.fixture
 def cache(tmp_path, monkeypatch) -> Path:
     monkeypatch.setenv("ACTIONSPAN_CACHE", str(tmp_path))

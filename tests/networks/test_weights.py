@@ -13,13 +13,7 @@ from torch import nn
 from actionspan.errors import InputError
 from actionspan.features.encoders import build_network
 from actionspan.networks.bn_inception import BNInception
-from actionspan.networks.weights import (
-    fill,
-    fold_batch_norms,
-    load_state,
-    unfolded_state,
-    widen,
-)
+from actionspan.networks.weights import fill, fold_batch_norms, load_state, unfolded_state, widen
 
 
 @pytest.fixture

@@ -3,9 +3,9 @@
 import io
 import json
 import re
-from collections.abc import Callable
-from contextlib import redirect_stderr, redirect_stdout
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,9 @@ from actionspan.demo.scenario import DemoSettings, demo_video_names
 from actionspan.errors import InputError, JobError
 from actionspan.jobs.apart import Outcome
 from actionspan.propose import working
+from actionspan.video.settings import FrameSettings
 from actionspan.workflow.runs import flags as flag_line
+from features.conftest import work_here as shards_here
 from video.numbered import encode
 from worlds.sounds import add_tone
 
@@ -65,79 +67,79 @@ class Trained:
 
 
 def train(
-    folder: Path, frames: dict, encoders: dict, *density: str, demo=DEMO, tones=()
+    folder: Path,
+    *density: str,
+    demo: DemoSettings = DEMO,
+    tones: Sequence[float] = (),
+    **changed: Any,
 ) -> Trained:
     """Run every stage of the workflow, called as its rules call them.
 
-    With `tones`, amplitudes, the videos have them as sound, which `span` hears.
+    With `tones`, amplitudes, the videos have them as sound, which `span` hears; `changed` are
+    settings of frames and encoders, `density` are flags.
     """
     render_demo(folder / "demo", demo, 1)
     videos = tuple(folder / "demo" / name for name in demo_video_names(DEMO.videos))
     for video in videos if tones else ():
         add_tone(video, tones)
     sound = "--sound" if tones else "--no-sound"
+    of_frames = {field.name for field in fields(FrameSettings)}
+    frames = FRAMES | {name: value for name, value in changed.items() if name in of_frames}
+    encoders = ENCODERS | {name: changed[name] for name in changed.keys() - of_frames}
 
     def stage(words: str, *more: object, **settings: object) -> None:
         made = [f"{folder}/{word[1:]}" if word.startswith("@") else word for word in words.split()]
-        assert main([*made, *flag_line(settings).split(), *map(str, more)]) == 0
+        with shards_here():
+            assert main([*made, *flag_line(settings).split(), *map(str, more)]) == 0
 
     known = "--annotations @dataset/annotations.json"
     learned = f"--shards @raw.h5 --videos @dataset/videos.tsv {known} --components 4"
+    network = f"temporal train {known} --hidden 16 --epochs 1"
     classes = "--classifier @classifier.safetensors --features @features.h5"
     stage("dataset probe --out @shard.txt --videos", *videos)
     stage("dataset index --shards @shard.txt --annotations @demo/annotations.json --out @dataset")
     stage("video frames --shard @shard.txt --out @frames.h5", **frames)
     stage("video flow --frames @frames.h5 --out @flow.h5", **FLOW)
     stage("features extract --frames @frames.h5 --flow @flow.h5 --out @raw.h5", **encoders)
+    # 1. mtn
     stage(f"features rescale {learned} --out @features.h5")
-    network = f"temporal train {known} --hidden 16 --epochs 1"
     stage(f"{network} --features @features.h5 --out @temporal --model mtn")
-    stage(
-        "temporal predict --model @temporal/model.safetensors "
-        "--features @features.h5 --out @prob.h5"
-    )
+    model = "@temporal/model.safetensors"
+    stage(f"temporal predict --model {model} --features @features.h5 --out @prob.h5")
     candidates = "proposals candidates --probabilities @prob.h5 --out @candidates.h5"
     stage(candidates, **CANDIDATES)
-    stage(
-        f"proposals train --candidates @candidates.h5 {known} "
-        "--out @pem.safetensors --epochs 2 --hidden 16"
-    )
-    stage(
-        f"proposals classifier --features @features.h5 {known} "
-        "--out @classifier.safetensors --folds 2"
-    )
+    evaluator = f"proposals train --candidates @candidates.h5 {known} --out @pem.safetensors"
+    stage(f"{evaluator} --epochs 2 --hidden 16")
+    classifier = f"proposals classifier --features @features.h5 {known}"
+    stage(f"{classifier} --out @classifier.safetensors --folds 2")
     stage(
         f"proposals generate --candidates @candidates.h5 --evaluator @pem.safetensors {classes} "
         "--out-json @proposals.json --out-csv @proposals.csv",
         **RANKING | SUPPRESSION,
     )
     stage(
-        "proposals bundle --features @features.h5 --temporal @temporal/model.safetensors "
-        "--evaluator @pem.safetensors --classifier @classifier.safetensors "
-        "--out @mtn/model.safetensors",
+        f"proposals bundle --features @features.h5 --temporal {model} --evaluator @pem.safetensors "
+        "--classifier @classifier.safetensors --out @mtn/model.safetensors",
         **CANDIDATES | RANKING | SUPPRESSION,
     )
+    # 2. span
     stage(f"features sequences {learned} --out @sequences.h5 --window 8 --window-stride 4 {sound}")
     stage(f"{network} --features @sequences.h5 --out @span --model span --members 2")
-    stage(
-        "temporal predict --model @span/model.safetensors --features @sequences.h5 --out @span.h5"
-    )
-    stage(
-        f"proposals density --probabilities @span.h5 {known} --out @density.safetensors "
-        "--epochs 1 --hidden 8",
-        *density,
-    )
+    model = "@span/model.safetensors"
+    stage(f"temporal predict --model {model} --features @sequences.h5 --out @span.h5")
+    trained = f"proposals density --probabilities @span.h5 {known} --out @density.safetensors"
+    stage(f"{trained} --epochs 1 --hidden 8", *density)
     stage(
         f"proposals select --probabilities @span.h5 --density @density.safetensors {classes} "
-        "--out-json @span.json --out-csv @span.csv --out-events-json @events.json "
-        "--out-events-csv @events.csv",
+        "--out-json @span.json --out-csv @span.csv "
+        "--out-events-json @events.json --out-events-csv @events.csv",
         **SELECTION | EVENTS,
     )
     stage(
-        "proposals bundle --features @sequences.h5 --temporal @span/model.safetensors "
+        f"proposals bundle --features @sequences.h5 --temporal {model} "
         "--density @density.safetensors --classifier @classifier.safetensors "
-        "--classifier-features @features.h5 "
-        "--out @span/bundle.safetensors --card @span/README.md --card-license mit",
+        "--classifier-features @features.h5 --out @span/bundle.safetensors "
+        "--card @span/README.md --card-license mit",
         **SELECTION | EVENTS,
     )
     return Trained(folder, videos, folder / "demo" / "annotations.json")
@@ -204,11 +206,19 @@ def work_here(work, items, *, prepare=None, tell=lambda said: None, **_: object)
             yield number, outcome
 
 
+@contextmanager
+def propose_here() -> Iterator[None]:
+    """Do all work of the command in this process."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(working, "work_apart", work_here)
+        yield
+
+
 @pytest.fixture
-def here(monkeypatch) -> Callable[..., Call]:
+def here() -> Iterator[Callable[..., Call]]:
     """Call the command with all of its work in this process."""
-    monkeypatch.setattr(working, "work_apart", work_here)
-    return propose
+    with propose_here():
+        yield propose
 
 
 @pytest.fixture(scope="session")

@@ -160,7 +160,7 @@ def test_a_least_score_leaves_the_others_out(here, films, tmp_path):
     assert "proposals of 1 video, 1 done before; open" in call.said[0]  # ranks stay
 
 
-def test_the_least_score_may_be_of_a_label(capsys):
+def test_the_least_score_may_be_of_a_label():
     rows = [
         {"segment": [0, 1], "score": 0.5, "label": "walk"},
         {"segment": [2, 3], "score": 0.5, "label": "run"},
@@ -181,22 +181,21 @@ def test_the_least_score_may_be_of_a_label(capsys):
     # a proposal's score is no chance, so a label's bar is not for it
     assert Shown(minimum={"walk": 0.6}).proposals(rows) == rows
     assert Shown(minimum={"": 0.3}).proposals(rows) == rows[:2]
-    with pytest.raises(SystemExit):
-        main(["propose", "v.mp4", "--min-score", "walk=high"])
-    assert "walk=high: a score, or LABEL=SCORE" in capsys.readouterr().err
 
 
-def test_a_list_may_be_of_a_length_and_of_a_part_of_the_video():
+@pytest.mark.parametrize(
+    ("limits", "kept"),
+    [
+        ({"shortest": 1, "longest": 4}, [0, 2]),
+        ({"shortest": 1.5}, [2, 7]),
+        ({"between": (6, 7)}, []),  # a touch is no overlap
+        ({"between": (5, 8)}, [2, 7]),
+    ],
+)
+def test_a_list_may_be_of_a_length_and_of_a_part_of_the_video(limits, kept):
     rows = [{"segment": list(each), "score": 0.5} for each in ((0, 1), (2, 6), (7, 19))]
-
-    def kept(**limits: object) -> list[int]:
-        return [row["segment"][0] for row in Shown(**limits).events(rows)]
-
-    assert kept(shortest=1, longest=4) == [0, 2]
-    assert kept(shortest=1.5) == [2, 7]
-    assert kept(between=(6, 7)) == [], "a touch is no overlap"
-    assert kept(between=(5, 8)) == [2, 7]
-    assert Shown(longest=4).proposals(rows) == rows[:2]
+    for listed in (Shown(**limits).events(rows), Shown(**limits).proposals(rows)):
+        assert [row["segment"][0] for row in listed] == kept
 
 
 @pytest.mark.parametrize(
@@ -206,6 +205,7 @@ def test_a_list_may_be_of_a_length_and_of_a_part_of_the_video():
         ("--between 7 7", "--between 7: must be before its end"),
         ("--longest inf", "inf: seconds, 0 or more"),
         ("--between -1 3", "-1: seconds, 0 or more"),
+        ("--min-score walk=high", "walk=high: a score, or LABEL=SCORE"),
     ],
 )
 def test_limits_that_leave_nothing_are_one_line(words, line, capsys):
@@ -224,6 +224,7 @@ def test_the_share_that_is_still_is_said(here, tmp_path, video, is_said):
     flags = [snippet.still for snippet in snippets(path, FrameSettings(mover_side=0))]
     share = round(sum(flags) / len(flags), 3)
     call = here(tmp_path / "out", path, *NONE, "--no-page", "--json")
+    assert not (tmp_path / "out/index.html").exists()
     assert json.loads(call.said[0])["still"] == share
     assert (f"{path}: still for {share:.0%} of its time" in call.errors) == is_said
     assert (share > 0.2) == is_said

@@ -1,12 +1,9 @@
 """Labels by words: what the library would say of the same pictures, and the command."""
 
-import json
-
 import numpy as np
 import pytest
 import torch
 
-from actionspan.cli import main
 from actionspan.demo.data_set import render_demo
 from actionspan.demo.scenario import DemoSettings
 from actionspan.errors import InputError
@@ -134,16 +131,6 @@ def test_clips_know_words_too(video, tmp_path):
     expected = torch.softmax(model.logit_scale.exp() * (words @ normal(shown, dim=0)), dim=0)
     np.testing.assert_allclose(found.class_scores[1], expected.detach(), atol=2e-3)
     assert abs(float(expected[0].detach()) - 0.5) > 0.01
-
-
-@pytest.mark.full
-def test_clips_are_searched_by_words(video, tmp_path):
-    model, _ = write_xclip(tmp_path / "xclip")
-    write_words(tmp_path / "xclip", model, KNOWN)
-    out = tmp_path / "found"
-    given = ["find", "falls", str(video), "--encoder", str(tmp_path / "xclip"), "--out", str(out)]
-    assert main([*given, "--no-page"]) == 0
-    assert json.loads((out / "proposals.json").read_text())["results"]
 
 
 def test_other_words_of_a_model_make_other_results(clip):

@@ -7,14 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from actionspan.cli import main
 from actionspan.errors import InputError
 from actionspan.propose import working
 from actionspan.propose.page import write_result_page
 from actionspan.propose.result_folder import ResultFolder
 from actionspan.propose.results import Result, Shown
 from actionspan.video.playable import why_not_playable
-from propose.conftest import data, propose, work_here
+from propose.conftest import data, propose, propose_here
 from video.numbered import encode
 
 NONE = ("--model", "none", "--quiet")
@@ -27,8 +26,7 @@ def found(films, tmp_path_factory) -> Path:
     shutil.copytree(films[0].parent, folder / "my films")
     table = folder / "truth.csv"
     table.write_text("video,start,end,label\nfirst film,0.5,2.5,count\n")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(working, "work_apart", work_here)
+    with propose_here(), pytest.MonkeyPatch.context() as patch:
         propose(folder / "found", folder / "my films/first film.mp4", *NONE)
         assert [video["id"] for video in data(folder / "found", "index-data")["videos"]] == [
             "first film"
@@ -78,31 +76,15 @@ def test_a_page_lists_what_is_listed_and_keeps_a_video_that_is_gone(here, films,
     assert (third["id"], third["rate"]) == ("third", None)
 
 
-def test_no_page_where_none_is_wanted(here, films, tmp_path):
-    call = here(tmp_path, films[0], "--model", "none", "--no-page")
-    assert not (tmp_path / "index.html").exists()
-    assert call.said == [f"{tmp_path}: proposals of 1 video"]
-
-
-def test_a_page_has_pictures_and_says_what_makes_a_copy_that_plays(here, tmp_path):
-    video = encode(tmp_path / "old.avi", 60, codec="mpeg4")
-    out = tmp_path / "found"
-    here(out, video, *NONE, "--no-copies")
-    assert len(data(out, "video-0")["thumbnails"]) > 3
-    (entry,) = data(out, "index-data")["videos"]
-    copy = out / "videos" / "old.mp4"
-    assert f"actionspan report video --video {video} --out {copy}" in entry["note"]
-    assert main(["report", "video", "--video", str(video), "--out", str(copy)]) == 0
-    here(out, video, *NONE)
-    (entry,) = data(out, "index-data")["videos"]
-    assert (entry["file"], entry["note"]) == ("videos/old.mp4", "")
-
-
 def test_a_video_that_browsers_do_not_play_is_copied_once(here, tmp_path, monkeypatch):
     video = encode(tmp_path / "old.avi", 60, codec="mpeg4")
     os.utime(video, (4e9, 4e9))  # a camera's clock may be ahead
     out = tmp_path / "found"
     copy = out / "videos" / "old.mp4"
+    here(out, video, *NONE, "--no-copies")
+    assert len(data(out, "video-0")["thumbnails"]) > 3
+    (entry,) = data(out, "index-data")["videos"]
+    assert f"actionspan report video --video {video} --out {copy}" in entry["note"]
     here(out, video, *NONE)
     (entry,) = data(out, "index-data")["videos"]
     assert (entry["file"], entry["note"]) == ("videos/old.mp4", "")

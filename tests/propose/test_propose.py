@@ -1,6 +1,5 @@
 """`actionspan propose` and `load_model` give what the workflow gives, to the bit."""
 
-import csv
 import json
 import shutil
 import threading
@@ -13,33 +12,32 @@ import numpy as np
 import pytest
 import torch
 
-import actionspan
-from actionspan import load_model
-from actionspan.cli import main
+from actionspan import Proposer, load_model
 from actionspan.errors import InputError
 from actionspan.proposals.bundle_files import bundle_path
 from actionspan.proposals.model_bundle import load_bundle
-from actionspan.propose import MotionProposer, Proposed, Proposer, proposed, working
+from actionspan.propose import MotionProposer, Proposed, proposed, working
 from actionspan.propose.result_folder import ResultFolder
 from actionspan.propose.results import Shown
 from actionspan.storage.model_files import read_model, write_model
 from propose.conftest import (
-    ENCODERS,
     EVENTS,
-    FRAMES,
     SELECTION,
     Call,
     Trained,
     in_milliseconds,
     propose,
+    propose_here,
     results,
     train,
 )
+from worlds.command import actionspan
+from worlds.tables import rows_of
 
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory) -> Trained:
-    return train(tmp_path_factory.mktemp("trained"), FRAMES, ENCODERS)
+    return train(tmp_path_factory.mktemp("trained"))
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +54,8 @@ def by_mtn(trained, tmp_path_factory) -> Call:
 def by_span(trained, tmp_path_factory) -> Call:
     """A call on the videos that the workflow, too, shows to a member that did not learn them."""
     out = tmp_path_factory.mktemp("span") / "out"
-    return propose(out, *trained.validation(), "--model", trained.span)
+    with propose_here():
+        return propose(out, *trained.validation(), "--model", trained.span)
 
 
 model_of = cache(load_model)
@@ -66,11 +65,6 @@ model_of = cache(load_model)
 def proposed_by(model: Path | str, video: Path) -> Proposed:
     """Return the proposals of a model for a video, once for all tests that read them."""
     return model_of(model).propose(video)
-
-
-def rows_of(path: Path) -> list[dict[str, str]]:
-    with path.open() as file:
-        return list(csv.DictReader(file))
 
 
 def test_all_videos_give_the_files_of_the_workflow(trained, by_mtn):
@@ -135,12 +129,19 @@ def test_new_videos_give_the_bits_of_the_workflow_by_span(trained, by_span):
         assert all("label" in row for rows in found.values() for row in rows)
     assert max(map(len, results(by_span.out).values())) == SELECTION["proposals"]
     listed = rows_of(by_span.out / "events.csv")
+    events = results(by_span.out, "events")
     assert [(row["video_id"], float(row["start_seconds"])) for row in listed] == [
-        (video, row["segment"][0])
-        for video, rows in results(by_span.out, "events").items()
-        for row in rows
+        (video, row["segment"][0]) for video, rows in events.items() for row in rows
     ]
     assert "<!-- truth -->" not in next(by_span.out.glob("*.svg")).read_text()
+    # and in Python
+    (path, *_) = trained.validation()
+    proposed = proposed_by(trained.span, path)
+    for table, rows in (("proposals", proposed.rows()), ("events", proposed.event_rows())):
+        found = in_milliseconds({path.stem: rows})
+        assert json.loads(json.dumps(found)) == {path.stem: results(by_span.out, table)[path.stem]}
+    assert 1 <= len(proposed.events) == len(proposed.chances) <= EVENTS["events"]
+    assert len(proposed.probabilities) != 100, "a step for each snippet"
 
 
 def test_top_is_the_most_events_and_chapters_of_a_video(trained, by_span, here, tmp_path):
@@ -166,19 +167,6 @@ def test_only_span_sees_what_moves(trained):
     assert list(mtn.transform.streams) == list(span.classified.streams) == ["rgb", "flow"]
     assert (span.frames.mover_side, span.encoders.mover) == (64, True)
     assert (mtn.frames.mover_side, mtn.encoders.mover) == (64, False)
-
-
-def test_span_in_python_has_events_with_chances(trained):
-    (path, *_) = trained.validation()
-    proposed = proposed_by(trained.span, path)
-    assert proposed.events.shape == (len(proposed.chances), 2)
-    assert 1 <= len(proposed.events) <= EVENTS["events"]
-    assert ((proposed.chances >= 0) & (proposed.chances <= 1)).all()
-    assert (np.diff(proposed.scores) <= 0).all()
-    assert (proposed.segments[:, 0] < proposed.segments[:, 1]).all()
-    assert (proposed.segments >= 0).all()
-    assert (proposed.segments <= proposed.duration_seconds + 1e-6).all()
-    assert len(proposed.probabilities) != 100, "a step for each snippet"
 
 
 def test_a_model_in_python_gives_what_the_command_gives(trained, by_mtn):
@@ -212,8 +200,9 @@ def test_proposals_are_a_data_frame(trained):
 
 
 def test_models_and_what_they_propose_print_what_they_hold(trained):
-    untrained = actionspan.Proposer("none")
-    assert repr(untrained) == repr(load_model("none")) == "Proposer('none'): motion, untrained"
+    assert (
+        repr(Proposer("none")) == repr(load_model("none")) == "Proposer('none'): motion, untrained"
+    )
     video = trained.videos[1]
     ours, theirs = proposed_by("none", video), MotionProposer().propose(video)
     assert ours.rows() == theirs.rows()
@@ -272,11 +261,9 @@ def test_the_first_video_is_opened_while_the_model_is_loaded(films, tmp_path, mo
     assert folder.finished(films[0])
 
 
-def test_a_missing_file_is_an_input_error_in_python(trained, tmp_path):
-    with pytest.raises(InputError, match="no such file"):
-        load_model(tmp_path / "none.pt")
+def test_a_missing_video_is_an_input_error_in_python(trained, tmp_path):
     with pytest.raises(InputError, match=r"none\.mp4"):
-        load_model(str(trained.mtn)).propose(tmp_path / "none.mp4")
+        model_of(trained.mtn).propose(tmp_path / "none.mp4")
 
 
 def test_without_a_model_it_is_the_one_that_comes_with_the_package(
@@ -337,21 +324,16 @@ def test_what_is_no_model_or_cannot_run_is_one_line(trained, here, films, tmp_pa
 
 def test_a_model_of_external_features_is_no_bundle(trained, tmp_path, capsys):
     """Its features come from files: a video alone gives none."""
-    shutil.copy(trained.folder / "features.h5", tmp_path)
-    with h5py.File(tmp_path / "features.h5", "a") as file:
+    features, out = tmp_path / "features.h5", tmp_path / "model.safetensors"
+    shutil.copy(trained.folder / "features.h5", features)
+    with h5py.File(features, "a") as file:
         del file.attrs["settings"]  # as features have that no encoder of ours made
-    words = ["proposals", "bundle", "--features", str(tmp_path / "features.h5")]
-    words += ["--temporal", str(trained.folder / "temporal/model.safetensors")]
-    words += [
-        "--evaluator",
-        str(trained.folder / "pem.safetensors"),
-        "--out",
-        str(tmp_path / "model.safetensors"),
-    ]
-    assert main(words) == 2
+    networks = ("--temporal", trained.folder / "temporal/model.safetensors")
+    networks += ("--evaluator", trained.folder / "pem.safetensors")
+    assert actionspan("proposals", "bundle", "--features", features, *networks, "--out", out) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert "features.h5: no settings of encoders" in line
-    assert not (tmp_path / "model.safetensors").exists()
+    assert not out.exists()
 
 
 def changed(trained: Trained, path: Path, change) -> Path:
@@ -363,12 +345,9 @@ def changed(trained: Trained, path: Path, change) -> Path:
     return path
 
 
-def test_a_model_of_before_lacks_the_newer_sections_and_loads(trained, tmp_path):
-    old = changed(trained, tmp_path / "old.pt", lambda _, settings: settings.pop("ranking"))
-    assert load_bundle(old).ranking.boundary_power == 1.0
-
-
-def test_a_model_of_before_has_no_classifier_and_labels_nothing(trained, here, tmp_path):
+def test_a_model_of_before_has_no_ranking_and_no_classifier_and_labels_nothing(
+    trained, here, tmp_path
+):
     old = changed(trained, tmp_path / "old.pt", lambda content, _: content.pop("classifier"))
     path = trained.videos[1]
     assert here(tmp_path / "out", path, "--model", old).status == 0
@@ -377,6 +356,8 @@ def test_a_model_of_before_has_no_classifier_and_labels_nothing(trained, here, t
     ]
     assert results(tmp_path / "out") == {path.stem: expected}
     assert "label" not in (tmp_path / "out/proposals.csv").read_text()
+    old = changed(trained, tmp_path / "older.pt", lambda _, settings: settings.pop("ranking"))
+    assert load_bundle(old).ranking.boundary_power == 1.0
 
 
 def test_a_model_of_before_clips_loads_and_has_no_such_stream(trained, by_mtn, tmp_path):

@@ -1,6 +1,5 @@
 """`actionspan propose --join`, `--clock` and `--sound`: what a user gets of files of one camera."""
 
-import csv
 import json
 import shutil
 from datetime import datetime, timedelta
@@ -14,20 +13,15 @@ from actionspan.dataset.video_facts import probe_video
 from actionspan.demo.data_set import plan_demo
 from actionspan.demo.rendering import frames
 from actionspan.demo.scenario import DemoSettings
-from actionspan.propose import working
 from actionspan.video.decode import resized
-from propose.conftest import propose, results, work_here
+from propose.conftest import data, propose, propose_here, results
 from worlds.command import actionspan
 from worlds.recordings import write_parts
 from worlds.sounds import write_tone
+from worlds.tables import rows_of
 
 RATE = 24
 BEGAN = datetime(2024, 1, 31, 23, 59, 50)
-
-
-def lines(path):
-    with path.open(newline="") as file:
-        return list(csv.DictReader(file))
 
 
 def segments(out, table="events"):
@@ -87,8 +81,7 @@ def compared(run, whole, pictures, tmp_path, model):
 
 @pytest.fixture(scope="module")
 def joined(whole, pictures, tmp_path_factory):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(working, "work_apart", work_here)
+    with propose_here():
         return compared(propose, whole, pictures, tmp_path_factory.mktemp("joined"), "none")
 
 
@@ -110,9 +103,9 @@ def test_tables_and_the_page_name_files_and_clock_times(joined):
     out, folder, borders, _ = joined
     files = sorted(path.name for path in folder.iterdir())
     starts = dict(zip(files, [0, *(border / RATE for border in borders)], strict=True))
-    (video,) = {row["video_id"] for row in lines(out / "events.csv")}
+    (video,) = {row["video_id"] for row in rows_of(out / "events.csv")}
     assert video == files[0].removesuffix(".mp4") + "-joined"
-    for row in lines(out / "events.csv") + lines(out / "proposals.csv"):
+    for row in rows_of(out / "events.csv") + rows_of(out / "proposals.csv"):
         for edge in ("start", "end"):
             seconds, name = float(row[f"{edge}_seconds"]), row[f"{edge}_file"]
             inside = float(row[f"{edge}_in_file"])
@@ -120,10 +113,7 @@ def test_tables_and_the_page_name_files_and_clock_times(joined):
             began = datetime.strptime(name, "cam_%Y%m%d_%H%M%S.mp4")
             at = datetime.fromisoformat(row[f"{edge}_clock"])
             assert (at - began).total_seconds() == pytest.approx(inside, abs=2e-3)
-    text = (
-        (out / "index.html").read_text().partition('id="index-data">')[2].partition("</script>")[0]
-    )
-    (entry,) = json.loads(text)["videos"]
+    (entry,) = data(out, "index-data")["videos"]
     assert [file[1] for file in entry["files"]] == files
     assert entry["files"][0] == [0.0, files[0], "2024-01-31T23:59:50"]
 
@@ -180,7 +170,7 @@ def test_a_second_call_continues_and_a_new_file_is_seen(here, pictures, tmp_path
 def test_without_the_flags_nothing_is_added(joined, whole):
     out = joined[0].with_name("one")
     names = "video_id rank start_seconds end_seconds score first_frame last_frame"
-    assert list(lines(out / "events.csv")[0]) == names.split()
+    assert list(rows_of(out / "events.csv")[0]) == names.split()
     assert not (out / "recordings.json").exists()
     assert '"files"' not in (out / "index.html").read_text().partition('id="index-data"')[2]
     record = json.loads((out / f"videos/{whole.stem}.json").read_text())

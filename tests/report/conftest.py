@@ -10,6 +10,7 @@ import pytest
 from actionspan.report.content import Page
 from actionspan.report.page import write_page
 from report.pages import film
+from worlds.tables import rows_of
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
 
@@ -35,6 +36,25 @@ def broken_rules(tab) -> list[str]:
         for rule in axe.Axe().run(tab).response["violations"]
         for node in rule["nodes"]
     ]
+
+
+def drag(tab, start: tuple[float, float], end: tuple[float, float]) -> None:
+    """Press the mouse at a place, move it, and release it at another."""
+    tab.mouse.move(*start)
+    tab.mouse.down()
+    tab.mouse.move((start[0] + end[0]) / 2, end[1])
+    tab.mouse.move(*end)
+    tab.mouse.up()
+
+
+def saved(tab, path: Path | None = None) -> list[dict[str, str]]:
+    """Save the corrections, as a file if there is a path, and return their rows."""
+    with tab.expect_download() as download:
+        tab.click("#save-corrections")
+    assert download.value.suggested_filename == "corrections.csv"
+    if path:
+        download.value.save_as(path)
+    return rows_of(path or Path(download.value.path()))
 
 
 @pytest.fixture(scope="session")

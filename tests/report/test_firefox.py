@@ -1,6 +1,5 @@
 """The page in Firefox: it plays, is corrected by mouse and keys, and keeps what was done."""
 
-import csv
 import shutil
 import time
 from collections.abc import Callable
@@ -9,6 +8,7 @@ import pytest
 
 from actionspan.report.page import write_page
 from report import pages
+from worlds.tables import rows_of
 
 marionette = pytest.importorskip(
     "marionette_driver.marionette", reason="Firefox is driven by marionette-driver, not installed"
@@ -99,8 +99,7 @@ def test_a_person_looks_corrects_and_saves_in_firefox(firefox, tmp_path, film_pa
     firefox.find("#save-corrections").click()
     path = tmp_path / "corrections.csv"
     until(lambda: path.exists() and path.stat().st_size, str(path))
-    with path.open() as file:
-        (row,) = csv.DictReader(file)
+    (row,) = rows_of(path)
     assert (row["video"], row["start"], row["status"]) == ("kitchen 01", "1.200", "moved")
     assert float(row["end"]) > 2.6
     # charts are drawn

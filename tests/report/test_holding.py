@@ -1,6 +1,5 @@
 """Labels while it plays, and several at once: keys that are held, reaction time, subjects."""
 
-import csv
 import json
 import os
 import re
@@ -13,7 +12,7 @@ from actionspan.annotations.formats.registry import read_annotation_file
 from actionspan.annotations.keys import LabelKey, read_keys
 from actionspan.annotations.tables import Instance
 from report import pages
-from report.conftest import broken_rules, need_browser
+from report.conftest import broken_rules, drag, need_browser, saved
 from tiers import first_tier
 from worlds.command import actionspan
 
@@ -40,13 +39,6 @@ async (moments) => {
 
 def own(tab):
     return tab.locator(".own-lane .segment")
-
-
-def saved(tab) -> list[dict[str, str]]:
-    with tab.expect_download() as download:
-        tab.click("#save-corrections")
-    with Path(download.value.path()).open(newline="") as file:
-        return list(csv.DictReader(file))
 
 
 def times_of(rows) -> list[tuple[float, float]]:
@@ -278,9 +270,7 @@ def test_keys_are_kept_in_the_browser_and_saved_for_boris(tab, tmp_path):
         LabelKey(key="1", label="lever", point=True),
     ]
     play(tab, held([(0.4, 1.2)], 0) + held([(1.4, 1.5)], 0, "1"))
-    with tab.expect_download() as download:
-        tab.click("#save-corrections")
-    download.value.save_as(tmp_path / "corrections.csv")
+    saved(tab, tmp_path / "corrections.csv")
     out = tmp_path / "mine.boris"
     words = ("dataset", "convert", tmp_path / "corrections.csv", out, "--keys", keys)
     assert actionspan(*words) == 0
@@ -329,10 +319,7 @@ def test_events_lie_in_rows_by_subject_and_a_subject_is_set_in_the_page(show, tm
     tab.keyboard.press("w")
     y = tab.locator(".own-lane .window").bounding_box()["y"] + 12
     box = tab.locator(".ruler-lane .window").bounding_box()
-    tab.mouse.move(box["x"] + box["width"] * 0.5, y)
-    tab.mouse.down()
-    tab.mouse.move(box["x"] + box["width"] * 0.75, y, steps=3)
-    tab.mouse.up()
+    drag(tab, *[(box["x"] + box["width"] * share, y) for share in (0.5, 0.75)])
     tab.keyboard.press("l")
     tab.keyboard.type("groom")
     tab.keyboard.press("Tab")
@@ -344,10 +331,8 @@ def test_events_lie_in_rows_by_subject_and_a_subject_is_set_in_the_page(show, tm
     assert tab.locator("#done").is_checked()
     assert tab.locator(".own-lane .subject-name").all_inner_texts() == ["mouse B"]
     assert "subject mouse B" in own(tab).get_attribute("aria-label")
-    with tab.expect_download() as download:
-        tab.click("#save-corrections")
     path = tmp_path / "corrections.csv"
-    download.value.save_as(path)
+    saved(tab, path)
     for form in ("boris_project", "elan", "boris", "activitynet", "table"):
         out = tmp_path / f"{form}.out"
         assert actionspan("dataset", "convert", path, out, "--to", form) == 0

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import sys
 from dataclasses import replace
 from types import ModuleType
@@ -26,6 +27,7 @@ from actionspan.storage.writing import write_json, write_tsv
 from actionspan.temporal.probabilities import Prediction, write_probabilities
 from video.numbered import encode
 from video.test_decode import H265
+from worlds.scored import annotated
 
 WAVE = Instance(start=0.5, end=1.0, label="wave")
 
@@ -40,25 +42,29 @@ def pages(monkeypatch):
     return written
 
 
+@pytest.fixture(scope="module")
+def films(tmp_path_factory):
+    """Three videos: one plays, one is H.265, one will be gone."""
+    folder = tmp_path_factory.mktemp("films")
+    encode(folder / "plain.mp4", 50)
+    encode(folder / "it's new.mp4", 50, **H265)
+    shutil.copy(folder / "plain.mp4", folder / "gone.mp4")
+    return folder
+
+
 @pytest.fixture
-def run_files(tmp_path, monkeypatch):
-    """A run of three videos: one plays, one is H.265, of one the file is gone."""
+def run_files(films, tmp_path, monkeypatch):
+    """A run of these videos, of one of which the file is gone."""
     monkeypatch.chdir(tmp_path)
-    videos = {
-        "plain": encode(tmp_path / "plain.mp4", 50),
-        "it's new": encode(tmp_path / "it's new.mp4", 50, **H265),
-        "gone": encode(tmp_path / "gone.mp4", 50),
-    }
-    rows = [replace(probe_video(path), subset="validation") for path in videos.values()]
+    names = ("plain", "it's new", "gone")
+    shutil.copytree(films, tmp_path, dirs_exist_ok=True)
+    rows = [replace(probe_video(tmp_path / f"{name}.mp4"), subset="validation") for name in names]
     write_videos(tmp_path / "videos.tsv", rows, VIDEO_COLUMNS)
-    videos["gone"].unlink()
+    (tmp_path / "gone.mp4").unlink()
+    subsets, instances = ("validation", "training", "testing"), ((WAVE,), (), ())
     annotations = [
-        Annotation(video_id=name, subset=subset, duration_seconds=2.0, instances=instances)
-        for name, subset, instances in (
-            ("plain", "validation", (WAVE,)),
-            ("it's new", "training", ()),
-            ("gone", "testing", ()),
-        )
+        Annotation(video_id=name, subset=subset, duration_seconds=2.0, instances=own)
+        for name, subset, own in zip(names, subsets, instances, strict=True)
     ]
     write_annotations(tmp_path / "annotations.json", annotations, "three videos")
     plain = [
@@ -68,11 +74,8 @@ def run_files(tmp_path, monkeypatch):
     write_json(tmp_path / "proposals.json", {"results": {"plain": plain, "unknown": plain}})
     values = np.linspace(0, 1, 3 * 4 * 3, dtype=np.float32).reshape(3, 4, 3)
     predictions = [Prediction(each) for each in values]
-    names = list(videos)
-    subsets = [each.subset for each in annotations]
-    write_probabilities(
-        tmp_path / "probabilities.h5", "", names, [2.0] * 3, subsets, [4] * 3, predictions
-    )
+    out = tmp_path / "probabilities.h5"
+    write_probabilities(out, "", names, [2.0] * 3, subsets, [4] * 3, predictions)
     return tmp_path
 
 
@@ -187,17 +190,8 @@ def test_the_summary_has_curves_misses_losses_and_seconds(run_files, pages):
     for name in ("proposals", "other"):
         files = [f"--proposals={name}.json", f"--out={name}.record.json"]
         assert main(["evaluation", "evaluate", *scored, *files, f"--out-videos={name}.tsv"]) == 0
-    outcomes = instance_outcomes(
-        [
-            Annotation(
-                video_id="v",
-                subset="",
-                duration_seconds=9,
-                instances=(WAVE, Instance(start=1, end=6, label="")),
-            )
-        ],
-        {"v": [(0.5, 1.0, 1.0)]},
-    )
+    annotation = annotated("v", (0.5, 1.0), (1, 6, ""), duration=9)
+    outcomes = instance_outcomes([annotation], {"v": [(0.5, 1.0, 1.0)]})
     write_tsv(run_files / "misses.tsv", TABLE_COLUMNS, map(table_row, break_down(outcomes)))
     log = run_files / "mtn/none-1/log.tsv"
     write_tsv(log, ["epoch", "training_loss", "validation_loss"], [[1, 2.5, ""], [2, 1.5, ""]])

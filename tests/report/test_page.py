@@ -195,15 +195,12 @@ def test_modules_become_one_script(tmp_path):
     assert not re.search(r"^\s*(import|export)\b", script, re.MULTILINE)
 
 
-def test_every_script_is_a_part_of_the_page():
+def test_every_script_is_a_part_of_the_page_and_the_library_has_its_licence():
     script = as_one_script(ASSETS, "main")
     modules = {path.stem for path in ASSETS.glob("*.js")}
     assert {name for name in modules if f"modules.{name} = " in script} == modules
     assert "</script" not in script.lower()
     assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write", script)
-
-
-def test_the_library_has_its_licence():
     licence = (ASSETS / "vendor/LICENSE").read_text()
     assert "MIT" in licence
     assert "Leon Sorokin" in licence

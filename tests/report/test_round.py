@@ -1,6 +1,5 @@
 """A phone's video to a page, five corrections in a browser, and back into the annotations."""
 
-import csv
 from fractions import Fraction
 from pathlib import Path
 
@@ -9,7 +8,7 @@ import pytest
 from actionspan.annotations.tables import read_instances
 from actionspan.cli import main
 from dataset.conftest import encode_video
-from report.conftest import PATIENCE, need_browser
+from report.conftest import PATIENCE, need_browser, saved
 
 need_browser()
 
@@ -41,14 +40,9 @@ def test_five_corrections_of_a_phones_video_go_back_into_training(phone, tmp_pat
         tab.keyboard.press("Enter")
         tab.keyboard.press("ArrowRight")
         tab.keyboard.press("ArrowRight")
-    with tab.expect_download() as download:
-        tab.click("#save-corrections")
     corrections = tmp_path / "corrections.csv"
-    download.value.save_as(corrections)
+    rows = [row for row in saved(tab, corrections) if row["status"] == "added"]
     context.close()
-
-    with corrections.open(newline="") as file:
-        rows = [row for row in csv.DictReader(file) if row["status"] == "added"]
     assert [row["label"] for row in rows] == [f"act {number}" for number in range(5)]
     annotations = tmp_path / "annotations.csv"
     annotations.write_text("video,start,end,label,subset\nphone,0.5,1.5,wave,training\n")

@@ -6,21 +6,23 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 import uvicorn
 
-from actionspan.annotations.tables import Video
 from actionspan.propose.results import Result, source_of
 from actionspan.review import work as work_module
 from actionspan.review.footage import Encoded
 from actionspan.review.server import make_app
 from actionspan.review.work import ReviewWork
+from report.conftest import closing_contexts
+from worlds.videos import video_of
 
 DONE = {"segments": [], "done": True}
+GONE = {"sha256": "", "error": "no such file"}
 
 
 def row(start, end, score=0.5):
@@ -40,10 +42,8 @@ def encode_all(paths, folder=None, how=None, cameras=None):
     """Encode nothing; the digest of a video is its text."""
     for path in paths:
         there = path.exists()
-        facts = {"fps": 25.0, "frames": 50, "duration_seconds": 2.0, "width": 8, "height": 8}
-        facts |= {"error": "" if there else "no such file"}
-        sha256 = path.read_bytes().hex() if there else ""
-        video = Video(video_id=path.stem, path=path, sha256=sha256, **facts)
+        facts = {"sha256": path.read_bytes().hex(), "error": ""} if there else GONE
+        video = video_of(path.stem, 2.0, path=path, **facts)
         yield Encoded(video=video, shard=path, source=source_of(path) if there else {})
 
 
@@ -60,9 +60,7 @@ def start(tmp_path, monkeypatch):
             tmp_path / "out", {name: tmp_path / f"{name}.mp4" for name in events}, **more
         )
         monkeypatch.setattr(
-            work,
-            "_propose",
-            lambda bundle, one, before: result(one, events[one.video.video_id]),
+            work, "_propose", lambda bundle, one, before: result(one, events[one.video.video_id])
         )
         return work
 
@@ -86,6 +84,20 @@ def serving(work, token: str, once: str) -> Iterator[int]:
         finally:  # of a test that fails too, or its thread keeps the process alive
             server.should_exit = True
             thread.join()
+
+
+@pytest.fixture
+def browse(work, chromium) -> Iterator[Callable]:
+    """Open the page of `work` in the browser."""
+    with serving(work, "x", "once") as port, closing_contexts(chromium) as new_context:
+
+        def browse(width: int = 1440, **more: object):
+            tab = new_context(width, **more).new_page()
+            tab.goto(f"http://127.0.0.1:{port}/?token=x")
+            tab.wait_for_selector("#list li:nth-child(2)", state="attached")
+            return tab
+
+        yield browse
 
 
 def save(work: ReviewWork, name: str, version: int = 0, state=None, rows=None) -> None:

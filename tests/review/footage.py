@@ -4,11 +4,12 @@ from pathlib import Path
 
 import numpy as np
 
-from actionspan.annotations.tables import Instance, Video
+from actionspan.annotations.tables import Instance
 from actionspan.features.settings import VideoSettings
 from actionspan.review.footage import Encoded
 from actionspan.settings import to_json
 from actionspan.storage.writing import create_h5
+from worlds.videos import video_of
 
 SECONDS, STEP = 60.0, 0.5
 
@@ -36,14 +37,4 @@ def encoded(folder: Path, name: str, seed: int) -> tuple[Encoded, tuple[Instance
         for curve in ("frame_difference", "flow_magnitude"):  # motion says nothing
             group[curve] = random.uniform(0.4, 0.6, len(times)).astype(np.float32)
         file.attrs.update(description="simulated", settings=to_json(**vars(VideoSettings())))
-    video = Video(
-        video_id=name,
-        path=Path(f"{name}.mp4"),
-        fps=30.0,
-        frames=int(30 * SECONDS),
-        duration_seconds=SECONDS,
-        width=64,
-        height=48,
-        sha256=f"{seed:064x}",
-    )
-    return Encoded(video=video, shard=shard), instances
+    return Encoded(video=video_of(name, SECONDS, sha256=f"{seed:064x}"), shard=shard), instances

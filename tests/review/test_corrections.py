@@ -182,7 +182,7 @@ def test_rows_of_a_video_that_is_not_there_stay_in_the_table(opened, tmp_path):
     assert set(fewer.all()) == {"b c"}
 
 
-def test_corrections_belong_to_the_file_that_was_shown(opened):
+def test_corrections_belong_to_the_file_that_was_shown(opened, tmp_path):
     corrections = opened()
     corrections.shown_of("a", "7 first")
     corrections.save("a", 0, DONE, ROWS)
@@ -196,9 +196,7 @@ def test_corrections_belong_to_the_file_that_was_shown(opened):
     again.shown_of("a", "7 second")
     again.save("a", 1, DONE, ROWS)
     assert again.done() == ["a"]
-
-
-def test_a_file_of_before_without_that_of_the_video_is_read(opened, tmp_path):
+    # a file of before does not name that of the video
     old = {"version": 3, "state": DONE, "rows": ROWS}
     write(tmp_path, old)
     corrections = opened()

@@ -236,31 +236,32 @@ def test_one_label_is_no_label(footage, three, tmp_path):
     assert load_bundle(tmp_path).classifier is None
 
 
-def test_a_model_that_finds_no_more_is_not_used(footage, three, tmp_path, monkeypatch):
+@pytest.fixture
+def learn_nothing(footage, three, tmp_path, monkeypatch):
+    """Learn from three videos in this process, with the included model as what is learned."""
     monkeypatch.setattr(learning, "worker_pool", lambda count: Here())
     same = tmp_path / "same"
     same.mkdir()
-    monkeypatch.setattr(learning, "_train", lambda *given: shutil.copytree(same, given[2]))
     shutil.copy(included_model(), same / "model.safetensors")
-    learned = learn(footage[0], three, tmp_path / "out")
+    monkeypatch.setattr(learning, "_train", lambda *given: shutil.copytree(same, given[2]))
+    return lambda: learn(footage[0], three, tmp_path / "out")
+
+
+def test_a_model_that_finds_no_more_is_not_used(learn_nothing):
+    learned = learn_nothing()
     assert learned.figures["own"] == learned.figures["included"]
     assert learned.uses == "included"
     assert "Your model is not used yet." in learned.sentence()
 
 
 def test_bouts_that_the_page_lists_stay_until_something_finds_more(
-    footage, three, tmp_path, monkeypatch
+    footage, learn_nothing, tmp_path, monkeypatch
 ):
     """Whatever the AUC, and however many instances there are: they have no chance."""
-    monkeypatch.setattr(learning, "worker_pool", lambda count: Here())
     monkeypatch.setattr(learning, "FEWEST_FOR_CHANCES", 5)
-    same = tmp_path / "same"
-    same.mkdir()
-    monkeypatch.setattr(learning, "_train", lambda *given: shutil.copytree(same, given[2]))
-    shutil.copy(included_model(), same / "model.safetensors")
     exact = {name: judging.segments_of(rows) for name, rows in footage[1].items()}
     monkeypatch.setattr(learning, "listed_bouts", lambda _, one: exact[one.video.video_id])
-    learned = learn(footage[0], three, tmp_path / "out")
+    learned = learn_nothing()
     assert learned.figures["included"].in_as_many == learned.instances
     assert learned.figures["own"].in_as_many < learned.instances
     assert (learned.uses, learned.ranks, learned.thresholds) == ("included", True, {})

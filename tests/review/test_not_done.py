@@ -31,15 +31,12 @@ def table(tmp_path):
     return kept.table
 
 
-def test_they_are_named(table, capsys):
+def test_they_are_named_unless_they_are_taken(table, capsys):
     assert [record.video_id for record in read_annotation_file(table).records] == ["done"]
     line = f"{table}: left out 1 video with corrections saved but not Done (tick Done): half\n"
     assert capsys.readouterr().err == line
     read_annotation_file(table, not_done=False)
     assert "(tick Done, or give --not-done): half" in capsys.readouterr().err
-
-
-def test_they_are_taken(table, capsys):
     records = {one.video_id: one for one in read_annotation_file(table, not_done=True).records}
     assert sorted(records) == ["done", "half"]
     assert records["half"].parsed() == [(3, 4, "=eat"), (5, 6, "action")]

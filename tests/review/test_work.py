@@ -4,7 +4,6 @@ import json
 import math
 import os
 import subprocess
-import sys
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -19,6 +18,7 @@ from actionspan.review.footage import Encoded
 from actionspan.review.work import ReviewWork
 from review.conftest import DONE, encode_all, result, save
 from video.numbered import encode as encode_film
+from worlds import warm
 
 
 @pytest.fixture
@@ -247,7 +247,7 @@ def test_a_copy_of_another_film_is_not_played_and_not_deleted(work):
 def test_a_folder_is_open_once(work):
     second = "import sys; from pathlib import Path; from actionspan.review.work import ReviewWork\n"
     second += f"ReviewWork(Path({str(work.folder)!r}), {{}})"
-    done = subprocess.run([sys.executable, "-c", second], capture_output=True, text=True)
+    done = subprocess.run([warm.python(), "-c", second], capture_output=True, text=True)
     assert done.stderr.splitlines()[-1].endswith(f"already open at (pid {os.getpid()})")
     with pytest.raises(InputError, match="out: already open at"):
         ReviewWork(work.folder, work.videos, address="http://127.0.0.1:1/")

@@ -13,9 +13,9 @@ from actionspan.review import work as work_module
 from actionspan.review.footage import encode_all
 from actionspan.storage.writing import create_h5
 from actionspan.video.zones import check_zones, made_within, read_zones, zones_of
-from report.conftest import broken_rules, closing_contexts, need_browser
+from report.conftest import broken_rules, drag
 from review import conftest
-from review.conftest import A, B, row, save, serving
+from review.conftest import A, B, row, save
 from video.numbered import write_film
 from worlds.camera import scene
 
@@ -102,94 +102,75 @@ def test_features_within_other_zones_are_not_taken_for_these(tmp_path, monkeypat
     assert made == [[], ["door"], ["yard"], []]
 
 
-def test_a_page_draws_zones_by_mouse_keys_and_numbers(start, chromium, tmp_path):
-    need_browser()
+@pytest.fixture
+def work(start):
+    """Two videos that were looked at."""
     work = start({"a": [A, row(20, 30)], "b": [A]})
     work._look()
     work._doing = ""
-    with serving(work, "x", "once") as port, closing_contexts(chromium) as new_context:
-        tab = new_context(1440).new_page()
-        tab.goto(f"http://127.0.0.1:{port}/?token=x")
-        tab.click("#open-zones")
-
-        def at(x, y):
-            picture = tab.locator("#zone-picture").bounding_box()
-            return picture["x"] + x * picture["width"], picture["y"] + y * picture["height"]
-
-        # 1. a drag draws a zone, its name is typed, a click adds a point, keys move and delete one
-        tab.mouse.move(*at(0.1, 0.2))
-        tab.mouse.down()
-        tab.mouse.move(*at(0.4, 0.6), steps=3)
-        tab.mouse.up()
-        name = tab.get_by_label("Name of the zone")
-        name.fill("door")
-        name.press("Enter")
-        tab.mouse.click(*at(0.45, 0.4))
-        if shots := os.environ.get("ACTIONSPAN_SCREENSHOTS"):
-            tab.screenshot(path=Path(shots) / "zones.png")
-        assert tab.locator(".zone-point").count() == 5
-        tab.locator(".zone-point").nth(2).press("Shift+ArrowRight")
-        tab.locator(".zone-point").nth(2).press("ArrowUp")
-        tab.locator(".zone-point").nth(0).press("Delete")
-        assert tab.locator(".zone-point").count() == 4
-        # 2. another by the keyboard alone, with a number
-        tab.locator("#zone-add").press("Enter")
-        across = tab.get_by_label("Point 1, % across")
-        across.fill("12.5")
-        across.press("Enter")
-        tab.locator("#zone-pattern").fill("b")
-        tab.click("#zone-save")
-        said = tab.locator("#zone-said")
-        said.wait_for(state="visible")
-        assert said.inner_text() == "Not saved: b: not a pattern that the name a matches"
-        tab.locator("#zone-pattern").fill("a")
-        tab.click("#zone-save")
-        tab.locator("#zones").wait_for(state="hidden")
-        (drawn,) = read_zones(tmp_path / "out/zones.json").values()
-        assert [zone.name for zone in drawn] == ["door", "zone 1"]
-        expected = [(0.4, 0.2), (0.5, 0.395), (0.4, 0.6), (0.1, 0.6)]
-        for point, wanted in zip(drawn[0].points, expected, strict=True):
-            assert point == pytest.approx(wanted, abs=0.01)
-        assert drawn[1].points[0] == (0.125, 0.25)
-        # 3. what is kept is shown again, deleted and cleared
-        tab.click("#open-zones")
-        assert tab.locator("#zone-shapes polygon").count() == 2
-        tab.get_by_label("Delete: door").click()
-        tab.click("#zone-clear")
-        tab.click("#zone-save")
-        tab.locator("#zones").wait_for(state="hidden")
-        assert json.loads((tmp_path / "out/zones.json").read_text()) == {}
+    return work
 
 
-def test_the_zones_break_no_rule_of_accessibility(start, chromium):
-    need_browser()
-    work = start({"a": [A], "b": [A]})
-    work._look()
-    work.save_zones("a", "*", [DOOR, YARD])
-    with serving(work, "x", "once") as port, closing_contexts(chromium) as new_context:
-        tab = new_context(1440).new_page()
-        tab.goto(f"http://127.0.0.1:{port}/?token=x")
-        tab.wait_for_selector("#list li", state="attached")
-        tab.click("#open-zones")
-        tab.wait_for_selector("#zones[open]")
-        assert broken_rules(tab) == []
+def test_a_page_draws_zones_by_mouse_keys_and_numbers(browse, tmp_path):
+    tab = browse()
+    tab.click("#open-zones")
 
-
-def test_it_is_drawn_by_touch_on_a_narrow_screen(start, chromium):
-    need_browser()
-    work = start({"a": [A], "b": [A]})
-    work._look()
-    work._doing = ""
-    with serving(work, "x", "once") as port, closing_contexts(chromium) as new_context:
-        tab = new_context(390, has_touch=True, is_mobile=True).new_page()
-        tab.goto(f"http://127.0.0.1:{port}/?token=x")
-        tab.tap("#open-zones")
-        tab.tap("#zone-add")
+    def at(x, y):
         picture = tab.locator("#zone-picture").bounding_box()
-        x = picture["x"] + picture["width"] * 0.5
-        tab.touchscreen.tap(x, picture["y"] + picture["height"] * 0.9)
-        assert tab.locator(".zone-point").count() == 5
-        assert tab.evaluate("document.documentElement.scrollWidth") <= 390
-        tab.tap("#zone-save")
-        tab.locator("#zones").wait_for(state="hidden")
-        assert len(work.zones("b")["zones"][0]["points"]) == 5
+        return picture["x"] + x * picture["width"], picture["y"] + y * picture["height"]
+
+    # 1. a drag draws a zone, its name is typed, a click adds a point, keys move and delete one
+    drag(tab, at(0.1, 0.2), at(0.4, 0.6))
+    name = tab.get_by_label("Name of the zone")
+    name.fill("door")
+    name.press("Enter")
+    tab.mouse.click(*at(0.45, 0.4))
+    if shots := os.environ.get("ACTIONSPAN_SCREENSHOTS"):
+        tab.screenshot(path=Path(shots) / "zones.png")
+    assert tab.locator(".zone-point").count() == 5
+    tab.locator(".zone-point").nth(2).press("Shift+ArrowRight")
+    tab.locator(".zone-point").nth(2).press("ArrowUp")
+    tab.locator(".zone-point").nth(0).press("Delete")
+    assert tab.locator(".zone-point").count() == 4
+    # 2. another by the keyboard alone, with a number
+    tab.locator("#zone-add").press("Enter")
+    across = tab.get_by_label("Point 1, % across")
+    across.fill("12.5")
+    across.press("Enter")
+    tab.locator("#zone-pattern").fill("b")
+    tab.click("#zone-save")
+    said = tab.locator("#zone-said")
+    said.wait_for(state="visible")
+    assert said.inner_text() == "Not saved: b: not a pattern that the name a matches"
+    tab.locator("#zone-pattern").fill("a")
+    tab.click("#zone-save")
+    tab.locator("#zones").wait_for(state="hidden")
+    (drawn,) = read_zones(tmp_path / "out/zones.json").values()
+    assert [zone.name for zone in drawn] == ["door", "zone 1"]
+    expected = [(0.4, 0.2), (0.5, 0.395), (0.4, 0.6), (0.1, 0.6)]
+    for point, wanted in zip(drawn[0].points, expected, strict=True):
+        assert point == pytest.approx(wanted, abs=0.01)
+    assert drawn[1].points[0] == (0.125, 0.25)
+    # 3. what is kept is shown again, breaks no rule of accessibility, is deleted and cleared
+    tab.click("#open-zones")
+    assert tab.locator("#zone-shapes polygon").count() == 2
+    assert broken_rules(tab) == []
+    tab.get_by_label("Delete: door").click()
+    tab.click("#zone-clear")
+    tab.click("#zone-save")
+    tab.locator("#zones").wait_for(state="hidden")
+    assert json.loads((tmp_path / "out/zones.json").read_text()) == {}
+
+
+def test_it_is_drawn_by_touch_on_a_narrow_screen(work, browse):
+    tab = browse(390, has_touch=True, is_mobile=True)
+    tab.tap("#open-zones")
+    tab.tap("#zone-add")
+    picture = tab.locator("#zone-picture").bounding_box()
+    x = picture["x"] + picture["width"] * 0.5
+    tab.touchscreen.tap(x, picture["y"] + picture["height"] * 0.9)
+    assert tab.locator(".zone-point").count() == 5
+    assert tab.evaluate("document.documentElement.scrollWidth") <= 390
+    tab.tap("#zone-save")
+    tab.locator("#zones").wait_for(state="hidden")
+    assert len(work.zones("b")["zones"][0]["points"]) == 5

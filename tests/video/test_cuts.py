@@ -6,6 +6,7 @@ import pytest
 
 from actionspan.video.cuts import CutFinder
 from actionspan.video.decode import Frame, read_frames
+from actionspan.video.marks import Marks, marks_of
 from video.numbered import write_film
 
 RATE = 25
@@ -134,3 +135,19 @@ def test_every_format_of_pixels_has_its_cuts(name, has_luma, how, tmp_path):
             assert luma[0].shape == grey.shape
             # but where a colour at an edge is beyond what RGB can show
             assert np.quantile(np.abs(luma[1][luma[0]] - grey), 0.9) <= 2
+
+
+@pytest.mark.parametrize(
+    ("cuts", "seconds", "moving"), [(0, 60, 1), (2, 10, 1), (3, 10, 0), (4, 60, 1), (5, 60, 0)]
+)
+def test_bouts_of_edited_footage_do_not_count(cuts, seconds, moving):
+    """It has more than two cuts, and more than one in 15 s."""
+    marks = Marks(np.ones((cuts, 2)), np.array([[1.0, 4.0, 7.0]]))
+    assert marks.is_edited(seconds) == (not moving)
+    assert marks.moves(seconds).tolist() == [[1.0, 4.0]] * moving
+
+
+def test_what_nobody_looked_for_is_not_there():
+    marks = marks_of({"time": np.zeros(3), "cuts": np.array([[1, 0.5]])})
+    assert [len(each) for each in marks] == [1, 0]
+    assert [each.shape[1] for each in marks] == [2, 3]

@@ -25,20 +25,11 @@ from actionspan.video.earlier import (
     take_features,
 )
 from actionspan.workflow.features import drop_features, keep_features
+from worlds.videos import video_of
 
 
 def row(name: str, content: str = "same") -> Video:
-    return Video(
-        video_id=name,
-        path=Path(f"{name}.mp4"),
-        fps=29.97,
-        frames=40,
-        duration_seconds=4 / 3,
-        width=64,
-        height=48,
-        sha256=content,
-        stated_frames=41,
-    )
+    return video_of(name, 4 / 3, 29.97, sha256=content, stated_frames=41)
 
 
 def write_recipe(folder: Path, content: str = "one") -> Path:

@@ -7,11 +7,10 @@ import cv2
 import h5py
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from actionspan.annotations.tables import Video
-from actionspan.errors import InputError
 from actionspan.video.decode import Frame, fitted_size, reduced, resized
 from actionspan.video.settings import FrameSettings
 from actionspan.video.snippets import (
@@ -23,19 +22,11 @@ from actionspan.video.snippets import (
 )
 from video.numbered import encode, numbered_picture, read_number
 from video.test_decode import OPEN
+from worlds.videos import video_of
 
 
 def plain_video(path: Path, frames: int, fps: float = 25.0) -> Video:
-    return Video(
-        video_id=path.stem,
-        path=path,
-        fps=fps,
-        frames=frames,
-        duration_seconds=frames / fps,
-        width=128,
-        height=64,
-        sha256=f"sha of {path.stem}",
-    )
+    return video_of(path.stem, frames / fps, fps, path=path)
 
 
 def snippet_count(frames: int, snippet_frames: int) -> int:
@@ -77,28 +68,16 @@ def test_only_frames_that_are_kept_are_converted():
     assert len(made) == len(set(made))
 
 
-@pytest.mark.parametrize(
-    ("size", "fitted"),
-    [
-        ((256, 340), (256, 340)),
-        ((240, 320), (240, 320)),  # never enlarged
-        ((241, 427), (241, 427)),  # nor touched
-        ((720, 1280), (256, 456)),  # 455.1 → even
-        ((1280, 720), (456, 256)),
-        ((1080, 1920), (256, 456)),
-        ((257, 4000), (256, 3984)),
-    ],
-)
-def test_sizes(size, fitted):
-    assert fitted_size(*size, 256) == fitted
-
-
 @given(height=st.integers(1, 5000), width=st.integers(1, 5000), side=st.integers(32, 512))
+@example(height=241, width=427, side=256)
+@example(height=257, width=4000, side=256)
 def test_fitted_sizes_keep_the_aspect_and_never_enlarge(height, width, side):
     h, w = fitted_size(height, width, side)
     assert 0 < h <= height + 1
     assert 0 < w <= width + 1
-    if (h, w) != (height, width):
+    if min(height, width) <= side:
+        assert (h, w) == (height, width)
+    elif (h, w) != (height, width):
         assert abs(min(h, w) - side) <= 1
         assert h % 2 == w % 2 == 0
         scale = side / min(height, width)
@@ -183,7 +162,7 @@ def test_a_shard_keeps_the_good_and_names_the_bad(tmp_path, capsys):
     good = encode(tmp_path / "good.mp4", 40)
     broken = tmp_path / "broken.mp4"
     broken.write_bytes(b"not a video")
-    known = Video(**{**vars(plain_video(tmp_path / "known.mp4", 1)), "error": "empty"})
+    known = video_of("known", error="empty")
     videos = [plain_video(good, 40), plain_video(broken, 40), known]
     out = tmp_path / "shard.h5"
     rejected = frames_of_shard(videos, out, FrameSettings(snippet_frames=16))
@@ -200,9 +179,3 @@ def test_a_damaged_real_file_leaves_nothing_behind(shared_data, tmp_path):
     assert "stopped at frame 28 of 50" in rejected["decord_corrupted"]
     with h5py.File(tmp_path / "shard.h5") as file:
         assert list(file) == []
-
-
-def test_a_missing_file_is_named(tmp_path):
-    video, settings = plain_video(tmp_path / "gone.mp4", 3), FrameSettings(snippet_frames=16)
-    with h5py.File(tmp_path / "out.h5", "w") as file, pytest.raises(InputError, match="no such"):
-        write_frames(video, file.create_group("v"), settings)

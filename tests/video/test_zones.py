@@ -37,6 +37,9 @@ def box(left, top, right, bottom, name="box") -> Zone:
     return Zone(name, ((left, top), (right, top), (right, bottom), (left, bottom)))
 
 
+HALVES = (box(0, 0, 0.5, 1, "left"), box(0.5, 0, 1, 1, "right"))
+
+
 @pytest.mark.parametrize(
     ("content", "line"),
     [
@@ -172,16 +175,14 @@ def test_motion_by_zone_adds_up_to_that_of_the_frame(places):
     gray = np.zeros((2, 64, 64), np.uint8)
     for y, x in places:
         gray[1, y, x] = 200
-    halves = (box(0, 0, 0.5, 1, "left"), box(0.5, 0, 1, 1, "right"))
     expected = [(gray[1][:, part] / (255 * 64 * 64)).sum() for part in (slice(32), slice(32, 64))]
-    assert zone_motion(gray, halves) == pytest.approx(expected)
-    assert zone_motion(gray, halves[:1]).shape == (0,)
+    assert zone_motion(gray, HALVES) == pytest.approx(expected)
+    assert zone_motion(gray, HALVES[:1]).shape == (0,)
 
 
 def test_a_watch_resumes_where_its_state_was_taken():
-    halves = (box(0, 0, 0.5, 1, "left"), box(0.5, 0, 1, 1, "right"))
     rng = np.random.default_rng(1)
-    watch, other = ZoneWatch(halves), ZoneWatch(halves)
+    watch, other = ZoneWatch(HALVES), ZoneWatch(HALVES)
     assert watch.most(0, 1) is None
     for second in range(8):
         gray = np.zeros((2, 8, 8), np.uint8)
