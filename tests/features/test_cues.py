@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from actionspan.features.cues import REACHES, Past, PastStream, causal_cues, change, cues, past_rows
+from actionspan.features.cues import REACHES, Past, PastStream, change, cues, past_rows
 from actionspan.features.transform import StreamTransform, Transform, transform_features
 
 FLOAT = np.float32
@@ -154,8 +154,10 @@ def test_a_row_is_features_and_cues_and_then_their_difference_to_the_running_mea
     for k in range(30):  # four average snippets, at 0, were seen before
         mean = features[: k + 1].sum(axis=0) / (4 + k + 1)
         np.testing.assert_allclose(second[k], features[k] - mean, atol=1e-5)
-    # cues are standardised by the given moments
-    expected = 2 * (causal_cues(streams, motion, 1) - past().mean) / past().deviation
+    # cues are logarithms, standardised by the given moments
+    logs = [np.log(change(values, 1) + 0.1) for values in streams.values()]
+    logs += [np.log(motion[key] + 1e-3)[:, None] for key in ("difference", "flow")]
+    expected = 2 * (np.concatenate(logs, axis=1) - past().mean) / past().deviation
     np.testing.assert_allclose(rows[:, 1 + WIDTH : 1 + WIDTH + CUES], expected, atol=1e-5)
 
 
