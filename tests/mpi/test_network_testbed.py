@@ -124,19 +124,6 @@ def test_a_job_that_fails_says_why_and_leaves_nothing(testbed):
         assert processes_in(testbed, cluster.name) == []
 
 
-def test_an_exception_removes_the_cluster(testbed):
-    cluster = testbed.Cluster(hosts=2, mbit=100)
-
-    def fail():
-        with cluster:
-            assert len(testbed.namespaces(f"{cluster.name}-")) == 3
-            raise ZeroDivisionError
-
-    with pytest.raises(ZeroDivisionError):
-        fail()
-    assert is_gone(testbed, cluster.name)
-
-
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_removes_the_cluster_and_its_processes(testbed, number):
     with waiting(testbed) as (process, name):
