@@ -1,6 +1,5 @@
 """Tuning: it learns, keeps its budget, and killed at any moment it ends with the same bits."""
 
-import csv
 import json
 from collections.abc import Callable
 from dataclasses import replace
@@ -21,6 +20,7 @@ from actionspan.finetune.snippets import SnippetStore
 from actionspan.finetune.tuning import PREPARED, tune
 from actionspan.finetune.videos import divide_videos
 from actionspan.storage.model_files import read_model
+from actionspan.storage.writing import read_tsv
 from actionspan.temporal.networks import load_model
 from actionspan.training.fit import CHECKPOINT
 from finetune.toy import Toy, write_toy
@@ -40,8 +40,7 @@ def tuned(toy, tmp_path_factory) -> Path:
 
 
 def log_of(folder: Path) -> list[dict[str, str]]:
-    with (folder / "log.tsv").open() as file:
-        return list(csv.DictReader(file, delimiter="\t"))
+    return read_tsv(folder / "log.tsv")
 
 
 def scores_of(folder: Path) -> dict[str, Any]:

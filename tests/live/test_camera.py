@@ -12,7 +12,6 @@ from live.fakes import (
     Brightness,
     cues,
     events,
-    eventually,
     player,
     run_stream,
     see_more,
@@ -21,6 +20,7 @@ from live.fakes import (
 )
 from live.rtsp import line_to
 from tiers import first_tier
+from worlds.waiting import eventually
 
 RATE = 50.0
 

@@ -4,7 +4,6 @@ import json
 import os
 import signal
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
@@ -13,6 +12,7 @@ from actionspan.cli import main
 from actionspan.live.sink import ACTIONNESS, EVENTS, PROPOSALS
 from live.fakes import assert_same, assert_valid, cues, seen
 from tiers import first_tier
+from worlds.waiting import eventually
 from worlds.warm import python
 
 TESTS = Path(__file__).parents[1]
@@ -40,12 +40,10 @@ def ended(process, status=0):
     return stdout, stderr
 
 
-def wait_for(process, holds, seconds=60.0):
-    deadline = time.monotonic() + seconds
-    while not holds():
-        assert process.poll() is None, process.communicate()
-        assert time.monotonic() < deadline, "it never came to be"
-        time.sleep(0.02)
+def wait_for(process, holds):
+    """Wait until something holds while the process runs."""
+    eventually(lambda: holds() or process.poll() is not None)
+    assert process.poll() is None, process.communicate()
 
 
 @pytest.mark.parametrize("executor", first_tier(["thread", "process"], "thread"))

@@ -19,8 +19,9 @@ from actionspan.live.notify import Notifier
 from actionspan.live.play import Player
 from actionspan.live.sink import EVENTS
 from live.camera import HttpCamera
-from live.fakes import events, eventually, player, run_stream
+from live.fakes import events, player, run_stream
 from live.receivers import Broker, WebHook
+from worlds.waiting import eventually
 
 SOON = (0.01,) * 3  # waits
 LOST = "1 of 1 message not delivered; events.jsonl has all"

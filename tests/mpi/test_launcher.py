@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from mpi.conftest import MARK, job_processes
+from worlds.waiting import eventually
 
 # in a single write, which no other rank's comes into
 SLEEP = f"import os, time; os.write(1, os.environb[b'{MARK}'] + b'\\n'); time.sleep(600)"
@@ -27,13 +28,6 @@ KILLED = (
 )
 
 
-def wait_for_none(job):
-    deadline = time.monotonic() + 60
-    while job_processes(job) and time.monotonic() < deadline:
-        time.sleep(0.02)
-    return job_processes(job)
-
-
 @pytest.mark.full
 def test_a_job_that_hangs_fails_in_time_and_leaves_no_rank(mpirun):
     begun = time.monotonic()
@@ -42,7 +36,7 @@ def test_a_job_that_hangs_fails_in_time_and_leaves_no_rank(mpirun):
     assert time.monotonic() - begun < 60
     job = str(failure.value).splitlines()[1]
     assert len(job) == 32
-    assert not wait_for_none(job)
+    eventually(lambda: not job_processes(job))
 
 
 def test_arguments_and_environment_reach_the_ranks_and_each_knows_its_place(mpirun):

@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -16,6 +15,7 @@ from actionspan.streaming import Pipeline, StageError, StallError
 from streaming.conftest import every_executor, learning_or_not, with_workers
 from streaming.networks import Failing, Slow, chain, sgd, squared, stream
 from tiers import first_tier
+from worlds.waiting import eventually
 
 ENDLESS = Path(__file__).with_name("endless.py")
 LEARNING = {"loss": squared, "optimiser": sgd}
@@ -34,14 +34,6 @@ def gone(process):
 def listed(folder):
     """Return the names in a folder, without those of MPI: tests beside these make them."""
     return {path.name for path in Path(folder).iterdir() if not path.name.startswith("mpich_")}
-
-
-def all_gone(processes, seconds=60.0):
-    """Wait until all have ended; a busy machine takes its time."""
-    until = time.monotonic() + seconds
-    while not all(map(gone, processes)) and time.monotonic() < until:
-        time.sleep(0.02)
-    return all(map(gone, processes))
 
 
 def samples_of(count, learning):
@@ -122,7 +114,7 @@ def test_ctrl_c_ends_everything(endless):
     _, errors = process.communicate(timeout=120)
     assert process.returncode == 130
     assert errors == ""
-    assert all_gone(ids)
+    eventually(lambda: all(map(gone, ids)))
 
 
 @pytest.mark.full
@@ -131,7 +123,7 @@ def test_stages_end_with_a_killed_parent(endless):
     shared = listed("/dev/shm")
     process.kill()
     process.wait()
-    assert all_gone(ids)
+    eventually(lambda: all(map(gone, ids)))
     assert listed("/dev/shm") <= shared
     assert process.stderr.read() == ""  # no complaint of a resource tracker either
 
