@@ -62,29 +62,26 @@ def test_inference_gives_the_bits_of_the_sequential_executor(make, executor, gpu
     assert replays == (8 * len(make()) if executor == "graph" else 0)
 
 
+def frozen():
+    stages = tanh_layers(4)
+    stages[0].requires_grad_(False)
+    stages[2].requires_grad_(False)
+    return stages
+
+
+SOME = [(x, y if number % 5 else None) for number, (x, y) in enumerate(samples_of(17))]
+
+
 @both
 @one_or_three
-def test_connections_that_skip_a_stage_cross_devices(executor, gpus):
-    as_sequential(skipping, executor, samples_of(9), Machine(gpus), **BY_SGD)
-
-
-@both
-@pytest.mark.parametrize("gpus", [1, 2])
-def test_samples_without_a_target_are_answered_and_not_learned(executor, gpus):
-    samples = [(x, y if number % 5 else None) for number, (x, y) in enumerate(samples_of(17))]
-    found = as_sequential(partial(normed, 3), executor, samples, Machine(gpus), **BY_SGD)
-    assert found["losses"].count(None) == 4
-
-
-@both
-def test_frozen_stages(executor):
-    def make():
-        stages = tanh_layers(4)
-        stages[0].requires_grad_(False)
-        stages[2].requires_grad_(False)
-        return stages
-
-    as_sequential(make, executor, samples_of(12), **BY_SGD)
+@pytest.mark.parametrize(
+    ("make", "samples"),
+    [(skipping, samples_of(9)), (frozen, samples_of(12)), (partial(normed, 3), SOME)],
+    ids=["a connection skips a stage", "frozen stages", "samples without a target"],
+)
+def test_other_stages_and_samples_give_the_bits_too(executor, gpus, make, samples):
+    found = as_sequential(make, executor, samples, Machine(gpus), **BY_SGD)
+    assert found["losses"].count(None) == (4 if samples is SOME else 0)
 
 
 @pytest.mark.parametrize("mode", MODES)

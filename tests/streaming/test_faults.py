@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -80,13 +81,14 @@ def test_a_killed_or_stopped_stage_is_named(stage, number, learning, error, what
 
 
 @with_workers
-def test_a_stage_that_hangs_meets_the_deadline(executor):
-    network = [chain(1)[0], Slow(1, most=1000.0)]
-    with (
-        pytest.raises(StallError, match="^stage 2 of 2, sample 0: no sign of life for 1 s"),
-        Pipeline(network, executor, stall_seconds=1.0) as pipeline,
-    ):
-        list(pipeline.run(samples_of(4, False)))
+@pytest.mark.parametrize("polls", [False, True])
+def test_a_stage_that_hangs_meets_the_deadline_and_an_idle_one_does_not(executor, polls):
+    network, (sample, *_) = [chain(1)[0], Slow(1, most=1000.0)], samples_of(1, False)
+    with Pipeline(network, executor, stall_seconds=1.0) as pipeline:
+        time.sleep(1.2)
+        pipeline.submit(sample)
+        with pytest.raises(StallError, match="^stage 2 of 2, sample 0: no sign of life for 1 s"):
+            eventually(lambda: pipeline.answer(timeout=0.1 if polls else None))
 
 
 @pytest.fixture
