@@ -266,18 +266,3 @@ def test_what_shows_in_warm_up_or_capture_is_refused(module, optimiser, why):
     assert str(found.value).startswith("stage 2 of 2, sample 1: it cannot be a graph: ")
     assert why in str(found.value)
     assert str(found.value).endswith('use executor "stream"')
-
-
-@pytest.mark.parametrize(
-    "forbidden",
-    [
-        lambda machine: machine.pinned(torch.zeros(1)),
-        lambda machine: machine.synchronize(),
-        lambda machine: machine.record(machine.streams[0]),
-    ],
-)
-def test_nothing_is_pinned_or_waited_for_inside_a_capture(forbidden):
-    machine = Machine()
-    stream = machine.stream(machine.devices()[0])
-    with pytest.raises(RuntimeError, match="while a stream was capturing"):
-        machine.capture(stream, [lambda: forbidden(machine)])

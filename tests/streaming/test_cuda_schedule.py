@@ -220,29 +220,6 @@ def test_memory_that_nobody_holds_is_found():
         run(partial(tanh_layers, 2), "stream", samples_of(5), Machine(holds=False), **LEARNING)
 
 
-def test_work_on_the_memory_of_another_device_is_found(monkeypatch):
-    from actionspan.streaming.stage import Part, Place
-
-    def parts_without_check(stages, learning):
-        return [Part(stage, Place(h, len(stages)), None) for h, stage in enumerate(stages)]
-
-    stages, machine, known = tanh_layers(2), Machine(2), set()
-    stages[1][0][0].bias = stages[0][0][0].bias  # no parameter is shared but by such a mistake
-    monkeypatch.setattr("actionspan.streaming.pipeline.parts_of_pipeline", parts_without_check)
-
-    def place(module, device):
-        for tensor in module.parameters():
-            memory = machine._of(tensor)
-            memory.free_for_all = True
-            if id(tensor) not in known:
-                memory.home = device
-            known.add(id(tensor))
-
-    machine.place = place
-    with pytest.raises(AssertionError, match="touches memory of cuda:0"):
-        run(lambda: stages, "stream", inputs_of(4), machine)
-
-
 def test_what_is_recorded_is_of_the_device():
     found = run(partial(tanh_layers, 2), "stream", samples_of(5), **LEARNING, record=True)
     for stage in found["report"]:
