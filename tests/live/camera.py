@@ -18,12 +18,9 @@ def jpegs(pictures: Sequence[np.ndarray]) -> list[bytes]:
 
 
 class HttpCamera:
-    """Serves frames in a loop at a rate; a context manager.
+    """Serves JPEGs in a loop, so many a second; a context manager.
 
-    Args:
-        pictures: JPEGs.
-        rate: Frames a second.
-        password: What the user `viewer` must give; None: anyone may look.
+    With a password the user `viewer` must give it; otherwise anyone may look.
     """
 
     def __init__(
