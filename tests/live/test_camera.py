@@ -211,8 +211,9 @@ def test_a_dead_address_is_one_line_and_leaves_nothing(film, tmp_path, words, me
             camera.instead = b"<html>no video</html>"
         else:
             camera.go_away()
+        seconds = 0.5 if words == "silent" else 60.0
         with pytest.raises(InputError) as error:
-            run_stream(url, tmp_path / "out", open_seconds=0.5, read_seconds=0.5)
+            run_stream(url, tmp_path / "out", open_seconds=seconds, read_seconds=seconds)
     text = str(error.value) + "".join(capfd.readouterr())
     assert message in text
     assert "geheim" not in text
