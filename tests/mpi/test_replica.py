@@ -155,10 +155,12 @@ def test_no_gradient_is_staler_than_the_bound(job, bound):
     row = job[f"4:ps_async,staleness={bound}"]
     ages = {int(age): count for age, count in row["reports"][0]["staleness"].items()}
     assert max(ages) <= bound
-    assert 0 < sum(ages.values()) <= 4 * replica_cases.STEPS
+    # every third batch has rows for two of the four workers
+    gradients = sum(4 if step % 3 < 2 else 2 for step in range(replica_cases.STEPS))
+    assert 0 < sum(ages.values()) <= gradients
     if bound == 100:
         assert max(ages) >= 1, "four workers that do not wait must overtake one another"
-        assert sum(ages.values()) == 4 * replica_cases.STEPS
+        assert sum(ages.values()) == gradients
     assert len(set(row["digests"])) == 1
     assert row["losses"][-1] < row["losses"][0] * 0.7
 
