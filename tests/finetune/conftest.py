@@ -10,6 +10,7 @@ import pytest
 
 from actionspan.finetune.settings import StoreSettings
 from actionspan.finetune.store import store_snippets
+from features.conftest import work_here
 from worlds.shards import smooth, write_shard
 
 HEIGHT, WIDTH, STACK = 48, 64, 2
@@ -41,7 +42,8 @@ def write_store_in(
     """Write the store of a shard of videos."""
     out = folder / "snippets" / f"{name}.h5"
     shard = write_videos_in(folder, lengths, name, **options)
-    assert store_snippets(*shard, out, settings) == {}
+    with work_here():
+        assert store_snippets(*shard, out, settings) == {}
     return out
 
 

@@ -15,6 +15,7 @@ from actionspan.networks.architecture import architecture
 from actionspan.settings import option
 from actionspan.storage.torch_files import write_torch
 from actionspan.temporal.settings import TemporalSettings
+from features.conftest import work_here
 from networks.tiny import TINY_NETWORK
 from worlds.shards import Pictures, write_shard
 
@@ -83,7 +84,8 @@ def write_toy(folder: Path, lengths: dict[str, int] = LENGTHS) -> Toy:
         )
     frames, flow = write_shard(folder, "toy", videos, step=STEP)
     store = folder / "snippets.h5"
-    store_snippets(frames, flow, store, StoreSettings(height=32, width=40, jpeg_quality=95))
+    with work_here():
+        store_snippets(frames, flow, store, StoreSettings(height=32, width=40, jpeg_quality=95))
     write_annotations(folder / "annotations.json", annotations)
     weights = folder / "tiny.pt"
     torch.manual_seed(3)

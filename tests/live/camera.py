@@ -1,8 +1,4 @@
-"""A camera on the network: a local HTTP server that sends the frames of a video file as JPEGs.
-
-It speaks multipart/x-mixed-replace, as cheap cameras do, and can stall, hang up, go away and come
-back.
-"""
+"""A camera on the network: a local HTTP server that sends JPEGs as cheap cameras do."""
 
 import base64
 import contextlib
@@ -10,13 +6,10 @@ import threading
 import time
 from collections.abc import Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 from typing import Any
 
 import cv2
 import numpy as np
-
-from actionspan.video.decode import read_frames
 
 
 def jpegs(pictures: Sequence[np.ndarray]) -> list[bytes]:
@@ -25,27 +18,21 @@ def jpegs(pictures: Sequence[np.ndarray]) -> list[bytes]:
 
 
 class HttpCamera:
-    """Serves frames in a loop at a rate; a context manager.
+    """Serves JPEGs in a loop, so many a second; a context manager.
 
-    Args:
-        video: A video file, or its pictures as JPEGs.
-        rate: Frames a second.
-        password: What the user `viewer` must give; None: anyone may look.
+    With a password the user `viewer` must give it; otherwise anyone may look.
     """
 
     def __init__(
-        self, video: Path | list[bytes], rate: float = 25.0, password: str | None = None
+        self, pictures: Sequence[bytes], rate: float = 25.0, password: str | None = None
     ) -> None:
-        self.rate, self.password = rate, password
+        self.pictures, self.rate, self.password = pictures, rate, password
         self.stalled = threading.Event()  # the connection stays, and nothing is sent
         self.hangs_up = threading.Event()
         self.connections = self.sent = self.port = 0
         self.between = b""  # sent after every fifth part
         self.more = 0  # bytes that a part is said to be longer than it is
         self.instead = b""  # an answer that is no video
-        if isinstance(video, Path):
-            video = jpegs([frame.picture() for frame in read_frames(video)])
-        self.pictures = video
         self._server: ThreadingHTTPServer | None = None
 
     @property

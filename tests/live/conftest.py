@@ -2,6 +2,8 @@
 
 import pytest
 
+from actionspan.video.decode import read_frames
+from live.camera import jpegs
 from live.fakes import run_stream
 from video.numbered import encode
 
@@ -10,6 +12,12 @@ from video.numbered import encode
 def video(tmp_path_factory):
     """Ten seconds: 250 frames, 62 snippets."""
     return encode(tmp_path_factory.mktemp("video") / "v.mp4", 250)
+
+
+@pytest.fixture(scope="session")
+def film(video):
+    """The frames of the video as JPEGs, for a camera."""
+    return jpegs([frame.picture() for frame in read_frames(video)])
 
 
 @pytest.fixture(scope="session")

@@ -27,6 +27,7 @@ from actionspan.live.run import Ended
 from actionspan.live.settings import StreamSettings, parse_source
 from actionspan.live.sink import ACTIONNESS, CHAPTERS, EVENTS, PROPOSALS
 from actionspan.video.settings import FrameSettings
+from worlds.waiting import eventually
 
 CUTTING = FrameSettings(snippet_frames=4, stack=1, short_side=32)
 LOOK_AHEAD = 2
@@ -182,13 +183,6 @@ def cues(out):
         assert not found or found[-1][1] <= start, "chapters overlap"
         found.append((start, end, title))
     return found
-
-
-def eventually(holds, seconds=60.0):
-    deadline = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < deadline, "it never came to be"
-        time.sleep(0.02)
 
 
 def see_more(out, count=5):

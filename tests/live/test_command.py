@@ -4,7 +4,6 @@ import json
 import os
 import signal
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
@@ -13,6 +12,7 @@ from actionspan.cli import main
 from actionspan.live.sink import ACTIONNESS, EVENTS, PROPOSALS
 from live.fakes import assert_same, assert_valid, cues, seen
 from tiers import first_tier
+from worlds.waiting import eventually
 from worlds.warm import python
 
 TESTS = Path(__file__).parents[1]
@@ -40,24 +40,18 @@ def ended(process, status=0):
     return stdout, stderr
 
 
-def wait_for(process, holds, seconds=60.0):
-    deadline = time.monotonic() + seconds
-    while not holds():
-        assert process.poll() is None, process.communicate()
-        assert time.monotonic() < deadline, "it never came to be"
-        time.sleep(0.02)
+def wait_for(process, holds):
+    """Wait until something holds while the process runs."""
+    eventually(lambda: holds() or process.poll() is not None)
+    assert process.poll() is None, process.communicate()
 
 
-@pytest.mark.parametrize(
-    ("executor", "kills"), first_tier([("thread", 2), ("process", 1)], ("thread", 2))
-)
-def test_a_killed_stream_goes_on_to_the_same_bytes(video, whole, tmp_path, executor, kills):
-    for number in range(kills):
-        before = seen(tmp_path)
-        process = started(video, tmp_path, "--executor", executor, *["--resume"] * (number > 0))
-        wait_for(process, lambda before=before: seen(tmp_path) > before + 15)
-        process.kill()
-        ended(process, -signal.SIGKILL)
+@pytest.mark.parametrize("executor", first_tier(["thread", "process"], "thread"))
+def test_a_killed_stream_goes_on_to_the_same_bytes(video, whole, tmp_path, executor):
+    process = started(video, tmp_path, "--executor", executor)
+    wait_for(process, lambda: seen(tmp_path) > 15)
+    process.kill()
+    ended(process, -signal.SIGKILL)
     assert 15 < seen(tmp_path) < 62
     _, stderr = ended(started(video, tmp_path, "--resume", seconds=0.0))
     assert stderr.splitlines() == [f"{tmp_path}: 13 proposals in 10.0 s, finished"]
@@ -70,7 +64,7 @@ def test_a_killed_stream_goes_on_to_the_same_bytes(video, whole, tmp_path, execu
     ids=["SIGINT", "SIGTERM"],
 )
 def test_a_signal_ends_with_valid_files(video, tmp_path, number, status):
-    process = started(video, tmp_path, seconds=0.2)
+    process = started(video, tmp_path, seconds=0.1)
     wait_for(process, lambda: seen(tmp_path) > 5)
     process.send_signal(number)
     stdout, stderr = ended(process, status)
@@ -138,7 +132,6 @@ def test_a_stage_that_fails_is_one_line(video, tmp_path):
         (["v.mp4", "--model", "none.pt"], "none.pt: no such file"),
         (["v.mp4", "--model", "x", "--queue", "0"], "queue 0: at least 1"),
         (["v.mp4", "--model", "x", "--delay", "-1"], "delay -1.0: at least 0"),
-        (["camera:one", "--model", "x"], "camera:0"),
         (["ftp://me:secret@host", "--model", "x"], "rtsp"),
     ],
 )

@@ -14,9 +14,10 @@ from actionspan.errors import InputError
 from actionspan.live.connection import connect
 from actionspan.live.settings import StreamSettings, parse_source
 from actionspan.live.source import LiveFrames
-from live.fakes import CUTTING, events, eventually, run_stream, see_more, streaming
+from live.fakes import CUTTING, events, run_stream, see_more, streaming
 from live.rtsp import RtspCamera, line_to, needs_rtsp
 from video.numbered import read_number
+from worlds.waiting import eventually
 
 RATE, NUMBERS = 25, 1 << 12
 EXACT = 0.3  # seconds: a picture is taken, and its number and its stamp are made

@@ -30,6 +30,7 @@ from actionspan.live.status import STATUS, Latency, Status
 from actionspan.proposals.chapters import webvtt
 from actionspan.proposals.settings import ChapterSettings
 from actionspan.storage.checksums import fingerprint
+from actionspan.storage.writing import read_tsv
 from live.fakes import cues, events
 from storage.changed import changed_leaves
 
@@ -156,11 +157,6 @@ def test_chapters_of_a_day_stay_valid_and_few_are_looked_at(tmp_path, step):
     assert most <= 2 * 600 / step + 4
 
 
-def statuses(folder):
-    with (folder / STATUS).open() as file:
-        return list(csv.DictReader(file, delimiter="\t"))
-
-
 def test_a_status_has_counts_queues_shares_and_latencies(tmp_path):
     status = Status(tmp_path, every=0.0)
     for compute in (0.01, 0.02, 0.03):
@@ -170,7 +166,7 @@ def test_a_status_has_counts_queues_shares_and_latencies(tmp_path):
     stages = [{"busy_seconds": 1e9, "samples": 6}, {"busy_seconds": 0.0, "samples": 6}]
     status.write(stages, frames=60, submitted=6, dropped=2, done=6, waiting=0)
     status.close()
-    first, second = statuses(tmp_path)
+    first, second = read_tsv(tmp_path / STATUS)
     wanted = {"frames": "50", "dropped": "2", "done": "3", "waiting": "1"}
     wanted |= {"queue_1": "2", "busy_1": "0.000", "queue_2": "1", "busy_2": "0.000"}
     latencies = {"p50": "120.0", "p95": "129.0", "max": "130.0"}
@@ -189,7 +185,7 @@ def test_the_status_of_a_stream_that_goes_on_is_appended(tmp_path):
         status = Status(tmp_path, append=append)
         status.write([{"busy_seconds": 0.0, "samples": 1}], frames=1, submitted=1)
         status.close()
-    assert len(statuses(tmp_path)) == 3
+    assert len(read_tsv(tmp_path / STATUS)) == 3
     assert Status(tmp_path).summary()["total"] == {"p50": None, "p95": None, "max": None}
 
 

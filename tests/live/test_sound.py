@@ -1,6 +1,5 @@
 """The loudness of a stream: of a file, a file on a web server, and a live source."""
 
-import csv
 import functools
 import http.server
 import math
@@ -13,8 +12,10 @@ import numpy as np
 import pytest
 
 from actionspan.live.sink import ACTIONNESS
+from actionspan.storage.writing import read_tsv
 from live.fakes import assert_same, events, run_stream, run_until, streaming
 from worlds.sounds import write_tone
+from worlds.waiting import eventually
 
 LEVELS = (0.5, 0.05, 0.25, 0.02)  # amplitudes, a second each
 
@@ -30,8 +31,7 @@ def tone(tmp_path_factory):
 
 
 def rows(out):
-    with (out / ACTIONNESS).open() as file:
-        return list(csv.DictReader(file, delimiter="\t"))
+    return read_tsv(out / ACTIONNESS)
 
 
 def check_levels(found, near=0.5):
@@ -115,8 +115,6 @@ def test_a_live_source_has_the_levels_of_what_it_shows(tmp_path):
     url = f"tcp://127.0.0.1:{server.getsockname()[1]}"
     out = tmp_path / "out"
     with streaming(url, out, sound=True, policy="block", reconnect_seconds=0) as ended:
-        deadline = time.monotonic() + 60
-        while not ended and time.monotonic() < deadline:
-            time.sleep(0.1)
+        eventually(lambda: ended)
     server.close()
     check_goes_with_the_picture(out)

@@ -14,7 +14,6 @@ from memory.encoders import EXECUTIONS, pictures, seeded, tiny, video
 
 both = pytest.mark.parametrize("execution", EXECUTIONS)
 THIRDS = [0.5, 0.5, 0.5]
-BY_GRADIENT = "which needs execution replay, not split"
 OF_BATCH = "uses the statistics of a batch, but rows are run in pieces: freeze it .* or fold it"
 
 
@@ -24,67 +23,44 @@ def refused(message, call, *arguments, **how):
         call(*arguments, **how)
 
 
-@pytest.mark.parametrize(
-    ("how", "message"),
-    [
-        ({"sampler": "strided"}, "sampler is 'strided'; it must be one of uniform_random, fixed, "),
-        ({"keep_ratio": 0}, "keep_ratio is 0; it must be above 0 and at most 1"),
-        ({"keep_ratio": 1.5}, "keep_ratio is 1.5"),
-        ({"keep_ratio": [0.5, 0.2, 0.5]}, r"keep_ratio is \[0.5, 0.2, 0.5\]; a part may not keep"),
-        ({"keep_ratio": [0.5, 0.5]}, "keep_ratio has 2 values for the 3 parts"),
-        ({"keep_ratio": []}, "keep_ratio has 0 values for the 3 parts"),
-        ({"keep_ratio": "auto"}, "keep_ratio is 'auto'; it must be a number"),
-        ({"keep_ratio": None}, "keep_ratio is None; it must be a number"),
-        ({"keep_ratio": torch.tensor(0.5)}, "keep_ratio is tensor.*; it must be a number"),
-        ({"keep_ratio": [0.5, "a", 1]}, "keep_ratio is .*; it must be a number"),
-        ({"gradient_weight": "odd"}, "gradient_weight is 'odd'; it must be one of paper, even, un"),
-        ({"execution": "both"}, "execution is 'both'; it must be split or replay"),
-        ({"piece": 0}, "piece is 0; it must be at least 1"),
-        ({"piece": 1.5}, "piece is 1.5; it must be at least 1 row, a whole number"),
-        (
-            {"sampler": "importance", "execution": "split"},
-            f"sampler is 'importance', {BY_GRADIENT}",
-        ),
-        (
-            {"sampler": "diverse_gradient", "execution": "split"},
-            f"sampler is 'diverse_gradient', {BY_GRADIENT}",
-        ),
-    ],
-)
-def test_values(how, message):
-    refused(message, StochasticBackward, tiny(), **how)
-    refused(message, make_way, "sbp", tiny(), **how)
+OF_SBP = [
+    ({"sampler": "strided"}, "sampler is 'strided'; it must be one of uniform_random, fixed, "),
+    ({"keep_ratio": 0}, "keep_ratio is 0; it must be above 0 and at most 1"),
+    ({"keep_ratio": 1.5}, "keep_ratio is 1.5"),
+    ({"keep_ratio": [0.5, 0.2, 0.5]}, r"keep_ratio is \[0.5, 0.2, 0.5\]; a part may not keep"),
+    ({"keep_ratio": [0.5, 0.5]}, "keep_ratio has 2 values for the 3 parts"),
+    ({"keep_ratio": []}, "keep_ratio has 0 values for the 3 parts"),
+    ({"keep_ratio": "auto"}, "keep_ratio is 'auto'; it must be a number"),
+    ({"keep_ratio": None}, "keep_ratio is None; it must be a number"),
+    ({"keep_ratio": torch.tensor(0.5)}, "keep_ratio is tensor.*; it must be a number"),
+    ({"keep_ratio": [0.5, "a", 1]}, "keep_ratio is .*; it must be a number"),
+    ({"gradient_weight": "odd"}, "gradient_weight is 'odd'; it must be one of paper, even, un"),
+    ({"execution": "both"}, "execution is 'both'; it must be split or replay"),
+    ({"piece": 0}, "piece is 0; it must be at least 1"),
+    ({"piece": 1.5}, "piece is 1.5; it must be at least 1 row, a whole number"),
+    *(
+        ({"sampler": each, "execution": "split"}, f"sampler is '{each}', which needs execution re")
+        for each in ("importance", "diverse_gradient")
+    ),
+]
+OF_WAYS = [
+    ("dropout", {}, "way is 'dropout'; it must be one of sbp, full"),
+    ("checkpoint", {"piece": 0}, "piece is 0"),
+    ("frame_dropout", {"keep_ratio": THIRDS}, "keep_ratio is .* frame_dropout takes one number"),
+    *(
+        (way, {"sampler": each}, f"sampler is '{each}', which the way {way} cannot use")
+        for way, each in (
+            ("frame_dropout", "diverse_feature"),
+            ("bank", "diverse_feature"),
+            ("bank", "importance"),
+            ("sbp_checkpoint", "diverse_gradient"),
+        )
+    ),
+]
 
 
-@pytest.mark.parametrize(
-    ("way", "how", "message"),
-    [
-        ("dropout", {}, "way is 'dropout'; it must be one of sbp, full"),
-        ("checkpoint", {"piece": 0}, "piece is 0"),
-        (
-            "frame_dropout",
-            {"keep_ratio": THIRDS},
-            "keep_ratio is .* frame_dropout takes one number",
-        ),
-        (
-            "frame_dropout",
-            {"sampler": "diverse_feature"},
-            "sampler is 'diverse_feature', which the",
-        ),
-        (
-            "bank",
-            {"sampler": "diverse_feature"},
-            "sampler is 'diverse_feature', which the way bank",
-        ),
-        ("bank", {"sampler": "importance"}, "sampler is 'importance', which the way bank cannot"),
-        (
-            "sbp_checkpoint",
-            {"sampler": "diverse_gradient"},
-            "sampler is 'diverse_gradient', which the way sbp_checkpoint cannot use",
-        ),
-    ],
-)
-def test_ways(way, how, message):
+@pytest.mark.parametrize(("way", "how", "message"), [*(("sbp", *row) for row in OF_SBP), *OF_WAYS])
+def test_settings_that_a_way_does_not_take(way, how, message):
     refused(message, make_way, way, tiny(), **how)
 
 

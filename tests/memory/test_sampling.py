@@ -14,7 +14,7 @@ from memory.encoders import SAMPLERS, seeded
 from tiers import first_tier
 
 RATIOS = (0.005, 0.1, 0.125, 0.2, 0.25, 0.3, 0.34, 0.5, 0.6, 0.75, 0.9, 1.0)
-DRAWS = 4000
+DRAWS = 2000
 
 
 def draw(sampler, count, ratio, generator=None, magnitudes=None):
@@ -36,7 +36,7 @@ def check(found, count, ratio):
 @pytest.mark.parametrize("sampler", SAMPLERS)
 def test_exactly_k_distinct_rows_for_every_length_and_ratio(sampler):
     generator = seeded()
-    for count, ratio in itertools.product(range(1, 201), RATIOS):
+    for count, ratio in itertools.product((*range(1, 60), 100, 199, 200), RATIOS):
         check(draw(sampler, count, ratio, generator), count, ratio)
 
 

@@ -24,13 +24,10 @@ Mpirun = Callable[..., subprocess.CompletedProcess[str]]
 
 @pytest.fixture(scope="session")
 def mpirun(tmp_path_factory: pytest.TempPathFactory) -> Mpirun:
-    """Run `mpirun -n N python -m mpi4py …`, with more ranks than cores where need be.
+    """Run `mpirun -n N python -m mpi4py SCRIPT`, or a list of words for the script.
 
-    The call is `mpirun(n, script_or_words, *args, timeout=60, check=True, env=None)`. A path is a
-    script; a list of words stands as it is after `python -m mpi4py`, e.g. `["-m", "actionspan"]`.
-    It returns a CompletedProcess with text output. A job that takes longer than `timeout` seconds,
-    or that fails while `check` is set, fails the test with its output. Whatever comes, all
-    processes of the job are ended before the call returns.
+    A job that takes longer than `timeout` seconds, or that fails while `check` is set, fails the
+    test with its output. All processes of the job are ended before the call returns.
     """
     program = Path(sys.executable).with_name("mpirun")
     cache = str(tmp_path_factory.mktemp("cache"))  # not the user's
@@ -39,14 +36,13 @@ def mpirun(tmp_path_factory: pytest.TempPathFactory) -> Mpirun:
 
     def run(
         n: int,
-        script_or_words: str | Path | Sequence[str],
+        script_or_words: Path | Sequence[str],
         *args: object,
         timeout: float = 60,
         check: bool = True,
         env: dict[str, str] | None = None,
     ) -> subprocess.CompletedProcess[str]:
-        is_script = isinstance(script_or_words, (str, Path))
-        words = [str(script_or_words)] if is_script else list(script_or_words)
+        words = [script_or_words] if isinstance(script_or_words, Path) else script_or_words
         command = [program, "-n", n, python(), "-m", "mpi4py", *words, *args]
         job = uuid.uuid4().hex
         path = os.pathsep.join(filter(None, (str(TESTS), os.environ.get("PYTHONPATH"))))

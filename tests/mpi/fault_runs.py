@@ -50,13 +50,9 @@ class Ended:
 
 
 class Job:
-    """`mpirun -n N python -m mpi4py …`, all its output in a file.
+    """`mpirun -n N python -m mpi4py …` of a command, all its output in a log.
 
-    Args:
-        n: How many processes.
-        words: The command after `actionspan`.
-        log: Where the output goes.
-        fault: For `fault_job.py`; None: the command itself, without that script.
+    `fault` is for `fault_job.py`; None is the command itself, without that script.
     """
 
     def __init__(self, n: int, words: list[str], log: Path, fault: str | None = "-") -> None:

@@ -1,33 +1,24 @@
 """Run by mpirun: tunes encoders on the first 2, 3, … ranks of one job, case after case.
 
-The only word is a JSON file with a list of cases; see `Case`. Beside its results, a case writes the
-gradients of its first step, as the optimiser is given them, to gradients.pt.
+The only word is a JSON file with a list of cases: folders of the toy and of the results, ranks,
+exchange and settings. Beside its results, a case writes the gradients of its first step, as the
+optimiser is given them, to gradients.pt.
 """
 
 import json
 import sys
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any
 
 import torch
 
 from actionspan.finetune.tuning import tune
-from actionspan.parallel.settings import ExchangeName, ParallelSettings
+from actionspan.parallel.settings import ParallelSettings
 from finetune.toy import write_toy
 from mpi.ranks import run_cases
 
 
-class Case(TypedDict):
-    """A tuning: of which toy, on how many ranks, with which settings."""
-
-    toy: str
-    out: str
-    ranks: int
-    exchange: ExchangeName
-    settings: dict[str, Any]
-
-
-def run(case: Case, comm: Any) -> None:
+def run(case: dict[str, Any], comm: Any) -> None:
     """Tune on all ranks of a communicator; None: in this process alone."""
     # every rank writes its own copy: the toy follows from its name
     rank = comm.Get_rank() if comm is not None else 0
@@ -60,5 +51,5 @@ def run(case: Case, comm: Any) -> None:
 
 
 if __name__ == "__main__":
-    every: list[Case] = json.loads(Path(sys.argv[1]).read_text())
+    every = json.loads(Path(sys.argv[1]).read_text())
     run_cases(run, [(case["ranks"], case["out"], case) for case in every])

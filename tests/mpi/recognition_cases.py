@@ -1,35 +1,21 @@
 """Run by mpirun: trains classifiers on the first 2, 3, … ranks of one job, case after case.
 
-The only word is a JSON file with a list of cases; see `Case`.
+The only word is a JSON file with a list of cases: clips, folder, ranks, and how they train.
 """
 
 import json
 import sys
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any
 
-from actionspan.parallel.settings import ExchangeName, ParallelSettings
+from actionspan.parallel.settings import ParallelSettings
 from actionspan.recognition.settings import PARTS
 from actionspan.recognition.training import train
-from actionspan.video.jpegs import Stream
 from mpi.ranks import run_cases
 from recognition.learning import tiny
 
 
-class Case(TypedDict):
-    """A training: of which clips, on how many ranks, with which settings."""
-
-    clips: str
-    out: str
-    ranks: int
-    learners: int
-    exchange: ExchangeName
-    stream: Stream
-    rgb_model: str | None
-    settings: dict[str, Any]
-
-
-def run(case: Case, comm: Any) -> None:
+def run(case: dict[str, Any], comm: Any) -> None:
     """Train on all ranks of a communicator; None: all learners are in this process."""
     settings = tiny(**{**case["settings"], "aavg": tuple(case["settings"].get("aavg", PARTS))})
     parallel = ParallelSettings(
@@ -49,5 +35,5 @@ def run(case: Case, comm: Any) -> None:
 
 
 if __name__ == "__main__":
-    every: list[Case] = json.loads(Path(sys.argv[1]).read_text())
+    every = json.loads(Path(sys.argv[1]).read_text())
     run_cases(run, [(case["ranks"], case["out"], case) for case in every])

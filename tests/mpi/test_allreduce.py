@@ -15,7 +15,6 @@ from tiers import first_tier
 
 CASES = Path(__file__).with_name("allreduce_cases.py")
 ORDERED = ("ring", "ps", "ps_worker", "ps_sharded")
-LIBRARIES = ("mpi", "gloo")
 PIECE = 2**21
 AUTO = 64 * 2**10
 ITEMSIZE = {"float16": 2, "bfloat16": 2, "float32": 4, "float64": 8}
@@ -53,16 +52,6 @@ def place(job, request):
 
 def name(line):
     return f"{line['size']} values of {line['kind']}, {line['wire']} on the wire"
-
-
-def test_sizes_and_types_that_were_run(place):
-    ran, n = {(line["kind"], line["wire"], line["size"]) for line in place.cases}, place.n
-    for kind in ("float32", "float64"):
-        for size in (0, 1, n - 1, n, n + 1, 1_000_003):
-            assert (kind, "float32", size) in ran
-    for kind in ("float16", "bfloat16"):
-        assert (kind, "float32", 10_007) in ran
-        assert ("float32", kind, 10_007) in ran or place.exchange in LIBRARIES
 
 
 def test_sums_are_right_and_bitwise_equal_on_all_ranks_and_in_repeats(place):
@@ -152,20 +141,3 @@ def test_bytes_and_messages_of_every_rank_peer_and_phase(place):
         chosen = {"auto": "mpi" if small else "ring"}.get(place.exchange, place.exchange)
         expected = expected_counts(chosen, place.n, line["size"], itemsize(line))
         assert [counted(rows) for rows in line["counts"]] == expected, name(line)
-
-
-def test_closed_formulas_of_traffic(place):
-    """2 (n - 1) K in all, 2 n K with a server of its own; spread evenly, or all at the server."""
-    n, others = place.n, place.ranks - 1
-    for line in place.cases if place.exchange in ORDERED else ():
-        whole = line["size"] * itemsize(line)
-        sent, received = (
-            [sum(length for way, *_, length, _ in rows if way == which) for rows in line["counts"]]
-            for which in ("sent", "received")
-        )
-        assert sum(sent) == sum(received) == 2 * others * whole
-        if place.exchange in ("ps", "ps_worker"):
-            assert sent[0] + received[0] == 2 * others * whole
-        else:
-            for length in sent + received:
-                assert abs(length - 2 * (n - 1) * whole / n) <= 2 * (n - 1) * itemsize(line)

@@ -1,7 +1,6 @@
 """Whatever happens to a rank, the job ends with the cause named, and the next start goes on."""
 
 import contextlib
-import errno
 import os
 import random
 import re
@@ -15,13 +14,10 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 
-from actionspan.errors import InputError
 from actionspan.parallel.watchdog import STALLED
-from actionspan.storage.writing import create_h5, write_json, write_tsv
 from actionspan.training.fit import CHECKPOINT
 from mpi.fault_runs import MPIRUN, SERVED, Ended, Job, ranks_of, training, wait_for_writes
 from temporal.conftest import Toy, write_toy
@@ -96,8 +92,6 @@ MISTAKES = {
     Case("-", "ring", flags="--learning-rate 1e30"): "the training loss is nan in epoch 1; lower",
     Case("-", "ring", flags="--dropout 1"): "dropout 1.0: from 0 to below 1",
     Case("-", "mpi", flags="--wire float16"): "wire float16 with exchange mpi: it sends float32",
-    Case("-", "aavg", flags="--overlap"): "exchange aavg averages models in float32, between",
-    Case("-", "aavg", flags="--averaging-steps 0"): "averaging_steps 0: at least 1, or -1",
     Case("-", "ring", more=1): "--exchange ring --ranks 2: 2 processes are needed, 3 started",
     Case("-", "none", 1, more=1): "--exchange none --ranks 1: 1 process is needed, 2 started",
 }
@@ -373,33 +367,3 @@ def test_interrupted_or_stalled_it_goes_on_where_it_was(toy, tmp_path, undisturb
     assert "resuming after epoch" in done.errors
     finish(2, words, log)
     assert same_files(undisturbed("ring"), out)
-
-
-@pytest.mark.parametrize(
-    ("name", "write"),
-    [
-        ("a.json", lambda path: write_json(path, {"a": "x" * 2**21})),
-        ("a.tsv", lambda path: write_tsv(path, ["a"], ([i] for i in range(2**19)))),
-        ("a.h5", lambda path: write_h5(path)),
-    ],
-)
-def test_a_full_disk_is_named_by_every_writer(small_disk, name, write):
-    path = small_disk / name
-    with pytest.raises(InputError, match=re.escape(f"{path}: the disk is full; make room")):
-        write(path)
-    assert not list(small_disk.iterdir())
-
-
-def write_h5(path: Path) -> None:
-    with create_h5(path, "0123456789abcdef") as file:
-        for number in range(20):
-            file[str(number)] = np.random.default_rng(number).random(2**14)
-
-
-def test_other_errors_of_a_disk_are_not_taken_for_a_full_one(tmp_path):
-    def rows() -> Iterator[list[int]]:
-        raise OSError(errno.EIO, os.strerror(errno.EIO))
-        yield []
-
-    with pytest.raises(OSError, match="Input/output error"):
-        write_tsv(tmp_path / "a.tsv", ["a"], rows())

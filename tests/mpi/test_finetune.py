@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -9,7 +10,7 @@ import torch
 from actionspan.parallel.settings import ExchangeName, processes
 from actionspan.storage.writing import read_tsv
 from mpi.conftest import Mpirun
-from mpi.finetune_cases import Case, run
+from mpi.finetune_cases import run
 from tiers import first_tier
 
 CASES = Path(__file__).with_name("finetune_cases.py")
@@ -22,7 +23,7 @@ IMPORTANCE = ("ps-2-importance", "none-1-importance")
 ALIKE = [*((f"{name}-2", "none-1") for name in SUMMED), ("ring-3", "none-1"), SPLIT, IMPORTANCE]
 
 
-def case(folder: Path, exchange: ExchangeName, ranks: int, **changed: object) -> Case:
+def case(folder: Path, exchange: ExchangeName, ranks: int, **changed: Any) -> dict[str, Any]:
     name = "-".join([exchange, str(ranks), *map(str, changed.values())])
     return {
         "toy": str(folder / "toys"),

@@ -8,7 +8,7 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
 import torch
@@ -17,7 +17,7 @@ from actionspan.recognition.settings import PARTS
 from actionspan.storage.model_files import read_model
 from actionspan.storage.writing import read_tsv
 from mpi.conftest import Mpirun
-from mpi.recognition_cases import Case, run
+from mpi.recognition_cases import run
 from recognition.learning import TINY, kill_in_epoch, write_task
 from tiers import first_tier
 
@@ -43,13 +43,13 @@ class Runs:
     clips: Path
     folder: Path
 
-    def case(self, name: str, learners: int, *, servers: int = 0, **options: Any) -> Case:
+    def case(self, name: str, learners: int, *, servers: int = 0, **options: Any) -> dict[str, Any]:
         """Describe a training with the output `name` in the folder."""
         how = {"exchange": "aavg", "stream": "rgb", "rgb_model": None}
         how |= {key: options.pop(key) for key in how if key in options}
         place = {"clips": str(self.clips), "out": str(self.folder / name)}
         ranks = {"ranks": learners + servers, "learners": learners}
-        return cast(Case, {**place, **ranks, **how, "settings": options})
+        return {**place, **ranks, **how, "settings": options}
 
     def alone(self, name: str, learners: int, **options: Any) -> Path:
         """Train with all learners in this process; return the folder."""
@@ -74,7 +74,7 @@ def runs(
     return runs
 
 
-def _more(runs: Runs) -> list[Case]:
+def _more(runs: Runs) -> list[dict[str, Any]]:
     """Return the cases of the second tier alone."""
     cases = []
     rgb = str(runs.alone("rgb", 1) / "model.safetensors")

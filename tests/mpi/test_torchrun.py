@@ -5,8 +5,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -18,6 +16,7 @@ from actionspan.parallel.launch import join
 from actionspan.storage.model_files import read_model
 from mpi.conftest import end_job
 from temporal.conftest import Toy, write_toy
+from worlds.waiting import eventually
 
 TRAIN = ["-m", "actionspan", "temporal", "train", "--model", "mtn", "--threads", "1"]
 PROGRAM = Path(sys.executable).with_name("torchrun")
@@ -72,25 +71,17 @@ def test_a_stopped_rank_is_named_and_the_job_ends(toy, tmp_path):
     long = [*words(toy, tmp_path / "out", 5000), "--stall-seconds", "5"]
     job = torchrun(2, *long, log=log)
     try:
-        wait_until(lambda: "1 worker (pid" in log.read_text(), log)
+        eventually(lambda: "1 worker (pid" in log.read_text(), 120, log.read_text)
         stopped = int(re.findall(r"1 worker \(pid (\d+)", log.read_text())[0])
-        wait_until((tmp_path / "out" / ".checkpoint.pt").exists, log)
+        eventually((tmp_path / "out" / ".checkpoint.pt").exists, 120, log.read_text)
         os.kill(stopped, signal.SIGSTOP)
         line = "stalled: rank 1 did not come to the exchange of"
-        wait_until(lambda: line in log.read_text(), log)
+        eventually(lambda: line in log.read_text(), 120, log.read_text)
         os.kill(stopped, signal.SIGKILL)  # torchrun waits 30 s for a stopped process
         status, _ = finish(job, log)
     finally:
         end_job(job, "")
     assert status != 0
-
-
-def wait_until(reached: Callable[[], bool], log: Path) -> None:
-    deadline = time.monotonic() + 120
-    while not reached():
-        if time.monotonic() > deadline:
-            pytest.fail(log.read_text()[-3000:])
-        time.sleep(0.2)
 
 
 @pytest.fixture

@@ -139,17 +139,6 @@ def test_everything_is_averaged(optimiser, count):
         assert moved.abs().max() > 1e-4
 
 
-def test_parameters_alone_are_averaged_where_that_is_asked():
-    learners = learners_after(3, 2, OPTIMISERS["adam"])
-    before = copy.deepcopy(learners)
-    average(learners, ring_sum, 3, whole_state=False)
-    for learner, old in zip(learners, before, strict=True):
-        assert_equal(state_tensors(learner), state_tensors(old))
-        assert all(map(torch.equal, learner.model.buffers(), old.model.buffers()))
-        owned = [one.model.last.weight for one in before]
-        assert close(learner.model.last.weight, mean_of(owned))
-
-
 @pytest.mark.parametrize("optimiser", OPTIMISERS)
 @pytest.mark.parametrize("idle", [(0,), (1,), (0, 1), (0, 1, 2)])
 def test_a_learner_without_gradients_counts_as_one_whose_state_is_zero(optimiser, idle):

@@ -5,6 +5,7 @@ import time
 import pytest
 
 from actionspan.parallel.watchdog import STALLED, Watchdog
+from worlds.waiting import eventually
 
 
 class Done:
@@ -58,23 +59,16 @@ def watched():
     watchdogs[0].close()
 
 
-def until(condition):
-    deadline = time.monotonic() + 60
-    while not condition() and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert condition()
-
-
 def test_a_rank_that_came_late_tells_as_soon_as_another_tells(watched):
     wire, watchdog = watched([2], 100)
     with watchdog.waiting("bucket 1"):
-        until(lambda: set(wire.told) == {1, 2})
+        eventually(lambda: set(wire.told) == {1, 2})
     assert not wire.ended
 
 
 def test_a_rank_that_does_not_wait_tells_nobody(watched):
     wire, _ = watched([2], 1)
-    until(lambda: not wire.speakers)
+    eventually(lambda: not wire.speakers)
     time.sleep(0.3)
     assert not wire.told
 
@@ -82,7 +76,7 @@ def test_a_rank_that_does_not_wait_tells_nobody(watched):
 def test_the_silent_rank_is_the_one_that_is_named(watched, capsys):
     wire, watchdog = watched([2], 0.5)
     with watchdog.waiting("bucket 3 of 4 in step 7"):
-        until(lambda: wire.ended)
+        eventually(lambda: wire.ended)
     assert wire.ended[0] == STALLED
     line = "rank 1 did not come to the exchange of bucket 3 of 4 in step 7"
     assert line in capsys.readouterr().err
@@ -93,5 +87,5 @@ def test_a_block_may_have_more_patience_than_others(watched):
     with watchdog.waiting("the models", patience=3.0):
         time.sleep(0.5)
         assert not wire.ended
-        until(lambda: wire.ended)
+        eventually(lambda: wire.ended)
     assert set(wire.ended) == {STALLED}

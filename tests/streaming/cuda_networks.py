@@ -102,11 +102,11 @@ def working(machine, checked=True):
             machine.check()
 
 
-def run(make, executor, samples, machine=None, checked=True, **how):
+def run(make, executor, samples, machine=None, **how):
     """Return the losses, outputs, weights and counts of a stream."""
     stages = make()
     before = weights(stages)
-    machine = nullcontext() if executor == "sequential" else working(machine or Machine(), checked)
+    machine = nullcontext() if executor == "sequential" else working(machine or Machine())
     with machine:
         with Pipeline(stages, executor, **how) as pipeline:
             answers = list(pipeline.run(samples))

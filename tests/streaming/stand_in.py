@@ -69,11 +69,8 @@ class Memory:
 class Machine(TorchDispatchMode):
     """A machine with GPUs, in the place of `actionspan.streaming.device.CudaBackend`.
 
-    Args:
-        gpus: How many.
-        patience: How often the host must ask before an event has happened.
-        deaf: Pairs of kinds (who waits, for whom) whose waits are dropped, to break a schedule.
-        holds: Whether `hold` works.
+    The host must ask `patience` times before an event has happened. To break a schedule, waits of
+    the pairs `deaf` (who waits, for whom) are dropped, or `hold` does not work.
     """
 
     def __init__(self, gpus=1, patience=0, deaf=(), holds=True):

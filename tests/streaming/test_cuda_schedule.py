@@ -62,29 +62,26 @@ def test_inference_gives_the_bits_of_the_sequential_executor(make, executor, gpu
     assert replays == (8 * len(make()) if executor == "graph" else 0)
 
 
+def frozen():
+    stages = tanh_layers(4)
+    stages[0].requires_grad_(False)
+    stages[2].requires_grad_(False)
+    return stages
+
+
+SOME = [(x, y if number % 5 else None) for number, (x, y) in enumerate(samples_of(17))]
+
+
 @both
 @one_or_three
-def test_connections_that_skip_a_stage_cross_devices(executor, gpus):
-    as_sequential(skipping, executor, samples_of(9), Machine(gpus), **BY_SGD)
-
-
-@both
-@pytest.mark.parametrize("gpus", [1, 2])
-def test_samples_without_a_target_are_answered_and_not_learned(executor, gpus):
-    samples = [(x, y if number % 5 else None) for number, (x, y) in enumerate(samples_of(17))]
-    found = as_sequential(partial(normed, 3), executor, samples, Machine(gpus), **BY_SGD)
-    assert found["losses"].count(None) == 4
-
-
-@both
-def test_frozen_stages(executor):
-    def make():
-        stages = tanh_layers(4)
-        stages[0].requires_grad_(False)
-        stages[2].requires_grad_(False)
-        return stages
-
-    as_sequential(make, executor, samples_of(12), **BY_SGD)
+@pytest.mark.parametrize(
+    ("make", "samples"),
+    [(skipping, samples_of(9)), (frozen, samples_of(12)), (partial(normed, 3), SOME)],
+    ids=["a connection skips a stage", "frozen stages", "samples without a target"],
+)
+def test_other_stages_and_samples_give_the_bits_too(executor, gpus, make, samples):
+    found = as_sequential(make, executor, samples, Machine(gpus), **BY_SGD)
+    assert found["losses"].count(None) == (4 if samples is SOME else 0)
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -221,29 +218,6 @@ def test_a_schedule_without_one_kind_of_wait_is_found(executor, pair, gpus, how)
 def test_memory_that_nobody_holds_is_found():
     with pytest.raises(AssertionError, match="nobody holds it"):
         run(partial(tanh_layers, 2), "stream", samples_of(5), Machine(holds=False), **LEARNING)
-
-
-def test_work_on_the_memory_of_another_device_is_found(monkeypatch):
-    from actionspan.streaming.stage import Part, Place
-
-    def parts_without_check(stages, learning):
-        return [Part(stage, Place(h, len(stages)), None) for h, stage in enumerate(stages)]
-
-    stages, machine, known = tanh_layers(2), Machine(2), set()
-    stages[1][0][0].bias = stages[0][0][0].bias  # no parameter is shared but by such a mistake
-    monkeypatch.setattr("actionspan.streaming.pipeline.parts_of_pipeline", parts_without_check)
-
-    def place(module, device):
-        for tensor in module.parameters():
-            memory = machine._of(tensor)
-            memory.free_for_all = True
-            if id(tensor) not in known:
-                memory.home = device
-            known.add(id(tensor))
-
-    machine.place = place
-    with pytest.raises(AssertionError, match="touches memory of cuda:0"):
-        run(lambda: stages, "stream", inputs_of(4), machine)
 
 
 def test_what_is_recorded_is_of_the_device():

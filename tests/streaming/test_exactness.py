@@ -93,15 +93,6 @@ def test_the_printed_equations_8_10_and_11_are_not_what_happens(stages):
     assert _distance(right, printed) > 0.01 * _norm(right)
 
 
-def test_stages_have_their_delays_and_update_t_minus_2_d_minus_h_times():
-    for mode in MODES:
-        with Pipeline(chain(3), loss=squared, optimiser=sgd, gradients=mode) as pipeline:
-            list(pipeline.run(stream(SAMPLES)))
-            late = (4, 2, 0) if mode == "paper" else (0, 0, 0)
-            assert [r["updates"] for r in pipeline.report()] == [SAMPLES - n for n in late]
-            assert [r["samples"] for r in pipeline.report()] == [SAMPLES] * 3
-
-
 def test_the_fill_changes_nothing():
     network, events = mixed(), []
     before = weights(network)

@@ -16,6 +16,7 @@ from actionspan.streaming import Pipeline, StageError, StallError
 from streaming.conftest import every_executor, learning_or_not, with_workers
 from streaming.networks import Failing, Slow, chain, sgd, squared, stream
 from tiers import first_tier
+from worlds.waiting import eventually
 
 ENDLESS = Path(__file__).with_name("endless.py")
 LEARNING = {"loss": squared, "optimiser": sgd}
@@ -34,14 +35,6 @@ def gone(process):
 def listed(folder):
     """Return the names in a folder, without those of MPI: tests beside these make them."""
     return {path.name for path in Path(folder).iterdir() if not path.name.startswith("mpich_")}
-
-
-def all_gone(processes, seconds=60.0):
-    """Wait until all have ended; a busy machine takes its time."""
-    until = time.monotonic() + seconds
-    while not all(map(gone, processes)) and time.monotonic() < until:
-        time.sleep(0.02)
-    return all(map(gone, processes))
 
 
 def samples_of(count, learning):
@@ -88,13 +81,14 @@ def test_a_killed_or_stopped_stage_is_named(stage, number, learning, error, what
 
 
 @with_workers
-def test_a_stage_that_hangs_meets_the_deadline(executor):
-    network = [chain(1)[0], Slow(1, most=1000.0)]
-    with (
-        pytest.raises(StallError, match="^stage 2 of 2, sample 0: no sign of life for 1 s"),
-        Pipeline(network, executor, stall_seconds=1.0) as pipeline,
-    ):
-        list(pipeline.run(samples_of(4, False)))
+@pytest.mark.parametrize("polls", [False, True])
+def test_a_stage_that_hangs_meets_the_deadline_and_an_idle_one_does_not(executor, polls):
+    network, (sample, *_) = [chain(1)[0], Slow(1, most=1000.0)], samples_of(1, False)
+    with Pipeline(network, executor, stall_seconds=1.0) as pipeline:
+        time.sleep(1.2)
+        pipeline.submit(sample)
+        with pytest.raises(StallError, match="^stage 2 of 2, sample 0: no sign of life for 1 s"):
+            eventually(lambda: pipeline.answer(timeout=0.1 if polls else None))
 
 
 @pytest.fixture
@@ -122,7 +116,7 @@ def test_ctrl_c_ends_everything(endless):
     _, errors = process.communicate(timeout=120)
     assert process.returncode == 130
     assert errors == ""
-    assert all_gone(ids)
+    eventually(lambda: all(map(gone, ids)))
 
 
 @pytest.mark.full
@@ -131,7 +125,7 @@ def test_stages_end_with_a_killed_parent(endless):
     shared = listed("/dev/shm")
     process.kill()
     process.wait()
-    assert all_gone(ids)
+    eventually(lambda: all(map(gone, ids)))
     assert listed("/dev/shm") <= shared
     assert process.stderr.read() == ""  # no complaint of a resource tracker either
 

@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import nn
 
-from actionspan.streaming import Pipeline, StageError, StallError
+from actionspan.streaming import Pipeline, StageError
 from streaming.conftest import every_executor, with_workers
 from streaming.networks import EXECUTORS, MODES, Slow, adam, chain, same, sgd, squared, stream
 from streaming.networks import weights as weights_of
@@ -113,20 +113,6 @@ def test_any_number_of_samples_may_be_put_in_before_an_answer_is_taken(executor)
             for x, y in stream(400):
                 pipeline.submit(x, y if how else None)
             assert [answer.index for answer in pipeline.drain()] == list(range(400))
-
-
-@with_workers
-def test_a_caller_who_does_not_wait_meets_the_deadline_too(executor):
-    with Pipeline([Slow(1, most=1000.0)], executor, stall_seconds=1.0) as pipeline:
-        time.sleep(1.2)  # an idle pipeline does not stall
-        pipeline.submit(stream(1)[0][0])
-        with pytest.raises(StallError, match="stage 1 of 1, sample 0"):
-            _poll(pipeline)
-
-
-def _poll(pipeline):
-    for _ in range(100):
-        pipeline.answer(timeout=0.2)
 
 
 @every_executor
