@@ -95,6 +95,19 @@ def test_no_files_import_each_other_in_a_circle():
     TopologicalSorter(graph).prepare()  # a CycleError names the files
 
 
+def test_no_name_is_a_verb_of_speech():
+    verbs = {"tell", "tells", "told", "say", "says", "said", "hear", "heard"}
+    found = set()
+    for path in SOURCE.parent.rglob("*.py"):
+        for node in ast.walk(parsed(path.read_text(encoding="utf-8"))):
+            name = getattr(node, "name", None) or getattr(node, "arg", None)
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+                name = node.id
+            if isinstance(name, str) and name.lower().strip("_") in verbs:
+                found.add(f"{path.name}: {name}")
+    assert found == {"hdf5.py: tell"}  # of the protocol of files
+
+
 STEP = {"add_arguments", "run", "main", "EXPERIMENT"}  # found by their names
 
 

@@ -119,7 +119,7 @@ def run_stream(
     source: Path | str, out: Path, *, made: Any = None, seconds: float = 0.0, **words: Any
 ) -> Ended:
     """Play a source with a player of ours; `words` are those of `play`, and settings."""
-    own = words.keys() & {"resume", "echo", "stopping", "tell"}
+    own = words.keys() & {"resume", "echo", "stopping", "on_proposal"}
     given = {name: words.pop(name) for name in own}
     settings = StreamSettings(**{"executor": "sequential"} | words)
     return play(parse_source(str(source)), made or player(seconds), settings, out, **given)

@@ -86,7 +86,7 @@ def test_a_message_of_a_camera_has_the_date_of_its_first_frame(film, tmp_path):
     runs = [[], []]
     with HttpCamera(film, 100.0, password="geheim") as camera:
         for run in runs:
-            run_stream(camera.url, tmp_path, tell=run.append, duration=0.5)
+            run_stream(camera.url, tmp_path, on_proposal=run.append, duration=0.5)
     (start,) = events(tmp_path, "start")
     assert runs[1]
     for message in runs[1]:
@@ -99,7 +99,7 @@ def test_a_message_of_a_camera_has_the_date_of_its_first_frame(film, tmp_path):
 
 def test_by_their_ids_a_resumed_stream_tells_each_proposal_once(video, tmp_path):
     whole, other, told = [], [], []
-    run_stream(video, tmp_path / "whole", tell=whole.append)
+    run_stream(video, tmp_path / "whole", on_proposal=whole.append)
 
     def killed(message):
         told.append(message)
@@ -107,12 +107,12 @@ def test_by_their_ids_a_resumed_stream_tells_each_proposal_once(video, tmp_path)
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        run_stream(video, tmp_path / "out", tell=killed, state_seconds=1e-9)
-    run_stream(video, tmp_path / "out", tell=told.append, resume=True)
+        run_stream(video, tmp_path / "out", on_proposal=killed, state_seconds=1e-9)
+    run_stream(video, tmp_path / "out", on_proposal=told.append, resume=True)
     assert len(told) > len(whole), "the last one was not in the state yet"
     known = {message["id"]: message for message in whole}
     assert {message["id"]: message for message in told} == known
-    run_stream(video, tmp_path, tell=other.append, made=player(made_of="another"))
+    run_stream(video, tmp_path, on_proposal=other.append, made=player(made_of="another"))
     assert known.keys().isdisjoint(message["id"] for message in other)
 
 

@@ -66,7 +66,7 @@ def test_a_state_of_an_earlier_stream_is_not_gone_on_from(video, whole, tmp_path
 
     out = shutil.copytree(whole, tmp_path / "out")
     with pytest.raises(KeyboardInterrupt):
-        run_stream(video, out, tell=killed)
+        run_stream(video, out, on_proposal=killed)
     assert run_stream(video, out, resume=True).proposals == 13
     assert_same(out, whole)
 

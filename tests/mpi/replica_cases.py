@@ -61,8 +61,8 @@ def train(name, settings, comm, optimiser_of, passes, last) -> dict[str, Any]:
         x, y = data[chunk], target[chunk]
         rows = replica.share(len(x))
         optimiser.zero_grad()
-        every = range(rows.start, rows.stop)
-        parts = [list(part) for place in range(passes) if (part := every[place::passes])]
+        own = range(rows.start, rows.stop)
+        parts = [list(part) for place in range(passes) if (part := own[place::passes])]
         total = 0.0
         for part in parts:
             within = accumulating or part is not parts[-1]

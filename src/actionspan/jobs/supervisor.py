@@ -154,7 +154,7 @@ class _Supervisor:
         number = os.WTERMSIG(status)
         if number not in self.forwarded:
             what = was_doing(self.board)
-            self._say(
+            self._report(
                 f"was killed by signal {number} ({signal.strsignal(number)})"
                 f"{' while ' if what else ''}{what}; run the same command again"
                 f"{'; perhaps it lacked memory' if number == signal.SIGKILL else ''}"
@@ -165,7 +165,7 @@ class _Supervisor:
         os.kill(os.getpid(), number)
         os._exit(128 + number)
 
-    def _say(self, what: str) -> None:
+    def _report(self, what: str) -> None:
         host = socket.gethostname()
         line = f"actionspan {self.command}: {self.name} (pid {self.child} on {host}) {what}"
         with contextlib.suppress(OSError):  # perhaps nobody listens
@@ -177,7 +177,7 @@ class _Supervisor:
             if ended:
                 return status
             if gone := _gone(self.above):
-                self._say(f"ends: process {gone.pid}, which started it, is gone")
+                self._report(f"ends: process {gone.pid}, which started it, is gone")
                 os.kill(self.child, signal.SIGKILL)
                 self._end_the_rest()
                 os._exit(ENDED)

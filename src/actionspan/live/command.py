@@ -43,11 +43,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     name = "the stream's id in results and annotations (default: the source's name)"
     add("--video", help=name)
     add_zones(parser)
-    told = (
+    notify = (
         "send each proposal as JSON, once, to a web hook (https://…) or an MQTT topic "
         "(mqtts://host/topic); the stream never waits for it"
     )
-    add("--notify", metavar="URL", help=told)
+    add("--notify", metavar="URL", help=notify)
     encoder = "the network of timm or transformers that the model sees by (docs/encoders.md)"
     add("--encoder", action="append", default=[], help=f"{encoder}; may be repeated")
     add_settings(parser, StreamSettings)
@@ -84,8 +84,8 @@ def run(arguments: argparse.Namespace) -> int:
     with _signals(stopping) as caught, notifier or nullcontext():
         try:
             how = {"resume": arguments.resume, "echo": sys.stdout, "stopping": stopping}
-            tell = notifier.send if notifier else None
-            ended = play(source, player, settings, arguments.out, **how, tell=tell)
+            send = notifier.send if notifier else None
+            ended = play(source, player, settings, arguments.out, **how, on_proposal=send)
         except StageError as error:
             raise InputError(str(error)) from None
     print(f"{arguments.out}: {ended.line}", file=sys.stderr)

@@ -96,7 +96,7 @@ class Notifier:
         self._over.set()
         if lost := self._given - self._delivered:
             known = counted(self._given, "message")
-            self._say(f"{lost} of {known} not delivered; events.jsonl has all")
+            self._warn(f"{lost} of {known} not delivered; events.jsonl has all")
 
     def _work(self) -> None:
         while not self._over.is_set() and (body := self._queue.get()) is not None:
@@ -113,12 +113,12 @@ class Notifier:
                 if not self._failed and not self._over.is_set():
                     self._failed = True
                     how = "trying again while" if again else "not tried again;"
-                    self._say(f"{_reason(error)}; {how} the stream continues")
+                    self._warn(f"{_reason(error)}; {how} the stream continues")
                 if not again or wait is None or self._over.wait(wait):
                     break
         return False
 
-    def _say(self, line: str) -> None:
+    def _warn(self, line: str) -> None:
         with suppress(OSError, ValueError):  # nobody reads standard error
             print(f"--notify {self._shown}: {line}", file=sys.stderr, flush=True)
 

@@ -43,7 +43,7 @@ _REPETITIONS = 3  # of measuring the chain: each delays the start by a snippet's
 _LEARNED = "model.safetensors"
 _STALL_SECONDS = 60.0  # no stage works that long on a snippet
 
-_Tell = Callable[[Mapping[str, Any]], None]
+_OnProposal = Callable[[Mapping[str, Any]], None]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,13 +125,13 @@ def play(
     resume: bool = False,
     echo: TextIO | None = None,
     stopping: threading.Event | None = None,
-    tell: _Tell | None = None,
+    on_proposal: _OnProposal | None = None,
 ) -> Ended:
     """Stream a source and write its results into the folder `out`.
 
-    `resume` continues an earlier run. `echo` gets each event as a line of JSON, and `tell` each
-    proposal as a message that names its stream. Soon after `stopping` is set the stream
-    ends, with valid files.
+    `resume` continues an earlier run. `echo` gets each event as a line of JSON, and `on_proposal`
+    each proposal as a message that names its stream. Soon after `stopping` is set the stream ends,
+    with valid files.
 
     Raises:
         InputError: The source cannot be opened or breaks off, or the earlier run was of another.
@@ -165,7 +165,7 @@ def play(
                 frames.resume(max(time.time() - state.began, state.seconds))
     # 3. Run from there.
     at = state or Progress(made_of=made_of)
-    told = None if tell is None else partial(_tell, tell, source, at)
+    send = None if on_proposal is None else partial(_send, on_proposal, source, at)
     hand_over = HandOver(settings.queue, policy)
     begin = at.snippets, before
     stream = Stream(
@@ -174,7 +174,7 @@ def play(
         settings=settings,
         proposer=player.proposer,
         reader=Reader(frames, player.frames, settings, hand_over, *begin, player.zones),
-        outputs=Outputs(out, source.name, echo, state.written if state else None, told, sound),
+        outputs=Outputs(out, source.name, echo, state.written if state else None, send, sound),
         status=Status(out, append=state is not None),
         at=at,
         stopping=stopping or threading.Event(),
@@ -184,11 +184,11 @@ def play(
     return stream.run()
 
 
-def _tell(tell: _Tell, source: Source, at: Progress, event: Mapping[str, Any]) -> None:
+def _send(on_proposal: _OnProposal, source: Source, at: Progress, event: Mapping[str, Any]) -> None:
     """Send a proposal with an id that stays the same if a resumed stream finds it again."""
     began = {"began": at.date} if at.began else {}
     number = digest(at.made_of, at.began, event["start"], event["end"])
-    tell({**event, "source": source.shown, "video": source.name, **began, "id": number})
+    on_proposal({**event, "source": source.shown, "video": source.name, **began, "id": number})
 
 
 def _open(

@@ -104,7 +104,7 @@ class Outputs:
         echo: Gets the events too.
         written: The files of an earlier run, as `written` returns them; later lines are cut off.
             None: begin with empty files.
-        tell: Called with the event of each proposal.
+        on_proposal: Called with the event of each proposal.
         sound: Gives each row of actionness the loudness since the one before, in dB.
 
     Raises:
@@ -117,11 +117,11 @@ class Outputs:
         name: str,
         echo: TextIO | None = None,
         written: Mapping[str, str] | None = None,
-        tell: Callable[[Mapping[str, Any]], None] | None = None,
+        on_proposal: Callable[[Mapping[str, Any]], None] | None = None,
         sound: LiveSound | None = None,
     ) -> None:
         self._sound, self._columns = sound, (*_COLUMNS, *["loudness"] * (sound is not None))
-        self.folder, self.name, self.echo, self.tell = folder, name, echo, tell
+        self.folder, self.name, self.echo, self.on_proposal = folder, name, echo, on_proposal
         self.found, self._chapters = Found(), LiveChapters()
         folder.mkdir(parents=True, exist_ok=True)
         none = {file: Growing() for file in _GROWING}
@@ -154,8 +154,8 @@ class Outputs:
         self._line(EVENTS, line)
         if self.echo is not None:
             print(line, file=self.echo, flush=True)
-        if self.tell is not None and kind == "proposal":
-            self.tell(made)
+        if self.on_proposal is not None and kind == "proposal":
+            self.on_proposal(made)
 
     def actionness(
         self,

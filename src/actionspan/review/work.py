@@ -312,12 +312,12 @@ class ReviewWork:
         with subprocess.Popen(
             command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
         ) as self._child:
-            _, said = self._child.communicate()
+            _, errors = self._child.communicate()
         if self._closed:
             return
         self._failure = ""
         if self._child.returncode:
-            reason = said.strip().splitlines()[-1:] or ["it was ended"]
+            reason = errors.strip().splitlines()[-1:] or ["it was ended"]
             self._failure = f"Not learned: {reason[0]}"
         else:
             write_json(self._note, versions)

@@ -192,8 +192,8 @@ def hold_file(path: Path, owner: str) -> IO[bytes]:
         if error.errno in (errno.EAGAIN, errno.EACCES):
             with file:
                 file.seek(0)
-                owner = file.read(_LONGEST_OWNER).decode(errors="replace").strip()
-            raise BlockingIOError(owner) from None
+                holder = file.read(_LONGEST_OWNER).decode(errors="replace").strip()
+            raise BlockingIOError(holder) from None
         # else the file system knows no locks
     file.seek(0)
     with suppress(OSError):  # of a full disk: the lock holds, its owner has no name

@@ -88,12 +88,12 @@ def partitions() -> dict[str, Partition]:
     """Return the partitions of this cluster by name; none if it has no SLURM that answers."""
     command = ["sinfo", "--noheader", "--exact", "--format=%P|%l|%m|%c"]
     try:
-        said = subprocess.check_output(
+        output = subprocess.check_output(
             command, stderr=subprocess.DEVNULL, text=True, timeout=_QUERY_SECONDS
         )
     except (OSError, subprocess.SubprocessError):
         return {}
-    return read_partitions(said)
+    return read_partitions(output)
 
 
 def read_partitions(text: str) -> dict[str, Partition]:
@@ -251,19 +251,19 @@ class Messages(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Keep the first sentences of a message."""
-        said = getattr(record, "rule_msg", None)
-        if isinstance(said, str):
-            self.of[getattr(record, "jobid", -1)] = _BOILERPLATE.split(said)[0].strip()
+        message = getattr(record, "rule_msg", None)
+        if isinstance(message, str):
+            self.of[getattr(record, "jobid", -1)] = _BOILERPLATE.split(message)[0].strip()
 
 
-def failed_jobs(workflow: Any, said: Mapping[int, str]) -> list[Failed]:
+def failed_jobs(workflow: Any, messages: Mapping[int, str]) -> list[Failed]:
     """Return the jobs that failed, with the executor's message."""
     found = []
     for each in workflow.scheduler.failed:
         text = _scheduler_log(each)
         for job in _failed_of(each, text) if each.is_group() else [each]:
             log = Path(next(iter(job.log), ""))
-            message = said.get(workflow.dag.jobid(job), "")
+            message = messages.get(workflow.dag.jobid(job), "")
             wildcards = tuple(map(str, job.wildcards))
             found.append(Failed(job.rule.name, wildcards, log, text, message))
     return found
