@@ -82,6 +82,12 @@ def test_of_a_group_the_job_that_failed_is_named(tmp_path, monkeypatch):
     ]
 
 
+def test_a_job_that_was_interrupted_did_not_fail(tmp_path):
+    log = tmp_path / "a.log"
+    log.write_text("line\nactionspan dataset: interrupted; run it again to resume\n")
+    assert failures_text([Failed("a", (), log)]) == "interrupted; run it again to resume"
+
+
 def test_what_the_executor_said_is_kept():
     messages, logger = Messages(), logging.getLogger("actionspan-test")
     logger.addHandler(messages)

@@ -49,12 +49,15 @@ def test_a_job_is_named_and_says_why_it_runs(printed):
     ]
 
 
-def test_a_failed_job_is_a_line_and_other_errors_are_whole(printed):
+def test_a_failed_job_is_a_line_and_other_errors_are_whole(printed, tmp_path):
+    by_hand = tmp_path / "b.log"  # Ctrl-C may reach a job before the run
+    by_hand.write_text("actionspan video: interrupted; run it again to resume\n")
     failed = {"event": "job_error", "jobid": 3, "rule_name": "video_flow", "log": ["a.log"]}
     records = [
         ("RuleException:\nCalledProcessError in file x, line 2:\nls", {"event": "error"}),
         ("", {**JOB, "reason": "Forced execution"}),
         ("twenty lines", {**failed, "indent": False}),
+        ("twenty lines", {**failed, "indent": False, "log": [str(by_hand)]}),
         ("of a job in a group", {**failed, "indent": True}),
         ("MissingOutputException in rule x:\na.h5", {"event": "error"}),
         ("Terminating processes on user request, this might", {}),

@@ -19,6 +19,7 @@ _WIDTH = 110
 _SILENT_SECONDS = 20.0  # a run by stages prints a line at least this often
 _OF = re.compile(r"^(.+: \d+/\d+ \w+) in ")  # as running.progress writes it
 _SILENT = ("workflow_started", "job_started", "job_finished", "group_info")
+_INTERRUPTED = "interrupted; run it again to resume"
 _NOISE = (
     *("Select jobs to execute", "Removing temporary", "Would remove temporary", "Group jobs:"),
     *("Conda environments: ignored", "Singularity containers: ignored"),
@@ -104,7 +105,8 @@ class _Brief(logging.Handler):
             self._pace.finish(fields["job_id"])
             del self._logs[fields["job_id"]]
         if event == "job_error":
-            if fields["indent"] or self._interrupted:  # of a group all are reported to have failed
+            # of a group all are reported to have failed, as are jobs that Ctrl-C reaches first
+            if fields["indent"] or self._interrupted or any(map(_ended_by_hand, fields["log"])):
                 return ""
             name = self._started.get(fields["jobid"], fields["rule_name"])
             return f"{name} failed: {', '.join(fields['log'])}"
@@ -174,10 +176,15 @@ def failures_text(failed: Iterable[Failed]) -> str:
 
     None failed in a run that was interrupted.
     """
+    failed = [job for job in failed if not _ended_by_hand(job.log)]
     jobs = sorted(failed, key=lambda job: (job.rule, job.wildcards))
     blocks = [_block(job) for job in jobs[:SHOWN_JOBS]]
     rest = [f"{job.name} failed too: {job.log}" for job in jobs[SHOWN_JOBS:]]
-    return "\n".join([*blocks, *rest]) or "interrupted; run it again to resume"
+    return "\n".join([*blocks, *rest]) or _INTERRUPTED
+
+
+def _ended_by_hand(log: str | Path) -> bool:
+    return bool(lines := _tail(Path(log))) and lines[-1].endswith(_INTERRUPTED)
 
 
 def _block(job: Failed) -> str:
