@@ -189,10 +189,10 @@ def in_milliseconds(results: dict[str, list]) -> dict[str, list]:
     }
 
 
-def work_here(work, items, *, prepare=None, tell=lambda said: None, **_: object):
+def work_here(work, items, *, prepare=None, on_message=lambda message: None, **_: object):
     """Do in this process the work that `work_apart` does in others."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(working, "still_working", tell)
+        patch.setattr(working, "still_working", on_message)
         for number, item in enumerate(items):
             if prepare:
                 prepare()
