@@ -14,7 +14,7 @@ from memory.encoders import SAMPLERS, seeded
 from tiers import first_tier
 
 RATIOS = (0.005, 0.1, 0.125, 0.2, 0.25, 0.3, 0.34, 0.5, 0.6, 0.75, 0.9, 1.0)
-DRAWS = 2000
+DRAWS = 4000
 
 
 def draw(sampler, count, ratio, generator=None, magnitudes=None):
