@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from worlds.waiting import eventually
+from worlds.waiting import eventually, gone
 
 NETWORK = Path(__file__).parents[2] / "benchmarks" / "network"
 
@@ -125,8 +125,7 @@ def test_a_signal_removes_the_cluster_and_its_processes(testbed, number):
         process.send_signal(number)
         process.wait(timeout=60)
     assert is_gone(testbed, name)
-    # killed by now; their parent is gone, so it is for init to clear them away
-    eventually(lambda: not [pid for pid in pids if Path("/proc", pid).exists()])
+    eventually(lambda: all(map(gone, pids)))
 
 
 def test_what_a_killed_process_left_is_removed_by_the_next(testbed):

@@ -16,20 +16,11 @@ from actionspan.streaming import Pipeline, StageError, StallError
 from streaming.conftest import every_executor, learning_or_not, with_workers
 from streaming.networks import Failing, Slow, chain, sgd, squared, stream
 from tiers import first_tier
-from worlds.waiting import eventually
+from worlds.waiting import eventually, gone
 
 ENDLESS = Path(__file__).with_name("endless.py")
 LEARNING = {"loss": squared, "optimiser": sgd}
 every_stage = pytest.mark.parametrize("stage", first_tier(range(3), 1))
-
-
-def gone(process):
-    """Return whether a process has ended."""
-    try:
-        state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
-    except OSError:
-        return True
-    return state == "Z"
 
 
 def listed(folder):
