@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from actionspan.live.clock import LiveClock
@@ -137,6 +137,7 @@ def test_times_of_frames_with_stamps_are_those_of_the_source(pauses, holds, spee
     check(stamped((), holds, own=own), 1e-9)
 
 
+@example(holds=[(5.0, 0.96875), (7.96875, 1.0)], speed=1.5)  # a hole just before it is in time
 @given(holds=spells(2.0, 0.0, 15.0), speed=st.floats(1.5, 100))
 def test_frames_without_stamps_are_never_said_later_than_by_a_snippet(holds, speed):
     """What was held back longer than a snippet is passed over, and the hole is said."""

@@ -112,7 +112,10 @@ class LiveClock:
     def _is_late(self, wall: float) -> bool:
         """Whether a frame without a stamp may be one that was held back in a hole."""
         step = wall - self._came[-1] if self._came else 0.0
-        if not self._late and self._is_hole(step):
+        steps = [later - came for came, later in pairwise(self._came)]
+        # also of a source that is late already, unless it sends as rarely from now on
+        rarer = not steps or step <= self._fewest * median(steps)
+        if self._is_hole(step) and not (self._late and rarer):
             self._came.clear()
         elif not self._late:
             step = self._usual  # no hole: what came a little late was little held back
