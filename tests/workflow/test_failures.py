@@ -1,6 +1,7 @@
 """What a person reads when jobs failed."""
 
 import logging
+import os
 from types import SimpleNamespace
 
 from actionspan.workflow.jobs import Messages, failed_jobs
@@ -86,6 +87,8 @@ def test_a_job_that_was_interrupted_did_not_fail(tmp_path):
     log = tmp_path / "a.log"
     log.write_text("line\nactionspan dataset: interrupted; run it again to resume\n")
     assert failures_text([Failed("a", (), log)]) == "interrupted; run it again to resume"
+    os.utime(log, (0, 0))  # of an earlier run: this time the job did not begin
+    assert failures_text([Failed("a", (), log)]).startswith("a failed; its log is")
 
 
 def test_what_the_executor_said_is_kept():

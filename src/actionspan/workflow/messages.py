@@ -20,6 +20,7 @@ _SILENT_SECONDS = 20.0  # a run by stages prints a line at least this often
 _OF = re.compile(r"^(.+: \d+/\d+ \w+) in ")  # as running.progress writes it
 _SILENT = ("workflow_started", "job_started", "job_finished", "group_info")
 _INTERRUPTED = "interrupted; run it again to resume"
+_BEGAN = time.time()  # this run
 _NOISE = (
     *("Select jobs to execute", "Removing temporary", "Would remove temporary", "Group jobs:"),
     *("Conda environments: ignored", "Singularity containers: ignored"),
@@ -184,7 +185,10 @@ def failures_text(failed: Iterable[Failed]) -> str:
 
 
 def _ended_by_hand(log: str | Path) -> bool:
-    return bool(lines := _tail(Path(log))) and lines[-1].endswith(_INTERRUPTED)
+    """Return whether Ctrl-C ended a job in this run; one that never began has an older log."""
+    path = Path(log)
+    lines = _tail(path)
+    return bool(lines) and lines[-1].endswith(_INTERRUPTED) and path.stat().st_mtime >= _BEGAN
 
 
 def _block(job: Failed) -> str:
