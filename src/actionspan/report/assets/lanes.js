@@ -8,7 +8,7 @@ import { edgeHandles } from "./edges.js";
 import { clock, outOf, plural } from "./format.js";
 import { duration, time } from "./player.js";
 import { drawRuler } from "./ruler.js";
-import { segmentButton, shareOfEvent, sharesOf } from "./segments.js";
+import { labelColours, segmentButton, shareOfEvent, sharesOf } from "./segments.js";
 import { arrange } from "./subjects.js";
 import { emit, on, state } from "./state.js";
 import { shownProposals } from "./threshold.js";
@@ -86,14 +86,15 @@ function draw() {
   if (!state.video) return;
   const focused = document.activeElement?.dataset?.focus;
   nodes.clear();
-  for (const kind of ["truth", "own", "event", "proposal"]) drawLane(kind);
+  const colours = labelColours();
+  for (const kind of ["truth", "own", "event", "proposal"]) drawLane(kind, colours);
   drawHandles();
   if (!focused) return;
   const handle = focused.startsWith("handle ") ? nodes.get(focused) : null;
   (handle ?? nodes.get(state.chosen?.key) ?? nodes.get(focused))?.focus({ preventScroll: true });
 }
 
-function drawLane(kind) {
+function drawLane(kind, colours) {
   const { lane, content, count } = lanes.get(kind);
   const segments = segmentsOf(kind);
   const { events, gone } = state.video;
@@ -112,7 +113,7 @@ function drawLane(kind) {
   content.style.setProperty("--rows", Math.max(1, ...[...rows.values()].map((row) => row + 1)));
   const shares = kind === "proposal" ? sharesOf(segments) : [];
   const buttons = segments.map((segment, here) => {
-    const button = segmentButton(segment, rows.get(segment.key), duration());
+    const button = segmentButton(segment, rows.get(segment.key), duration(), colours);
     if (kind === "proposal") shade(button, shares[here]);
     if (kind === "event" && !segment.gone) shade(button, shareOfEvent(segment, events));
     button.setAttribute("aria-pressed", String(segment.key === state.chosen?.key));

@@ -90,21 +90,22 @@ export function sharesOf(proposals) {
   });
 }
 
-/** Return the colour of a label, by its place among all labels; the only label has none. */
-function colourOf(label) {
-  const typed = [...labelKeys(), ...correctionsOf(state.entry).segments].map((one) => one.label);
-  const labels = [...new Set([...index.labels, ...typed, label])].filter(Boolean);
-  return labels.length > 1 && label ? seriesColour(labels.indexOf(label)) : "";
+/** Return the colours of the labels, in the order of all labels; an only label has none. */
+export function labelColours() {
+  const { events, gone } = state.video;
+  const typed = [...events, ...gone, ...labelKeys(), ...correctionsOf(state.entry).segments];
+  const labels = [...new Set([...index.labels, ...typed.map(({ label }) => label)])].filter(Boolean);
+  return new Map(labels.length > 1 ? labels.map((label, here) => [label, seriesColour(here)]) : []);
 }
 
 /** Make the button of a segment. */
-export function segmentButton(segment, row, duration) {
+export function segmentButton(segment, row, duration, colours) {
   const fate = fateOf(segment);
   const name = el("span", { class: "name" }, nameOf(segment));
   const button = el(
     "button",
     {
-      class: `segment ${segment.kind} ${segment.gone ? "gone" : ""} ${fate} ${colourOf(segment.label)}`,
+      class: `segment ${segment.kind} ${segment.gone ? "gone" : ""} ${fate} ${colours.get(segment.label) ?? ""}`,
       tabindex: "-1",
       "aria-label": sentenceOf(segment),
     },
