@@ -113,9 +113,9 @@ class LiveClock:
         """Whether a frame without a stamp may be one that was held back in a hole."""
         step = wall - self._came[-1] if self._came else 0.0
         steps = [later - came for came, later in pairwise(self._came)]
-        # also of a source that is late already, unless it sends as rarely from now on
-        rarer = not steps or step <= self._fewest * median(steps)
-        if self._is_hole(step) and not (self._late and rarer):
+        # a late source has another hole too, unless its frames have come as rarely since the first
+        as_rare = not steps or step <= self._fewest * median(steps)
+        if self._is_hole(step) and not (self._late and as_rare):
             self._came.clear()
         elif not self._late:
             step = self._usual  # no hole: what came a little late was little held back
