@@ -403,7 +403,9 @@ def test_divided_annotations_are_joined_to_what_they_were(lists, drawn):
     path = lists / "a_1-joined.ffconcat"
     whole = Record(video_id=path.stem, path=path, seconds=3.0, instances=raw)
     other = Record(video_id="c", path=lists / "c.mp4")
-    back = events_of(by_recording(by_file([whole, other]), lists))
+    joined_again = by_recording(by_file([whole, other]), lists)
+    assert [record.seconds for record in joined_again] == [3.0, 0.0]
+    back = events_of(joined_again)
     assert {name: sorted(each) for name, each in back.items()} == {path.stem: expected, "c": []}
 
 

@@ -31,10 +31,11 @@ def complete(reading: Reading, folder: Path) -> list[str]:
     Raises:
         InputError: The folder cannot be read.
     """
-    paths = find_videos(folder)
-    for path in filter(is_playlist, tuple(paths.values())):
+    videos, files = find_videos(folder), dict[str, Path]()
+    for path in filter(is_playlist, videos.values()):
         with suppress(InputError, OSError):
-            paths = {part.path.stem: part.path for part in read_parts(path)} | paths
+            files |= {part.path.stem: part.path for part in read_parts(path)}
+    paths = files | videos
     names = Names(paths)
     unknown = []
     for record in reading.records:

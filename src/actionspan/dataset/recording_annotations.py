@@ -51,22 +51,23 @@ def by_recording(records: Iterable[Record], folder: Path) -> list[Record]:
     Raises:
         InputError: The folder or a list in it cannot be read.
     """
-    places = dict[Path | None, tuple[Path, float]]()
+    places = dict[Path | None, tuple[Path, float, float]]()
     borders, found = dict[Path | None, list[float]](), dict[str, Record]()
     for path in filter(is_playlist, find_videos(folder).values()):
         with readable(path):
             parts = read_parts(path)
-        *borders[path], _ = accumulate(part.seconds for part in parts)
-        places |= {part.path: (path, at) for part, at in zip(parts, offsets(parts), strict=True)}
+        *borders[path], seconds = accumulate(part.seconds for part in parts)
+        starts = zip(parts, offsets(parts), strict=True)
+        places |= {part.path: (path, at, seconds) for part, at in starts}
     for record in records:
         if record.path not in places:
             found[record.video_id] = record
             continue
-        path, at = places[record.path]
+        path, at, seconds = places[record.path]
         for raw, (start, end, _) in zip(record.instances, record.parsed(), strict=True):
             raw.start, raw.end = start + at, end + at
         own: dict[str, Any] = {"video_id": path.stem, "media": path.name, "path": path}
-        empty = replace(record, seconds=0.0, frames=0, instances=[], **own)
+        empty = replace(record, seconds=seconds, frames=0, instances=[], **own)
         found.setdefault(path.stem, empty).instances += record.instances
     for record in found.values():
         if record.path in borders:
