@@ -3,8 +3,8 @@
     python benchmarks/moving.py rooms/videos/20200628_144536.mp4 --old OLD/src --repeats 5
 
 A process a time encodes the video on one thread, as `propose` does, with the networks loaded
-before: by the default settings, by those in bfloat16, and with what the included model sees, which
-is motion alone. `OLD/src` holds the sources of another version, with its own defaults. A row has
+before: by the default settings, by those in bfloat16, and by those of the included model, which sees
+motion alone. `OLD/src` holds the sources of another version, with its own defaults. A row has
 the CPU seconds a minute of both, medians with the range, how many times as fast the new one is (the
 median of neighbours), the new one's speed as a multiple of real time, and the limit: decoding
 alone and the operations of the networks at the peak of a product of matrices, measured between.
@@ -30,7 +30,7 @@ import cv2
 WAYS: dict[str, dict[str, Any]] = {
     "features": {},
     "features in bfloat16": {"precision": "bfloat16"},
-    "motion alone": {"source": "motion", "mover": False},
+    "included model": {"source": "motion", "mover": False},
 }
 PRODUCT = 2048  # side of the matrices
 
@@ -57,6 +57,8 @@ def encode(video: Path, changed: dict[str, Any]) -> dict[str, float]:
     keep_freed_memory()
     torch.set_num_threads(1)
     settings = VideoSettings(encoders=EncoderSettings(**changed))
+    if settings.encoders.source == "motion":
+        settings = included_settings()
     prepare_flow(settings.flow)
     encoder = VideoEncoder(settings)
     made: list[Any] = []
@@ -64,6 +66,20 @@ def encode(video: Path, changed: dict[str, Any]) -> dict[str, float]:
     facts = made[0].facts
     own = float((~facts["still"]).sum())
     return {"seconds": seconds, "own": own, "snippets": len(facts["time"])}
+
+
+def included_settings() -> Any:
+    """Return what the model that comes with the sources of this process sees."""
+    from actionspan.features.settings import VideoSettings
+
+    try:
+        from actionspan.proposals.bundle_files import included_model
+    except ImportError:  # before 2026-11-27
+        from actionspan.proposals.bundle import included_model
+    from actionspan.proposals.model_bundle import load_bundle
+
+    model = load_bundle(included_model())
+    return VideoSettings(frames=model.frames, flow=model.flow, encoders=model.encoders)
 
 
 def limits(video: Path, changed: dict[str, Any]) -> dict[str, float]:
