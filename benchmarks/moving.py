@@ -3,8 +3,8 @@
     python benchmarks/moving.py rooms/videos/20200628_144536.mp4 --old OLD/src --repeats 5
 
 A process a time encodes the video on one thread, as `propose` does, with the networks loaded
-before: by the default settings, by those in bfloat16, and by those of the included model, which sees
-motion alone. `OLD/src` holds the sources of another version, with its own defaults. A row has
+before: by the default settings, by those in bfloat16, and by those of the included model, which
+sees motion alone. `OLD/src` holds the sources of another version, with its own defaults. A row has
 the CPU seconds a minute of both, medians with the range, how many times as fast the new one is (the
 median of neighbours), the new one's speed as a multiple of real time, and the limit: decoding
 alone and the operations of the networks at the peak of a product of matrices, measured between.

@@ -25,8 +25,7 @@ from actionspan.jobs.progress import progress
 from actionspan.jobs.shards import ShardWork, videos_at_once
 from actionspan.propose.results import source_of
 from actionspan.storage.text import file_name
-from actionspan.storage.writing import create_h5, digest, open_h5, read_json, write_json
-from actionspan.video.marks import WIDTHS, marks_of
+from actionspan.storage.writing import digest, open_h5, read_json, write_json
 from actionspan.video.settings import BOUTS, CUTS
 from actionspan.video.zones import WHOLE, ZONE_MOTION, Cameras, Zones, made_within, zones_of
 
@@ -200,28 +199,3 @@ def source_if_there(path: Path, zones: Zones = ()) -> dict[str, Any]:
     with suppress(InputError):
         return source_of(path) | made_within(zones)
     return {}
-
-
-def stretch(one: Encoded, start: float, end: float, shard: Path) -> Encoded:
-    """Return the time from start to end, in seconds, as a video of its own, in a new file.
-
-    Raises:
-        ValueError: No snippet is there.
-    """
-    raw, facts = one.read()
-    inside = (facts["time"] >= start) & (facts["time"] < end)
-    if not inside.any():
-        raise ValueError(f"no snippet from {start} to {end} s")
-    name = shard.stem
-    cuts, bouts = marks_of({key: facts.pop(key) for key in WIDTHS if key in facts})
-    shown = cuts[(cuts[:, 0] > start) & (cuts[:, 0] < end)]
-    bouts[:, :2] = bouts[:, :2].clip(start, end) - start
-    bouts = bouts[bouts[:, 1] > bouts[:, 0]]
-    with open_h5(one.shard) as source, create_h5(shard, "") as file:
-        file.attrs.update({key: source.attrs[key] for key in ("description", "settings")})
-        group = file.create_group(name)
-        for key, values in {**raw, **facts}.items():
-            group[key] = values[inside] - (start if key == "time" else 0)
-        group[CUTS], group[BOUTS] = shown - [start, 0], bouts
-    video = replace(one.video, video_id=name, duration_seconds=end - start, sha256=name)
-    return Encoded(video=video, shard=shard)

@@ -2,9 +2,11 @@
 
 The model learns from all corrected videos and continues from the one that comes with actionspan:
 the density of a segment is the mean of both, in which the included model weighs as much as two
-videos. It is tried by cross-validation on the same videos, of a single one on its halves, against
-the list of the included model, and against grouped motion. It is used only where it is better than
-both: where its lists find more instances by as many events, or as many and its AUC is higher.
+videos. It is tried by cross-validation on the same videos, against the list of the included model,
+and against grouped motion. It is used only where it is better than both: where its lists find more
+instances by as many events, by more than the gain varies over videos, or in each video as many and
+its AUC is higher. A model of one video is not tried: its halves are not evidence of its worth for
+others (docs/benchmarks.md).
 """
 
 import shutil
@@ -13,12 +15,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-import numpy as np
-
 from actionspan.annotations.tables import (
     VIDEO_COLUMNS,
     Annotation,
-    Instance,
     write_annotations,
     write_videos,
 )
@@ -38,7 +37,7 @@ from actionspan.proposals.model_bundle import Bundle, load_bundle
 from actionspan.proposals.segments import Row, label_rows, result_rows
 from actionspan.proposals.selection import Calibration
 from actionspan.propose.proposer import class_scores_of
-from actionspan.review.footage import Encoded, stretch
+from actionspan.review.footage import Encoded
 from actionspan.review.judging import (
     FEWEST_FOR_CHANCES,
     Cells,
@@ -70,7 +69,6 @@ class Learned:
     videos: int
     instances: int
     labels: int
-    halves: bool  # whether the only video with instances was tried by its halves
     figures: Mapping[str, Figures]  # own (if it was tried), included, motion
     ranks: bool  # whether chances rest on too few instances, or show too little
     thresholds: Mapping[str, Sequence[Point]]  # by label, what each chance makes of the events
@@ -81,20 +79,18 @@ class Learned:
         parts += [(self.labels, "label")] * (self.labels > 0)
         learned = ", ".join(counted(*part) for part in parts)
         if "own" not in self.figures:
-            missing = "to try one of your own takes two events apart in time"
+            missing = "to try one of your own takes two videos with events"
             return f"{learned}: the included model is used; {missing}."
         now, before = self.figures["own"], self.figures["included"]
-        where, places = f"your {counted(self.videos, 'corrected video')}", "videos"
-        places += " with events" * (now.videos < self.videos)
-        if self.halves:
-            where, places = "the halves of your one video with events", "halves"
+        places = "videos" + " with events" * (now.videos < self.videos)
         found = f"of {now.instances} events that happen, found by lists as long as there are: "
         found += f"{now.in_as_many} (before, by the included model, {before.in_as_many}; "
         found += f"by as many equal parts of each video {self.figures['tiles'].in_as_many})"
         first = f"first event right in {now.first_right} of {now.videos} {places} "
         first += f"(before {before.first_right})"
         used = "used" if self.uses == "own" else "not used yet"
-        tried = f"On {where}, each left out of learning in turn: {found}; {first}"
+        tried = f"On your {counted(self.videos, 'corrected video')}, each left out of learning in"
+        tried += f" turn: {found}; {first}"
         return f"{learned}. {tried}. Your model is {used}."
 
 
@@ -113,49 +109,43 @@ def learn(
     Raises:
         InputError: A file cannot be read.
     """
-    # 1. the trial videos: the corrected ones, or the halves of the only useful one
+    # 1. the included model's list, grouped motion, and equal parts
     corrected = [one for one in videos if one.video.video_id in truth]
-    useful = [one for one in corrected if truth[one.video.video_id]]
-    included = included_model()
+    included, trials = included_model(), out / ".learning"  # no folder of a person's
     base = load_bundle(included)
-    tried, known, trials = corrected, truth, out / ".learning"  # no folder of a person's
-    if len(useful) == 1:  # a model of one half is tried on the other
-        tried, known = _halves(useful[0], truth[useful[0].video.video_id], trials)
-    # 2. the included model's list, grouped motion, and equal parts
-    before = {one.video.video_id: expected(base, one) for one in tried}
-    bouts = {one.video.video_id: listed_bouts(base, one) for one in tried}
+    before = {one.video.video_id: expected(base, one) for one in corrected}
+    bouts = {one.video.video_id: listed_bouts(base, one) for one in corrected}
     listed = {name: own for name, own in bouts.items() if own is not None}
-    equal = {one.video.video_id: tiles_of(one, len(known[one.video.video_id])) for one in tried}
+    equal = {one.video.video_id: tiles_of(one, len(truth[one.video.video_id])) for one in corrected}
     figures = {
-        "included": figures_of(before, known, lists=listed),
-        "motion": figures_of({}, known, {one.video.video_id: motion_of(one) for one in tried}),
-        "tiles": figures_of({}, known, equal),
+        "included": figures_of(before, truth, lists=listed),
+        "motion": figures_of({}, truth, {one.video.video_id: motion_of(one) for one in corrected}),
+        "tiles": figures_of({}, truth, equal),
     }
     counts: dict[str, Any] = {
         "videos": len(corrected),
         "instances": sum(map(len, truth.values())),
-        "halves": len(useful) == 1,
         "labels": len({each.label for own in truth.values() for each in own if each.label}),
     }
     few = counts["instances"] < FEWEST_FOR_CHANCES
-    # 3. the own model, which is used if it is better than both
+    # 2. the own model, which is used if it is better than both
     found, models = before, {name: base for name in before}
     uses: Literal["own", "included"] = "included"
-    if sum(map(bool, known.values())) > 1:
-        own, unseen = _try(corrected, truth, tried, known, trials, processes, seed)
-        figures = {"own": figures_of(own, known), **figures}
+    if sum(map(bool, truth.values())) > 1:
+        own, unseen = _try(corrected, truth, trials, processes, seed)
+        figures = {"own": figures_of(own, truth), **figures}
         if all(figures["own"].better_than(figures[name]) for name in ("included", "motion")):
             uses, found, models = "own", own, unseen
-    # 4. the model to use, with its chances and thresholds
-    calibrated = calibration_of(found, known)
+    # 3. the model to use, with its chances and thresholds
+    calibrated = calibration_of(found, truth)
     source = trials / "whole/model.safetensors" if uses == "own" else included
     ranks = few or (uses == "included" and bool(listed))  # bouts have no chance
-    ranks = ranks or not ranks_well(found, known, calibrated)
+    ranks = ranks or not ranks_well(found, truth, calibrated)
     calibrate_bundle(source, out / "model.safetensors", calibrated, ranks=ranks)
     shutil.rmtree(trials, ignore_errors=True)
     labelled = uses == "own" and counts["labels"] > 1
     points = (
-        {} if ranks else _thresholds(tried, known, found, models, calibrated, labelled=labelled)
+        {} if ranks else _thresholds(corrected, truth, found, models, calibrated, labelled=labelled)
     )
     learned = Learned(uses=uses, figures=figures, ranks=ranks, thresholds=points, **counts)
     counted_by = {key: each._asdict() for key, each in figures.items()}
@@ -165,23 +155,17 @@ def learn(
 
 
 def _try(
-    corrected: Sequence[Encoded],
-    truth: Truth,
-    tried: Sequence[Encoded],
-    known: Truth,
-    out: Path,
-    processes: int,
-    seed: int,
+    corrected: Sequence[Encoded], truth: Truth, out: Path, processes: int, seed: int
 ) -> tuple[dict[str, Cells], dict[str, Bundle]]:
-    """Train on all corrected videos as out/whole, and by cross-validation on the tried ones.
+    """Train on all corrected videos as out/whole, and by cross-validation.
 
     Returns:
-        The density of each trial video by a model that has not seen it, and that model.
+        The density of each video by a model that has not seen it, and that model.
     """
-    folds = _folds(tried, known)
+    folds = _folds(corrected, truth)
     jobs = [(corrected, truth, out / "whole", seed)]
     jobs += [
-        ([one for one in tried if one not in held], known, out / f"fold-{number}", seed)
+        ([one for one in corrected if one not in held], truth, out / f"fold-{number}", seed)
         for number, held in enumerate(folds)
     ]
     pool = worker_pool(min(processes or cores(), len(jobs)))
@@ -200,8 +184,8 @@ def _try(
 
 
 def _thresholds(
-    tried: Sequence[Encoded],
-    known: Truth,
+    corrected: Sequence[Encoded],
+    truth: Truth,
     found: Mapping[str, Cells],
     models: Mapping[str, Bundle],
     calibration: Calibration,
@@ -210,7 +194,7 @@ def _thresholds(
 ) -> dict[str, list[Point]]:
     """Return what each chance makes of the events that models show in videos unseen by them."""
     shown: dict[str, list[Row]] = {}
-    for one in tried:
+    for one in corrected:
         name = one.video.video_id
         bundle, classifier = models[name], models[name].classifier
         if labelled and classifier is None:
@@ -221,35 +205,7 @@ def _thresholds(
             given = (*one.read(), one.video.duration_seconds)
             (scores,) = class_scores_of(bundle, *given, segments)
             shown[name] = label_rows(shown[name], classifier.labels, scores)
-    return operating_points(shown, {name: known[name] for name in shown})
-
-
-def _halves(
-    one: Encoded, instances: Sequence[Instance], out: Path
-) -> tuple[list[Encoded], dict[str, list[Instance]]]:
-    """Cut a video between two of its events, as near to half of them on each side as can be.
-
-    It stays whole where no moment has events, and snippets, on both sides and no event across it.
-    """
-    ordered = sorted(instances, key=lambda each: each.start)
-    last = np.maximum.accumulate([each.end for each in ordered])
-    times, cuts = one.facts()["time"], []
-    for count, (end, after) in enumerate(zip(last, ordered[1:], strict=False), start=1):
-        at = float(end + after.start) / 2
-        if end <= after.start and times[0] < at <= times[-1]:
-            cuts.append((count, at))
-    if not cuts:
-        return [one], {one.video.video_id: list(instances)}
-    cut, at = min(cuts, key=lambda each: abs(2 * each[0] - len(ordered)))
-    pieces, truth = [], {}
-    for number, (start, end) in enumerate(((0.0, at), (at, one.video.duration_seconds))):
-        name = f"half-{number}"
-        pieces.append(stretch(one, start, end, out / f"halves/{name}.h5"))
-        truth[name] = [
-            replace(each, start=each.start - start, end=each.end - start)
-            for each in (ordered[cut:] if number else ordered[:cut])
-        ]
-    return pieces, truth
+    return operating_points(shown, {name: truth[name] for name in shown})
 
 
 def _folds(corrected: Sequence[Encoded], truth: Truth) -> list[list[Encoded]]:
