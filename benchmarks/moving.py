@@ -8,7 +8,8 @@ sees motion alone. `OLD/src` holds the sources of another version, with its own 
 the CPU seconds a minute of both, medians with the range, how many times as fast the new one is (the
 median of neighbours), the new one's speed as a multiple of real time, and the limit: decoding
 alone and the operations of the networks at the peak of a product of matrices, measured between.
-With `--tall 720` the video is enlarged to so many lines first.
+With `--tall 720` the video is enlarged to so many lines first; with `--still 120` it is the longest
+still part, for 120 s.
 """
 
 import argparse
@@ -26,6 +27,8 @@ from typing import Any
 
 import av
 import cv2
+
+from still import stretched
 
 WAYS: dict[str, dict[str, Any]] = {
     "features": {},
@@ -173,6 +176,7 @@ def main() -> None:
     parser.add_argument("--ways", nargs="+", choices=WAYS, default=list(WAYS))
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--tall", type=int, metavar="LINES", help="enlarge the video first")
+    parser.add_argument("--still", type=int, metavar="SECONDS", help="of its longest still part")
     parser.add_argument("--measure", nargs=2, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.measure:
@@ -187,6 +191,8 @@ def main() -> None:
         video = arguments.video
         if arguments.tall:
             video = enlarged(video, Path(folder) / video.name, arguments.tall)
+        if arguments.still:
+            video = stretched(video, Path(folder) / f"still-{video.name}", arguments.still)
         for name in arguments.ways:
             print(row(name, video, arguments), flush=True)
 
