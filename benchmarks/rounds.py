@@ -3,9 +3,9 @@ r"""What each round of corrections gives: a simulated person corrects videos, on
     python benchmarks/rounds.py --data DATA --work build/uncut --sets rooms cycles fights demo
 
 Features are those of uncut.py, whose folds keep people or scenes apart. In each fold the person
-corrects so many of the videos that are not held out, in the order that `actionspan dataset next`
-gives with the model of the moment (or at random), and `actionspan learn` learns from them. Scored
-is what the model that it keeps finds in the held-out videos, of which nobody corrected any.
+corrects so many of the videos that are not held out, in a random order, and `actionspan learn`
+learns from them. Scored is what the model that it keeps finds in the held-out videos, of which
+nobody corrected any.
 
 Prints a Markdown table a set: the list that the page would show, judged by `evaluation reader`, in
 percent and seconds, means and deviations over seeds. Above it are the list before any correction,
@@ -27,7 +27,6 @@ import numpy as np
 import torch
 
 from actionspan.annotations.tables import Annotation, read_annotations, read_videos
-from actionspan.dataset.next import worth_of
 from actionspan.evaluation.reader import judge_list
 from actionspan.evaluation.recall import average_recall_activitynet
 from actionspan.proposals import selection
@@ -75,19 +74,6 @@ class Footage:
         joined.videos = {name: video for one in several for name, video in one.videos.items()}
         return joined
 
-    def order(self, names: Sequence[str], model: Bundle) -> list[str]:
-        """Return videos, those most worth correcting first, by the events of a model."""
-        worths = []
-        for name in names:
-            one = self.videos[name]
-            seconds = one.video.duration_seconds
-            cells = judging.expected(model, one)
-            _, chances = selection.shown_events(*cells, model.density.calibration, model.events)
-            known = [0.5] * len(chances) if model.ranks else chances.tolist()
-            worths.append(worth_of(name, known, seconds))
-        ranked = sorted(worths, key=lambda worth: (-worth.bits_per_minute, worth.video))
-        return [worth.video for worth in ranked]
-
 
 class Round(NamedTuple):
     """The model after a round, whether it is the person's own, and of how many instances."""
@@ -98,21 +84,14 @@ class Round(NamedTuple):
 
 
 def rounds(
-    footage: Footage,
-    pool: Sequence[str],
-    drawn: Sequence[str] | None,
-    counts: Sequence[int],
-    seed: int,
-    out: Path,
+    footage: Footage, drawn: Sequence[str], counts: Sequence[int], seed: int, out: Path
 ) -> dict[int, Round]:
-    """Return what comes of each number of corrected videos, the first of those `drawn`, if any."""
-    model, corrected, models = load_bundle(included_model()), [], {}
+    """Return what comes of each number of corrected videos, the first of those `drawn`."""
+    model, models = load_bundle(included_model()), {}
     for count in counts:
-        if count > len(pool):
+        if count > len(drawn):
             break
-        while len(corrected) < count:
-            left = [name for name in drawn or footage.order(pool, model) if name not in corrected]
-            corrected.append(left[0])
+        corrected = drawn[:count]
         truth = {name: footage.truth[name] for name in corrected}
         uses = "included"
         if any(truth.values()):
@@ -216,7 +195,7 @@ def run_set(name: str, arguments: argparse.Namespace) -> tuple[Footage, dict[int
     for title, lists in references.items():
         print(f"| {title} | {' | '.join(cells_of([judge(footage, lists)]))} |" + " |" * 5)
     pooled: dict[int, Lists] = {}
-    for order in ([] if arguments.random_only else [None]) + arguments.random:
+    for order in arguments.random:
         # by count: what is expected and listed by seed, the models of all, and their events
         cells: dict[int, dict[int, dict]] = {}
         listed: dict[int, dict[int, Lists]] = {}
@@ -225,12 +204,10 @@ def run_set(name: str, arguments: argparse.Namespace) -> tuple[Footage, dict[int
         for seed, (number, fold) in product(arguments.seeds, enumerate(folds)):
             pool = [one.video.video_id for one in fold.training]
             held = [each.video.video_id for each in fold.held_out]
-            drawn = None
-            if order is not None:
-                drawn = np.random.default_rng([order, seed]).permutation(pool).tolist()
+            drawn = np.random.default_rng([order, seed]).permutation(pool).tolist()
             place = arguments.work / name / f"rounds/{order}-{seed}-{number}"
             shutil.rmtree(place, ignore_errors=True)
-            made = rounds(footage, pool, drawn, arguments.counts, seed, place)
+            made = rounds(footage, drawn, arguments.counts, seed, place)
             for count, one in made.items():
                 found = {key: judging.expected(one.model, footage.videos[key]) for key in held}
                 lists = {key: shown(one.model, footage.videos[key]) for key in held}
@@ -240,7 +217,6 @@ def run_set(name: str, arguments: argparse.Namespace) -> tuple[Footage, dict[int
                 if one.own:
                     named = {f"{order}-{seed}:{key}": rows for key, rows in lists.items()}
                     events.setdefault(count, {}).update(named)
-        said = "`dataset next`" if order is None else f"at random, {order}"
         for count, seeds in cells.items():
             found = list(seeds.values())
             columns = cells_of([judge(footage, each) for each in listed[count].values()])
@@ -249,7 +225,7 @@ def run_set(name: str, arguments: argparse.Namespace) -> tuple[Footage, dict[int
             learned = [one.instances for one in own[count]]
             columns.append(f"{min(learned)}–{max(learned)}")
             columns += chances(footage, events.get(count, {}))
-            print(f"| {count}, {said} | {' | '.join(columns)} |", flush=True)
+            print(f"| {count}, order {order} | {' | '.join(columns)} |", flush=True)
             pooled.setdefault(count, {}).update(events.get(count, {}))
     return footage, pooled
 
@@ -274,8 +250,7 @@ def main() -> None:
     parser.add_argument("--work", type=Path, default=Path("build/uncut"), help="to write")
     parser.add_argument("--sets", nargs="+", choices=FOLDS, default=list(FOLDS))
     parser.add_argument("--counts", nargs="+", type=int, default=list(COUNTS))
-    parser.add_argument("--random", nargs="*", type=int, default=[1], help="seeds of random orders")
-    parser.add_argument("--random-only", action="store_true", help="without dataset next")
+    parser.add_argument("--random", nargs="+", type=int, default=[1], help="seeds of the orders")
     parser.add_argument("--seeds", nargs="+", type=int, default=[1, 2, 3], help="of the networks")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
