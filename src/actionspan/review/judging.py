@@ -1,6 +1,5 @@
 """How a model is judged on corrected videos: the instances that its lists and proposals find."""
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -32,23 +31,12 @@ class Figures(NamedTuple):
     auc: float  # in percent
     first_right: int  # videos with a right first event
     videos: int  # in which something happens
-    found: tuple[int, ...]  # in each, instances found by as many events as it has
+    in_as_many: int  # instances found by as many events as a video has instances
     instances: int
 
-    @property
-    def in_as_many(self) -> int:
-        """The instances found in all videos."""
-        return sum(self.found)
-
     def better_than(self, other: "Figures") -> bool:
-        """Return whether a person is shown more, by more than the gain varies over videos.
-
-        Where each video shows as much, and something, all proposals must find more.
-        """
-        gains = [mine - its for mine, its in zip(self.found, other.found, strict=True)]
-        if any(gains):
-            return sum(gains) > math.hypot(*gains)
-        return any(self.found) and self.auc > other.auc
+        """Return whether a person is shown more, or as much and all proposals find more."""
+        return (self.in_as_many, self.auc) > (other.in_as_many, other.auc)
 
 
 def expected(bundle: Bundle, one: Encoded) -> Cells:
@@ -83,7 +71,7 @@ def figures_of(
         auc=average_recall_activitynet(instances, proposals).auc,
         first_right=int(sum(row[:1].sum() for row in right.values())),
         videos=len(instances),
-        found=tuple(int(right[name][: len(own)].sum()) for name, own in instances.items()),
+        in_as_many=int(sum(right[name][: len(own)].sum() for name, own in instances.items())),
         instances=sum(map(len, instances.values())),
     )
 
