@@ -47,7 +47,6 @@ def seconds_of(work: Callable[[], object]) -> float:
 
 def encode(video: Path, changed: dict[str, Any]) -> dict[str, float]:
     """Encode the video by the sources of this process; return what was measured."""
-    import scipy.ndimage  # noqa: F401  # loaded before, as the networks
     import torch
 
     try:
