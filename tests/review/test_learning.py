@@ -269,6 +269,22 @@ def test_chances_are_shown_where_right_events_have_higher_ones(happens, well):
     assert judging.ranks_well({"one": cells}, {"one": everything}, Calibration())
 
 
+@pytest.mark.parametrize(
+    ("found", "auc", "before", "better"),
+    [
+        (6, 40.0, 5, True),
+        (4, 60.0, 5, False),
+        (5, 60.0, 5, True),
+        (5, 50.0, 5, False),
+        (10, 60.0, 10, False),  # the list before finds everything
+    ],
+)
+def test_a_model_is_better_where_a_person_is_shown_more(found, auc, before, better):
+    known = {"first_right": 1, "videos": 3, "instances": 10}
+    other = Figures(50.0, in_as_many=before, **known)
+    assert Figures(auc, in_as_many=found, **known).better_than(other) == better
+
+
 FOUND = {
     "own": Figures(57.5, first_right=3, videos=4, in_as_many=5, instances=10),
     "included": Figures(55.0, first_right=2, videos=4, in_as_many=6, instances=10),

@@ -35,8 +35,12 @@ class Figures(NamedTuple):
     instances: int
 
     def better_than(self, other: "Figures") -> bool:
-        """Return whether a person is shown more, whatever the AUC of all proposals."""
-        return self.in_as_many > other.in_as_many
+        """Return whether a person is shown more, or as much and all proposals find more.
+
+        Nothing is better than a list that finds everything.
+        """
+        better = (self.in_as_many, self.auc) > (other.in_as_many, other.auc)
+        return better and other.in_as_many < other.instances
 
 
 def expected(bundle: Bundle, one: Encoded) -> Cells:

@@ -4,8 +4,8 @@ The model learns from all corrected videos and continues from the one that comes
 the density of a segment is the mean of both, in which the included model weighs as much as two
 videos. It is tried by cross-validation on the same videos, against the list of the included model,
 and against grouped motion. It is used only where it is better than both: where its lists find more
-instances by as many events. A model of one video is not tried: its halves are not evidence of its
-worth for others (docs/benchmarks.md).
+instances by as many events, or as many but not all and its AUC is higher. A model of one video is
+not tried: its halves are not evidence of its worth for others (docs/benchmarks.md).
 """
 
 import shutil
