@@ -102,12 +102,9 @@ def test_videos_without_one_of_the_best_events_are_left_out():
     assert hopeful(by_label, 9) == ["a", "b", "d"]
 
 
-@examples(5, first=2)
-@given(seed=st.integers(0, 1000), length=st.floats(1.2, 9.0))
-def test_it_finds_nearly_all_of_the_best_among_clusters(tmp_path_factory, seed, length):
-    """Of 100 over 61 draws 99.5 on average and 96 at least."""
+def found_of_the_best(folder, seed: int, length: float) -> int:
+    """Return how many of the best 100 segments of eight videos a search by the index finds."""
     rng = np.random.default_rng(seed)
-    folder = tmp_path_factory.mktemp("clusters")
     # kinds of patterns at random, closer to each other than the noise allows to separate
     places = {
         f"v{row}": {float(start): int(rng.choice([-1, 1])) for start in range(4, 110, 6)}
@@ -124,8 +121,22 @@ def test_it_finds_nearly_all_of_the_best_among_clusters(tmp_path_factory, seed, 
     every = {
         key for name, each in find_like(Footage(videos), marks).items() for key in rows(name, each)
     }
-    best = sorted(every, key=wanted.__getitem__)[-100:]
-    assert len(found & set(best)) >= 94
+    return len(found & set(sorted(every, key=wanted.__getitem__)[-100:]))
+
+
+@examples(5, first=2)
+@given(seed=st.integers(0, 1000), length=st.floats(1.2, 9.0))
+def test_it_finds_nearly_all_of_the_best_among_clusters(tmp_path_factory, seed, length):
+    """Of 61 draws the worst found 96 of 100."""
+    assert found_of_the_best(tmp_path_factory.mktemp("clusters"), seed, length) >= 94
+
+
+@pytest.mark.full
+def test_it_finds_98_percent_of_the_best_on_average(tmp_path_factory):
+    draws = zip(range(12), np.linspace(1.2, 9.0, 12), strict=True)
+    folders = (tmp_path_factory.mktemp("clusters") for _ in range(12))
+    found = [found_of_the_best(folder, *each) for folder, each in zip(folders, draws, strict=True)]
+    assert np.mean(found) >= 98
 
 
 def test_an_index_of_other_features_is_made_again(tmp_path, capsys):
