@@ -142,6 +142,13 @@ def test_two_jobs_never_make_the_same_file_at_once(start):
     assert not list(WRITERS.iterdir())
 
 
+def test_only_outputs_decide_whether_two_jobs_make_the_same_file(start):
+    """`temporal train` has --output-scale, after which all trainings waited for one another."""
+    start(600, "first", "--output-scale=1.0", "--members=5", "--out", "a")
+    child_of("first")
+    assert start(0, "second", "--output-scale=1.0", "--members=5", "--out", "b").wait(20) == 7
+
+
 @pytest.mark.full
 def test_a_job_that_waits_ends_with_its_run_too(start, tmp_path):
     first = start(600, "first", "--out", "x")

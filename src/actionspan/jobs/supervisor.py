@@ -87,7 +87,8 @@ def _gone(above: Sequence[Process]) -> Process | None:
 
 def _sole_writer(words: Sequence[str], above: Sequence[Process]) -> tuple[Path, IO[bytes]] | None:
     """Wait until no other job makes the same files; return the file that is held, if any."""
-    out = next((path for flag, path in pairwise(words) if flag.startswith("--out")), None)
+    # --out or --out-csv, but not --output-scale
+    out = next((path for flag, path in pairwise(words) if f"{flag}-".startswith("--out-")), None)
     if out is None or not WRITERS.parent.is_dir():
         return None
     key = f"{' '.join(words[:2])} {Path(out).absolute()}"
