@@ -30,7 +30,7 @@ export PYTHONDONTWRITEBYTECODE =
 demo: $(VENV)/ready
 	@echo "All that is printed less often is in .snakemake/log/ and results/logs/"
 	@$(BIN)/actionspan run all results/scaling/timing_model.json results/scaling/speedup.svg \
-	    --cores $(CORES) --quiet rules host --config scaling='{ranks: [2], repeats: 1}'
+	    --cores $(CORES) --quiet rules host --config scaling='{ranks: [2], repeats: 1, epochs: 20}'
 	@echo
 	@echo "Found in videos that no model has seen, by the proposed list of each method:"
 	@cat results/evaluation/summary_found.md
