@@ -7,16 +7,15 @@ judges a network on videos that it left out has to know: it may have learned the
 from collections.abc import Sequence
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from actionspan.arrays import Float32, Int64
 from actionspan.features.store import UNSHARED
-from actionspan.jobs.determinism import deterministic
 
 MOST_STEPS = 100_000  # compared with one another; that takes a minute on one core
 FEWEST_FEATURES = 32  # with fewer, as of class scores, a high cosine shows what happens, not where
 _BLOCK = 1024  # steps
+_LEAST_NORM = 1e-12
 
 
 def shared_footage(sequences: Sequence[Float32], similarity: float) -> list[Int64]:
@@ -41,8 +40,7 @@ def shared_footage(sequences: Sequence[Float32], similarity: float) -> list[Int6
         raise ValueError(f"{steps} steps are too many to compare: {MOST_STEPS} at most")
     ends = np.cumsum(lengths)
     video = np.repeat(np.arange(len(lengths)), lengths)  # (N,) of each step
-    with deterministic(threads=1):
-        links = _links(np.concatenate(sequences), ends, similarity)
+    links = _links(np.concatenate(sequences), ends, similarity)
     graph = coo_matrix((np.ones(len(links)), links.T), shape=(steps, steps))
     count, footage = connected_components(graph, directed=False)
     first, last = np.full(count, len(lengths)), np.full(count, -1)
@@ -54,21 +52,26 @@ def shared_footage(sequences: Sequence[Float32], similarity: float) -> list[Int6
 
 def _links(features: Float32, ends: Int64, similarity: float) -> Int64:
     """Return (L, 2) the steps that are linked, of the features (N, C) of all videos."""
-    rows = torch.nn.functional.normalize(torch.from_numpy(features), dim=1)
+    rows = features / np.maximum(np.linalg.norm(features, axis=1, keepdims=True), _LEAST_NORM)
     links: list[NDArray[np.int64]] = []
     for begin, end in zip([0, *ends[:-1].tolist()], ends.tolist(), strict=True):
-        going_on = (rows[begin : end - 1] * rows[begin + 1 : end]).sum(dim=1) > similarity
+        going_on = (rows[begin : end - 1] * rows[begin + 1 : end]).sum(axis=1) > similarity
         for others in (slice(0, begin), slice(end, None)):
             if len(rows[others]):
                 found = [
-                    (rows[first : min(first + _BLOCK, end)] @ rows[others].T).max(dim=1)
+                    _nearest(rows[first : min(first + _BLOCK, end)], rows[others])
                     for first in range(begin, end, _BLOCK)
                 ]
-                alike = torch.cat([nearest for nearest, _ in found]) > similarity
-                twins = torch.cat([place for _, place in found]) + (others.start or 0)
-                pairs = torch.stack([torch.arange(begin, end), twins], dim=1)
-                links.append(pairs[alike].numpy())
+                cosines, twins = (np.concatenate(each) for each in zip(*found, strict=True))
+                alike, twins = cosines > similarity, twins + (others.start or 0)
+                links.append(np.column_stack([np.arange(begin, end), twins])[alike])
                 going_on |= alike[:-1] & alike[1:] & (twins[1:] == twins[:-1] + 1)
-        before = begin + going_on.nonzero().numpy()  # (n, 1)
-        links.append(np.concatenate([before, before + 1], axis=1))
+        before = begin + np.flatnonzero(going_on)
+        links.append(np.column_stack([before, before + 1]))
     return np.concatenate(links)
+
+
+def _nearest(rows: Float32, others: Float32) -> tuple[Float32, Int64]:
+    """Return the highest cosine (n,) of each row with the others, and the place of that one."""
+    cosines = rows @ others.T
+    return cosines.max(axis=1), cosines.argmax(axis=1)
