@@ -271,6 +271,20 @@ def test_a_status_is_passed_on(monkeypatch):
         assert main(["schema"]) == expected
 
 
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="counts threads by /proc")
+@pytest.mark.skipif(os.cpu_count() == 1, reason="BLAS has one thread on one core")
+@pytest.mark.parametrize(("asked", "threads"), [({}, 1), ({"OPENBLAS_NUM_THREADS": "2"}, 2)])
+def test_blas_has_one_thread_unless_the_caller_asks_for_more(asked, threads):
+    code = (
+        "import os, actionspan.cli; actionspan.cli.main(['config'])\n"
+        "import numpy; numpy.ones((600, 600)) @ numpy.ones((600, 600))\n"
+        "print(len(os.listdir('/proc/self/task')))"
+    )
+    own = {name: text for name, text in os.environ.items() if name != "OPENBLAS_NUM_THREADS"}
+    done = subprocess.run([sys.executable, "-c", code], env={**own, **asked}, stdout=-1, text=True)
+    assert int(done.stdout.split()[-1]) == threads
+
+
 def test_a_closed_pipe_is_no_error():
     """As `actionspan schema | head -1` closes it: 0, and nothing on standard error."""
     reader, writer = os.pipe()

@@ -47,6 +47,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         The exit status of the last that ran: 0 done, 2 bad input, 130 interrupted.
     """
     words = list(sys.argv[1:] if arguments is None else arguments)
+    # Before NumPy is imported: BLAS waits busily for as many threads as there are cores, which
+    # other jobs need. Its products here are small; networks have threads of their own.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     if arguments is None and hasattr(os, "fork"):  # Windows has no jobs and no ranks
         from actionspan.jobs.supervisor import supervise
 
