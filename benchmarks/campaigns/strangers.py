@@ -150,7 +150,7 @@ def _resume_stream(bundle: Path) -> None:
 
 def _run() -> Any:
     from actionspan.parallel.member import Replica
-    from actionspan.training.fit import Run
+    from actionspan.training.trainer import Run
 
     torch.manual_seed(0)
     model = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4))

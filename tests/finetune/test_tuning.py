@@ -22,7 +22,7 @@ from actionspan.finetune.videos import divide_videos
 from actionspan.storage.model_files import read_model
 from actionspan.storage.writing import read_tsv
 from actionspan.temporal.networks import load_model
-from actionspan.training.fit import CHECKPOINT
+from actionspan.training.trainer import CHECKPOINT
 from finetune.toy import Toy, write_toy
 from tiers import first_tier
 

@@ -60,7 +60,7 @@ def put_in_place(fault: str) -> None:
     """Put the fault in its place, if it is this rank's."""
     from actionspan.parallel.launch import world
     from actionspan.temporal import training as train_module
-    from actionspan.training import fit
+    from actionspan.training import trainer as fit
 
     where, rank, count = fault.split(":")
     deed, place = where.split("@")

@@ -15,7 +15,7 @@ from actionspan.recognition.settings import PARTS, RecognitionSettings
 from actionspan.recognition.training import caption, train
 from actionspan.storage.model_files import read_model, write_model
 from actionspan.storage.writing import read_tsv
-from actionspan.training.fit import CHECKPOINT
+from actionspan.training.trainer import CHECKPOINT
 from recognition.learning import STACK, kill_in_epoch, tiny, write_task
 from tiers import first_tier
 

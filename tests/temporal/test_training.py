@@ -31,7 +31,7 @@ from actionspan.temporal.networks import network_class
 from actionspan.temporal.samples import read_samples
 from actionspan.temporal.settings import MODELS, TemporalSettings
 from actionspan.temporal.training import train
-from actionspan.training.fit import CHECKPOINT, bits_of
+from actionspan.training.trainer import CHECKPOINT, bits_of
 from temporal.conftest import Toy, write_toy, write_toy_sequences
 from tiers import first_tier
 from worlds.warm import python

@@ -21,7 +21,7 @@ from actionspan.jobs.prefetch import prefetched
 from actionspan.memory.counting import saved_bytes
 from actionspan.memory.planning import MemoryPlan
 from actionspan.memory.sampling import kept_count
-from actionspan.training.fit import Row, Run, Stopwatch
+from actionspan.training.trainer import Row, Run, Stopwatch
 
 _MEGA = 1e6
 

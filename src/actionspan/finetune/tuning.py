@@ -34,7 +34,16 @@ from actionspan.storage.torch_files import read_torch, unsealed, write_sealed
 from actionspan.storage.writing import create_h5, digest, write_json, write_text
 from actionspan.temporal.networks import model_content
 from actionspan.temporal.settings import TemporalSettings
-from actionspan.training.fit import CHECKPOINT, Run, begin, bits_of, end, fit, introduce, join_ranks
+from actionspan.training.trainer import (
+    CHECKPOINT,
+    Run,
+    begin,
+    bits_of,
+    end,
+    fit,
+    introduce,
+    join_ranks,
+)
 
 PREPARED = ".prepared.pt"  # hidden, no output: kept until all results are written
 LOG_COLUMNS = (

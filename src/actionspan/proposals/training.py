@@ -19,8 +19,8 @@ from actionspan.proposals.examples import Examples, Sample
 from actionspan.proposals.settings import EvaluatorSettings
 from actionspan.storage.torch_files import restoring
 from actionspan.storage.writing import digest, write_tsv
-from actionspan.training.fit import Row, Run, fit
 from actionspan.training.settings import rate_every
+from actionspan.training.trainer import Row, Run, fit
 
 _SUBSETS = ("training", "validation")
 _COLUMNS = ("epoch", "learning_rate", "sampled", "training_loss", "validation_loss", "seconds")

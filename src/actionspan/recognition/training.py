@@ -27,7 +27,7 @@ from actionspan.recognition.settings import RecognitionSettings
 from actionspan.recognition.task import FORMAT, Task, autocast, class_probabilities, read_task
 from actionspan.storage.model_files import write_model
 from actionspan.storage.writing import digest, write_json
-from actionspan.training.fit import CHECKPOINT, Row, Run, Stopwatch, begin, end, fit, join_ranks
+from actionspan.training.trainer import CHECKPOINT, Row, Run, Stopwatch, begin, end, fit, join_ranks
 from actionspan.video.jpegs import Stream
 
 LOG_COLUMNS = (

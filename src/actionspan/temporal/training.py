@@ -26,8 +26,8 @@ from actionspan.temporal.loss import BoundaryLoss
 from actionspan.temporal.network import TemporalNetwork
 from actionspan.temporal.samples import Samples, batches, epoch_order, read_samples
 from actionspan.temporal.settings import MODELS, ModelName, TemporalSettings
-from actionspan.training import fit as engine
-from actionspan.training.fit import CHECKPOINT, Row, Run, Stopwatch, fit
+from actionspan.training import trainer as engine
+from actionspan.training.trainer import CHECKPOINT, Row, Run, Stopwatch, fit
 
 _PARTS = ("loss", "start", "action", "end")  # of a `BoundaryLoss`, in the log
 _KERNELS = 32  # oneDNN keeps a convolution for each length of input, of megabytes: usually 1024

@@ -14,8 +14,8 @@ from actionspan.parallel.model_averaging import InProcessAveraging
 from actionspan.parallel.settings import ParallelSettings
 from actionspan.storage.torch_files import write_sealed
 from actionspan.storage.writing import read_tsv
-from actionspan.training.fit import CHECKPOINT, Run, begin, end, fit
 from actionspan.training.settings import rate_after, rate_every
+from actionspan.training.trainer import CHECKPOINT, Run, begin, end, fit
 from storage.changed import changed_leaves
 from tiers import first_tier
 from worlds.limits import files_of_at_most
