@@ -1,4 +1,4 @@
-"""A training under way: its checkpoint, the loop over epochs, where the seconds go.
+"""The trainer of all stages: the loop over epochs, its checkpoint, where the seconds go.
 
 A run that was killed, at any moment, continues after the last complete epoch and ends with the same
 model to the bit: all that an epoch uses is in the checkpoint or follows from (seed, epoch, step).
@@ -7,15 +7,14 @@ model to the bit: all that an epoch uses is in the checkpoint or follows from (s
 
 import copy
 import math
-import os
-import socket
 import sys
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from torch import Tensor, nn
 from torch.optim import Optimizer
@@ -23,11 +22,7 @@ from torch.optim import Optimizer
 from actionspan.errors import InputError
 from actionspan.jobs.progress import doing, progress
 from actionspan.parallel.communicator import Communicator
-from actionspan.parallel.launch import root_first
 from actionspan.parallel.member import Replica
-from actionspan.parallel.replica import make_replica
-from actionspan.parallel.settings import ExchangeName, ParallelSettings
-from actionspan.parallel.watchdog import watched
 from actionspan.storage.torch_files import SPOILT, read_torch, restoring, unsealed, write_sealed
 from actionspan.storage.writing import write_tsv
 from actionspan.training.settings import Keep
@@ -38,8 +33,7 @@ FORMAT = "training 3"
 Row = dict[str, int | float]
 """An epoch in the log: plain numbers by column."""
 
-_PREPARATION = 10  # times stall_seconds: reading may take longer than an exchange
-Data = TypeVar("Data")
+Model = TypeVar("Model", bound=nn.Module)
 
 
 @dataclass
@@ -89,27 +83,106 @@ class _Stateful(Protocol):
 
 
 @dataclass(kw_only=True)
-class Run:
-    """Everything that changes while a model is trained."""
+class Trainer(ABC, Generic[Model]):
+    """A model in training, from epoch to epoch.
+
+    A stage's trainer adds its data, the epoch (`train_epoch`) and the validation (`validate`). A
+    group of parameters with a `share` has that part of the learning rate.
+    """
 
     digest: str  # of the settings and data; a checkpoint with a different digest is not used
-    models: Sequence[nn.Module]  # those that this process trains, alike after every epoch
+    models: Sequence[Model]  # of this process's learners, alike after every epoch
     optimisers: Sequence[Optimizer]  # of each model's parameters
     replica: Replica  # joins them with other ranks' models
+    learning_rate: Callable[[int], float]  # of an epoch; the first is 1
     kept: Keep  # which weights are kept
     average_after: int = 0  # for `average`: the mean is over the epochs after this one
     more: _Stateful | None = None  # what else changes
+    checkpoint: Path | None = None  # rank 0 writes it after each epoch
+    stopwatch: Stopwatch = field(default_factory=Stopwatch)  # takes `validation` and `checkpoint`
     epoch: int = 0  # how many epochs are complete
     best_score: float = math.nan  # of the best epoch, where that is kept
     # the best or the mean so far; empty where the last are kept, since the model has them
     kept_weights: dict[str, Tensor] = field(default_factory=dict)
     rows: list[Row] = field(default_factory=list)  # the log
 
+    rates: ClassVar[str] = "learning_rate"
+    """The settings to lower where the loss is not finite."""
+
+    @abstractmethod
+    def train_epoch(self, epoch: int) -> Row:
+        """Go once through the training data.
+
+        Returns:
+            Columns of the log, alike on all ranks; `training_loss` is one of them.
+        """
+
+    @abstractmethod
+    def validate(self) -> Row:
+        """Return the log's columns of the validation, alike on all ranks."""
+
+    def score(self, row: Row) -> float:
+        """Return the score of an epoch from its row; the best epoch has the highest."""
+        return -row["validation_loss"]
+
+    def report(self, row: Row) -> None:
+        """Show a complete epoch; only rank 0 calls it."""
+
+    @property
+    def model(self) -> Model:
+        """The first learner's model."""
+        return self.models[0]
+
+    def fit(self, epochs: int, title: str = "") -> int:
+        """Train up to the last epoch; return how many were trained here.
+
+        Rank 0 shows the progress, if it has a title.
+
+        Raises:
+            InputError: The loss is not finite, or the disk has no room for the checkpoint.
+        """
+        ahead = range(self.epoch + 1, epochs + 1)
+        shown = title and self.replica.rank == 0
+        for epoch in progress(ahead, title, len(ahead), unit="epoch") if shown else ahead:
+            start = time.perf_counter()
+            # 1. train
+            doing(f"training, epoch {epoch}")
+            rate = self.learning_rate(epoch)
+            for optimiser in self.optimisers:
+                for group in optimiser.param_groups:
+                    group["lr"] = rate * group.get("share", 1.0)
+            for model in self.models:
+                model.train()
+            row = {"epoch": epoch, "learning_rate": rate, **self.train_epoch(epoch)}
+            if not math.isfinite(row["training_loss"]):  # the same on all ranks
+                raise InputError(
+                    f"the training loss is {row['training_loss']} in epoch {epoch}; "
+                    f"lower {self.rates}, now {self.learning_rate(1)}"
+                )
+            # 2. validate, and keep the weights if they are the best, or in the mean
+            doing(f"validating, epoch {epoch}")
+            with self.replica.first_buffers():
+                with self.stopwatch.part("validation", self.replica):
+                    row |= self.validate()
+                self.keep(self.score(row))
+            self.epoch = epoch
+            self.rows.append({"seconds": time.perf_counter() - start, **row})
+            # 3. write the checkpoint
+            doing(f"writing the checkpoint of epoch {epoch}")
+            with self.stopwatch.part("checkpoint", self.replica):
+                state = self.state()  # all ranks give their own
+                if self.replica.rank == 0 and self.checkpoint is not None:
+                    write_sealed(self.checkpoint, state)
+            if self.replica.rank == 0:
+                self.report(self.rows[-1])
+        doing("writing the results")
+        return len(ahead)
+
     def state(self) -> dict[str, Any]:
         """Return the checkpoint, its tensors not copied; all ranks call it, rank 0 writes it."""
         return {
             "digest": f"{FORMAT} {self.digest}",
-            "model": self.models[0].state_dict(),
+            "model": self.model.state_dict(),
             "optimiser": self.optimisers[0].state_dict(),
             "own": self.replica.own_state(),
             "more": self.more.state() if self.more is not None else None,
@@ -129,18 +202,31 @@ class Run:
         if self.more is not None:
             self.more.restore(state["more"])
         self.epoch, self.rows = state["epoch"], state["rows"]
-        self.best_score, now = state["best_score"], self.models[0].state_dict()
+        self.best_score, now = state["best_score"], self.model.state_dict()
         # a checkpoint is read into host memory
         self.kept_weights = {
             name: kept.to(now[name].device) for name, kept in state["kept_weights"].items()
         }
 
-    def resume(self, checkpoint: Path) -> dict[str, Any] | None:
-        """Return the state to continue from, if there is one of the same settings and data.
+    def resume(self, comm: Communicator | None = None) -> None:
+        """Go back to the checkpoint, if it is of the same settings and data.
+
+        Every rank calls it, and rank 0 reads.
 
         Raises:
             InputError: It is damaged.
         """
+        if self.checkpoint is None:
+            return
+        state = self._saved_state(self.checkpoint) if self.replica.rank == 0 else None
+        if comm is not None:
+            state = comm.bcast(state, root=0)
+        if state is not None:
+            with restoring(self.checkpoint):
+                self.restore(state)
+
+    def _saved_state(self, checkpoint: Path) -> dict[str, Any] | None:
+        """Return a checkpoint's state, or None where it is missing or of something else."""
         if not checkpoint.exists():
             return None
         state = read_torch(checkpoint, SPOILT)
@@ -168,7 +254,7 @@ class Run:
             if not first and (math.isnan(score) or score <= self.best_score):
                 return
             self.best_score = score
-        weights = self.models[0].state_dict()
+        weights = self.model.state_dict()
         if first:
             self.kept_weights = copy.deepcopy(dict(weights))
             return
@@ -180,141 +266,8 @@ class Run:
 
     def weights(self) -> dict[str, Tensor]:
         """Return the weights that are kept; the last epoch's are the model's own."""
-        return self.kept_weights or self.models[0].state_dict()
+        return self.kept_weights or self.model.state_dict()
 
     def log(self, path: Path, columns: Sequence[str]) -> None:
         """Write the log as a table, one row an epoch."""
         write_tsv(path, columns, [[row[name] for name in columns] for row in self.rows])
-
-
-def join_ranks(
-    exchange: ExchangeName,
-    model: nn.Module,
-    optimiser: Optimizer,
-    parallel: ParallelSettings,
-    comm: Communicator | None,
-) -> Replica:
-    """Return `parallel.make_replica` of these; a refusal is the user's mistake.
-
-    Raises:
-        InputError: The exchange does not fit the ranks.
-    """
-    try:
-        return make_replica(exchange, model, optimiser, parallel, comm)
-    except ValueError as error:
-        raise InputError(str(error)) from None
-
-
-def bits_of(exchange: ExchangeName, parallel: ParallelSettings, size: int) -> tuple[Any, ...]:
-    """Return what decides the bits of a run's sums, for its digest."""
-    if exchange == "none":
-        return ()
-    return exchange, size, replace(parallel, stall_seconds=1.0, overlap=False, cuda_aware=False)
-
-
-def begin(
-    comm: Communicator | None,
-    stall_seconds: float,
-    read: Callable[[], Data],
-    build: Callable[[Data], Run],
-    checkpoint: Path | None,
-) -> tuple[Data, Run]:
-    """Read the data, build the run before its first epoch, and go back to its checkpoint.
-
-    All ranks begin alike. Rank 0 reads first, so that a mistake is reported once, and looks for the
-    checkpoint if it has a path.
-    """
-    doing("reading the data")
-    with watched(comm, _PREPARATION * stall_seconds) as waiting:
-        data = read() if comm is None else root_first(comm, read, waiting("the data"))
-        with waiting("the first weights"):
-            run = build(data)
-        with waiting("the state to start from"):
-            rank = run.replica.rank
-            state = run.resume(checkpoint) if rank == 0 and checkpoint is not None else None
-            if comm is not None:
-                state = comm.bcast(state, root=0)
-            if state is not None and checkpoint is not None:
-                with restoring(checkpoint):
-                    run.restore(state)
-    return data, run
-
-
-def fit(
-    run: Run,
-    epochs: int,
-    train_epoch: Callable[[int], Row],
-    validate: Callable[[], Row],
-    *,
-    learning_rate: Callable[[int], float],
-    score: Callable[[Row], float],
-    checkpoint: Path | None,
-    title: str = "",
-    rates: str = "learning_rate",
-    report: Callable[[Row], None] = lambda row: None,
-    stopwatch: Stopwatch | None = None,
-) -> int:
-    """Train up to the last epoch, with a checkpoint after each; return how many were trained here.
-
-    `train_epoch` takes the number of an epoch (from 1) and returns columns of the log, alike on all
-    ranks, `training_loss` among them; `validate` returns more. A group of parameters with a `share`
-    has that part of the learning rate. The best epoch is the one with the highest `score` in its
-    row. Rank 0 writes the checkpoint, if it has a path, shows the progress, if that has a title,
-    and calls `report` after each epoch. The stopwatch takes the seconds of `validation` and
-    `checkpoint`.
-
-    Raises:
-        InputError: The loss is not finite, or the disk has no room for the checkpoint.
-    """
-    replica, stopwatch = run.replica, stopwatch or Stopwatch()
-    ahead = range(run.epoch + 1, epochs + 1)
-    shown = title and replica.rank == 0
-    for epoch in progress(ahead, title, len(ahead), unit="epoch") if shown else ahead:
-        start = time.perf_counter()
-        doing(f"training, epoch {epoch}")
-        # train
-        for optimiser in run.optimisers:
-            for group in optimiser.param_groups:
-                group["lr"] = learning_rate(epoch) * group.get("share", 1.0)
-        for model in run.models:
-            model.train()
-        row = {"epoch": epoch, "learning_rate": learning_rate(epoch), **train_epoch(epoch)}
-        if not math.isfinite(row["training_loss"]):  # the same on all ranks
-            raise InputError(
-                f"the training loss is {row['training_loss']} in epoch {epoch}; "
-                f"lower {rates}, now {learning_rate(1)}"
-            )
-        doing(f"validating, epoch {epoch}")
-        # validate, and keep the weights if they are the best, or in the mean
-        with replica.first_buffers():
-            with stopwatch.part("validation", replica):
-                row |= validate()
-            run.keep(score(row))
-        run.epoch = epoch
-        run.rows.append({"seconds": time.perf_counter() - start, **row})
-        doing(f"writing the checkpoint of epoch {epoch}")
-        # write the checkpoint
-        with stopwatch.part("checkpoint", replica):
-            state = run.state()  # all ranks give their own
-            if replica.rank == 0 and checkpoint is not None:
-                write_sealed(checkpoint, state)
-        if replica.rank == 0:
-            report(run.rows[-1])
-    doing("writing the results")
-    return len(ahead)
-
-
-def end(run: Run, checkpoint: Path) -> None:
-    """Leave the ranks and delete the checkpoint, when all results are written."""
-    run.replica.close()
-    if run.replica.rank == 0:
-        checkpoint.unlink(missing_ok=True)
-
-
-def introduce(replica: Replica) -> None:
-    """Print which process is which rank: a launcher names a process that was killed by its PID."""
-    part = "server" if replica.worker is None else "worker"
-    name = f"{replica.rank} {part} (pid {os.getpid()} on {socket.gethostname()})"
-    names = replica.gather(name, "the names of the ranks")
-    if replica.rank == 0:
-        print(f"ranks: {', '.join(names)}", file=sys.stderr, flush=True)
