@@ -166,9 +166,8 @@ def _trainer() -> Any:
     optimiser.step()
     return Toy(
         digest="abc",
-        models=[model],
-        optimisers=[optimiser],
-        replica=Replica(optimiser),
+        model=model,
+        replica=Replica(model, optimiser),
         learning_rate=lambda epoch: 0.1,
         kept="last",
         checkpoint=Path("checkpoint.pt"),

@@ -61,7 +61,7 @@ def put_in_place(fault: str) -> None:
     """Put the fault in its place, if it is this rank's."""
     from actionspan.parallel.launch import world
     from actionspan.temporal import training as train_module
-    from actionspan.training import ranks, trainer
+    from actionspan.training import trainer
 
     where, rank, count = fault.split(":")
     deed, place = where.split("@")
@@ -71,8 +71,8 @@ def put_in_place(fault: str) -> None:
         return
     if world().Get_rank() != int(rank):
         return
-    modules = {"checkpoint": trainer, "exchange": ranks, "validation": train_module.TemporalTrainer}
-    module: Any = modules.get(place, train_module)
+    module: Any = trainer if place in ("checkpoint", "exchange") else train_module
+    module = train_module.TemporalTrainer if place == "validation" else module
     original, left = getattr(module, PLACES[place]), int(count)
 
     def counted() -> None:

@@ -31,8 +31,7 @@ from actionspan.temporal.networks import network_class
 from actionspan.temporal.samples import read_samples
 from actionspan.temporal.settings import MODELS, TemporalSettings
 from actionspan.temporal.training import train
-from actionspan.training.ranks import bits_of
-from actionspan.training.trainer import CHECKPOINT
+from actionspan.training.trainer import CHECKPOINT, bits_of
 from temporal.conftest import Toy, write_toy, write_toy_sequences
 from tiers import first_tier
 from worlds.warm import python
@@ -100,9 +99,8 @@ def test_the_model_is_the_best_epoch_by_validation_loss(toy, trained, tmp_path):
         optimiser = torch.optim.Adam(model.parameters())
         trainer = train_module.TemporalTrainer(
             digest="",
-            models=[model],
-            optimisers=[optimiser],
-            replica=Replica(optimiser),
+            model=model,
+            replica=Replica(model, optimiser),
             learning_rate=TWELVE.learning_rate_in,
             kept="last",
             samples=samples,
@@ -170,7 +168,7 @@ def test_learners_that_average_models_take_the_loss_of_their_own_share(toy, sums
     own, whole = labels[rows], labels if sums else None
     expected = boundary_loss(model(features[rows]), own, whole).total
     gradients = torch.autograd.grad(expected, list(model.parameters()))
-    replica = Share(optimiser)
+    replica = Share(model, optimiser)
     replica.sums_gradients = sums
     loss = train_module.training_step(model, replica, features[rows], labels, rows)
     assert float(loss.total.detach()) == float(expected.detach())

@@ -16,9 +16,8 @@ from actionspan.parallel.model_averaging import InProcessAveraging
 from actionspan.parallel.settings import ParallelSettings
 from actionspan.storage.torch_files import write_sealed
 from actionspan.storage.writing import read_tsv
-from actionspan.training.ranks import begin
 from actionspan.training.settings import rate_after, rate_every
-from actionspan.training.trainer import CHECKPOINT, Trainer
+from actionspan.training.trainer import CHECKPOINT, Trainer, begin
 from storage.changed import changed_leaves
 from tiers import first_tier
 from worlds.limits import files_of_at_most
@@ -85,14 +84,13 @@ class Toy:
         replica = (
             InProcessAveraging(models, optimisers, settings)
             if self.learners > 1
-            else Replica(optimisers[0])
+            else Replica(models[0], optimisers[0])
         )
         self.dice = Dice()
         return ToyTrainer(
             toy=self,
             digest=self.digest,
-            models=models,
-            optimisers=optimisers,
+            model=models[0],
             replica=replica,
             learning_rate=lambda epoch: 0.1 / epoch,
             checkpoint=self.checkpoint,
@@ -104,9 +102,7 @@ class Toy:
     def train_epoch(self, epoch):
         total, drawn = 0.0, 0.0
         for step in range(3):
-            for learner, (model, optimiser) in enumerate(
-                zip(self.trainer.models, self.trainer.optimisers, strict=True)
-            ):
+            for learner, (model, optimiser) in enumerate(self.trainer.replica.learners):
                 if (epoch, step) == (self.killed_in, 1):
                     raise KeyboardInterrupt
                 assert model.training
@@ -126,7 +122,7 @@ class Toy:
     def validate(self):
         epoch = self.trained[-1]
         self.weights_of[epoch] = {
-            name: value.clone() for name, value in self.trainer.models[0].state_dict().items()
+            name: value.clone() for name, value in self.trainer.model.state_dict().items()
         }
         return {"validation_loss": self.losses.get(epoch, float(epoch))}
 
@@ -176,12 +172,15 @@ def test_the_checkpoint_is_kept_until_the_results_are_written(tmp_path):
     reached = []
     for continued in (True, False):
         killed = pytest.raises(KeyboardInterrupt)
-        with killed, begin(dict, toy.build, None, parallel, 1, continued=continued) as trainer:
+        with (
+            killed,
+            begin(dict, toy.build, tmp_path, None, parallel, 1, continued=continued) as trainer,
+        ):
             reached.append(trainer.epoch)
             raise KeyboardInterrupt
         assert toy.checkpoint.exists()
     assert reached == [2, 0]
-    with begin(dict, toy.build, None, parallel, 1):
+    with begin(dict, toy.build, tmp_path, None, parallel, 1):
         pass
     assert not toy.checkpoint.exists()
 
@@ -237,7 +236,7 @@ def test_the_average_is_the_mean_of_the_weights_after_each_of_the_last_epochs(
             assert torch.equal(value, toy.weights_of[EPOCHS][name])
     assert same(kept, toy.weights_of[EPOCHS]) == (after == 4)
     if learners == 2:  # the learners go on from their own weights, not from the mean
-        assert same(toy.trainer.models[1].state_dict(), toy.weights_of[EPOCHS])
+        assert same(toy.trainer.replica.learners[1].model.state_dict(), toy.weights_of[EPOCHS])
 
 
 def test_an_average_of_more_epochs_than_there_are_is_that_of_all(tmp_path):
@@ -250,7 +249,7 @@ def test_an_average_of_more_epochs_than_there_are_is_that_of_all(tmp_path):
 def test_the_learning_rate_and_the_log_are_of_each_epoch(tmp_path):
     toy = Toy(tmp_path)
     toy()
-    assert toy.trainer.optimisers[0].param_groups[0]["lr"] == 0.1 / EPOCHS
+    assert toy.trainer.replica.optimiser.param_groups[0]["lr"] == 0.1 / EPOCHS
     toy.trainer.log(tmp_path / "log.tsv", (*COLUMNS, "seconds"))
     rows = read_tsv(tmp_path / "log.tsv")
     assert [int(row["epoch"]) for row in rows] == [1, 2, 3, 4, 5]
@@ -341,7 +340,7 @@ def test_a_checkpoint_holds_each_tensor_once(tmp_path):
     toy = Toy(tmp_path, keep="last")
     toy()
     state = toy.trainer.state()
-    model = toy.trainer.models[0].state_dict()
+    model = toy.trainer.model.state_dict()
     assert all(state["model"][name].data_ptr() == model[name].data_ptr() for name in model)
     assert state["kept_weights"] == {}
 
@@ -350,12 +349,12 @@ def test_a_group_with_a_share_has_that_part_of_the_learning_rate(tmp_path):
     class Shared(Toy):
         def build(self, _=None):
             run = super().build()
-            run.optimisers[0].add_param_group({"params": [nn.Parameter(torch.ones(1))]})
-            run.optimisers[0].param_groups[1]["share"] = 0.1
+            run.replica.optimiser.add_param_group({"params": [nn.Parameter(torch.ones(1))]})
+            run.replica.optimiser.param_groups[1]["share"] = 0.1
             return run
 
         def train_epoch(self, epoch):
-            rates.append([group["lr"] for group in self.trainer.optimisers[0].param_groups])
+            rates.append([group["lr"] for group in self.trainer.replica.optimiser.param_groups])
             return super().train_epoch(epoch)
 
     rates = []
@@ -372,7 +371,7 @@ def test_weights_that_are_kept_come_back_to_where_the_model_is(keep):
         model = nn.Linear(2, 1, device=device)
         optimiser = torch.optim.SGD(model.parameters())
         how = {"digest": "", "learning_rate": lambda epoch: 0.1, "kept": keep}
-        return ToyTrainer(models=[model], optimisers=[optimiser], replica=Replica(optimiser), **how)
+        return ToyTrainer(model=model, replica=Replica(model, optimiser), **how)
 
     host, there = made("cpu"), made("meta")
     host.keep(1.0)

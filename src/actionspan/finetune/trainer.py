@@ -22,7 +22,8 @@ from actionspan.jobs.prefetch import prefetched
 from actionspan.memory.counting import saved_bytes
 from actionspan.memory.planning import MemoryPlan
 from actionspan.memory.sampling import kept_count
-from actionspan.training.trainer import Row, Stopwatch, Trainer
+from actionspan.training.stopwatch import Stopwatch
+from actionspan.training.trainer import Row, Trainer
 
 _MEGA = 1e6
 

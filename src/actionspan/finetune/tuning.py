@@ -33,8 +33,7 @@ from actionspan.storage.torch_files import read_torch, unsealed, write_sealed
 from actionspan.storage.writing import create_h5, digest, write_json, write_text
 from actionspan.temporal.networks import model_content
 from actionspan.temporal.settings import TemporalSettings
-from actionspan.training.ranks import begin, bits_of, join_ranks
-from actionspan.training.trainer import CHECKPOINT
+from actionspan.training.trainer import begin, bits_of, join_ranks
 
 PREPARED = ".prepared.pt"  # hidden, no output: kept until all results are written
 LOG_COLUMNS = (
@@ -138,19 +137,17 @@ def tune(
             print(f"{annotations}: {line}; the last epoch is kept", file=sys.stderr)
         return TuningTrainer(
             digest=digest(source, chosen.to_json(), *bits_of(exchange, parallel, replica.size)),
-            models=[model],
-            optimisers=[optimiser],
+            model=model,
             replica=replica,
             learning_rate=lambda epoch: settings.temporal_rate,
             kept="last" if unchosen else settings.keep,
             average_after=settings.epochs - settings.average_epochs,
             more=way if isinstance(way, FeatureBank) else None,
-            checkpoint=out / CHECKPOINT,
             task=task,
             held_before=held_before,
         )
 
-    with begin(read, build, comm, parallel, threads, continued=continued) as trainer:
+    with begin(read, build, out, comm, parallel, threads, continued=continued) as trainer:
         trainer.fit(settings.epochs, "tuning encoders")
         write_results(out, trainer, encoders, trainer.validation_scores())
     if trainer.replica.rank == 0:

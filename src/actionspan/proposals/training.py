@@ -101,9 +101,8 @@ def train_evaluator(
         fingerprints = [each.fingerprint() for each in (training, choosing) if each is not None]
         trainer = _EvaluatorTrainer(
             digest=digest(settings, source, fingerprints),
-            models=[evaluator],
-            optimisers=[optimiser],
-            replica=Replica(optimiser),
+            model=evaluator,
+            replica=Replica(evaluator, optimiser),
             learning_rate=partial(rate_every, settings.learning_rate, 0.1, settings.decay_epochs),
             kept="last" if settings.keep == "best" and choosing is None else settings.keep,
             average_after=settings.epochs - settings.average_epochs,
@@ -115,7 +114,7 @@ def train_evaluator(
         )
         trainer.resume()
         # 2. train
-        trainer.fit(settings.epochs)
+        trainer.fit(settings.epochs, "training the evaluator")
         evaluator.load_state_dict(trainer.weights())
     return evaluator.eval(), trainer.rows
 
@@ -157,12 +156,6 @@ class _EvaluatorTrainer(Trainer[ProposalEvaluator]):
                 total += float(weighted_loss(self.model(features), target, weight)) * share
                 weights += share
         return {"validation_loss": total / weights}
-
-    def report(self, row: Row) -> None:
-        """Print the size of the sample and the losses."""
-        losses = [f"{name} loss {row[f'{name}_loss']:.5f}" for name in _SUBSETS]
-        line = f"epoch {row['epoch']}/{self.settings.epochs}: {row['sampled']} candidates"
-        print(", ".join([line, *losses]), file=sys.stderr)
 
 
 def weighted_loss(prediction: Tensor, target: Tensor, weight: Tensor) -> Tensor:

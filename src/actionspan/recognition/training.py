@@ -29,8 +29,8 @@ from actionspan.recognition.settings import RecognitionSettings
 from actionspan.recognition.task import FORMAT, Task, autocast, class_probabilities, read_task
 from actionspan.storage.model_files import write_model
 from actionspan.storage.writing import digest, write_json
-from actionspan.training.ranks import begin, join_ranks
-from actionspan.training.trainer import CHECKPOINT, Row, Stopwatch, Trainer
+from actionspan.training.stopwatch import Stopwatch
+from actionspan.training.trainer import Row, Trainer, begin, join_ranks
 from actionspan.video.jpegs import Stream
 
 LOG_COLUMNS = (
@@ -105,20 +105,17 @@ def train(
         how = (exchange, learners, threads, parallel.wire, parallel.staleness)
         return RecognitionTrainer(
             digest=digest(FORMAT, stream, settings, task.store.fingerprint, origin, *how),
-            models=models,
-            optimisers=optimisers,
+            model=model,
             replica=replica,
             learning_rate=settings.learning_rate_in,
             kept=settings.keep if len(task.validation) else "last",
             more=batch,
-            checkpoint=out / CHECKPOINT,
             task=task,
         )
 
-    with begin(read, build, comm, parallel, threads, continued=continued) as trainer:
+    with begin(read, build, out, comm, parallel, threads, continued=continued) as trainer:
         trainer.fit(settings.epochs, f"training {stream}")
-        trained = caption(settings, learners, weights, trainer.task.store.data)
-        _finish(trainer, out, trained)
+        _finish(trainer, out, caption(settings, learners, weights, trainer.task.store.data))
 
 
 def _optimiser(model: nn.Module, settings: RecognitionSettings) -> torch.optim.Optimizer:
@@ -148,8 +145,8 @@ class RecognitionTrainer(Trainer[nn.Module]):
         settings, size = task.settings, self.more.size
         waited = replica.seconds["exchange"]
         # 1. which of the learners are here: a server is None
-        together = len(self.models) > 1
-        numbers: list[int | None] = [*range(len(self.models))] if together else [replica.worker]
+        learners = replica.learners
+        numbers = list(range(len(learners))) if len(learners) > 1 else [replica.worker]
         # 2. draw the batches
         order = np.random.default_rng((settings.seed, epoch)).permutation(task.training)
         steps = epoch_steps(len(order), size * replica.workers)
@@ -160,8 +157,8 @@ class RecognitionTrainer(Trainer[nn.Module]):
         with contextlib.closing(prefetched(data)) as ready:
             timed = stopwatch.loop(ready, "waiting", "learning", replica)
             for step, (count, parts) in enumerate(timed):
-                for number, model, optimiser, (images, labels) in zip(
-                    numbers, self.models, self.optimisers, parts, strict=True
+                for number, (model, optimiser), (images, labels) in zip(
+                    numbers, learners, parts, strict=True
                 ):
                     optimiser.zero_grad()
                     if number is None or not len(labels):

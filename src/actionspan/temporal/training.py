@@ -27,8 +27,8 @@ from actionspan.temporal.loss import BoundaryLoss
 from actionspan.temporal.network import TemporalNetwork
 from actionspan.temporal.samples import Samples, batches, epoch_order, read_samples
 from actionspan.temporal.settings import MODELS, ModelName, TemporalSettings
-from actionspan.training.ranks import begin, bits_of, join_ranks
-from actionspan.training.trainer import CHECKPOINT, Row, Stopwatch, Trainer
+from actionspan.training.stopwatch import Stopwatch
+from actionspan.training.trainer import Row, Trainer, begin, bits_of, join_ranks
 
 _PARTS = ("loss", "start", "action", "end")  # of a `BoundaryLoss`, in the log
 _KERNELS = 32  # oneDNN keeps a convolution for each length of input, of megabytes: usually 1024
@@ -156,15 +156,17 @@ def train(
     stopwatch = Stopwatch() if started is None else Stopwatch(started)
     parallel = parallel or ParallelSettings()
     kind = networks.network_class(name)
-    how: dict[str, Any] = {
-        "columns": kind.columns,
-        "parts": settings.members if kind.cross_fitted else 0,
-        "causal": MODELS[name].features == "causal",
-        "check": comm is None or comm.Get_rank() == 0,
-    }
 
     def read() -> Samples:
-        return read_samples(features_path, annotations_path, settings, **how)
+        return read_samples(
+            features_path,
+            annotations_path,
+            settings,
+            columns=kind.columns,
+            parts=settings.members if kind.cross_fitted else 0,
+            causal=MODELS[name].features == "causal",
+            check=comm is None or comm.Get_rank() == 0,
+        )
 
     def build(samples: Samples) -> TemporalTrainer:
         model, optimiser = start(name, samples.features.shape[2], settings)
@@ -176,13 +178,11 @@ def train(
         bits = bits_of(exchange, parallel, replica.size)
         return TemporalTrainer(
             digest=digest(networks.FORMAT, name, settings, samples.fingerprint, threads, *bits),
-            models=[model],
-            optimisers=[optimiser],
+            model=model,
             replica=replica,
             learning_rate=settings.learning_rate_in,
             kept="last" if unchosen else settings.keep,
             average_after=settings.epochs - settings.average_epochs,
-            checkpoint=out / CHECKPOINT,
             stopwatch=stopwatch,
             samples=samples,
             settings=settings,
@@ -192,7 +192,7 @@ def train(
     # them again, and those kept would lie between freed ones: memory would grow with each epoch
     kernels = 0 if kind.cross_fitted else _KERNELS
     os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", str(kernels))
-    with begin(read, build, comm, parallel, threads, continued=continued) as trainer:
+    with begin(read, build, out, comm, parallel, threads, continued=continued) as trainer:
         # 1. train
         stopwatch.add("preparation", stopwatch.begun)
         epochs_here = trainer.fit(settings.epochs, f"training {name}")

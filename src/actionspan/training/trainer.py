@@ -1,4 +1,4 @@
-"""The trainer of all stages: the loop over epochs, its checkpoint, where the seconds go.
+"""The trainer of all stages: the loop over epochs, its checkpoint, its start on many ranks.
 
 A run that was killed, at any moment, continues after the last complete epoch and ends with the same
 model to the bit: all that an epoch uses is in the checkpoint or follows from (seed, epoch, step).
@@ -7,12 +7,14 @@ model to the bit: all that an epoch uses is in the checkpoint or follows from (s
 
 import copy
 import math
+import os
+import socket
 import sys
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
@@ -20,12 +22,18 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from actionspan.errors import InputError
+from actionspan.jobs.determinism import deterministic
 from actionspan.jobs.progress import doing, progress
 from actionspan.parallel.communicator import Communicator
+from actionspan.parallel.launch import root_first
 from actionspan.parallel.member import Replica
+from actionspan.parallel.replica import make_replica
+from actionspan.parallel.settings import ExchangeName, ParallelSettings
+from actionspan.parallel.watchdog import watched
 from actionspan.storage.torch_files import SPOILT, read_torch, restoring, unsealed, write_sealed
 from actionspan.storage.writing import write_tsv
 from actionspan.training.settings import Keep
+from actionspan.training.stopwatch import Stopwatch
 
 CHECKPOINT = ".checkpoint.pt"  # hidden, no output: Snakemake deletes the outputs of a failed job
 FORMAT = "training 3"
@@ -33,43 +41,10 @@ FORMAT = "training 3"
 Row = dict[str, int | float]
 """An epoch in the log: plain numbers by column."""
 
+_PREPARATION = 10  # times stall_seconds: reading may take longer than an exchange
+Data = TypeVar("Data")
 Model = TypeVar("Model", bound=nn.Module)
-
-
-@dataclass
-class Stopwatch:
-    """Seconds since `begun` (of `time.perf_counter`), and the parts of them `spent` on things."""
-
-    begun: float = field(default_factory=time.perf_counter)
-    spent: dict[str, float] = field(default_factory=dict)
-
-    def add(self, name: str, start: float, without: float = 0.0) -> None:
-        """Add the time since `start`, less `without` seconds, to `name`."""
-        self.spent[name] = self.spent.get(name, 0.0) + time.perf_counter() - start - without
-
-    @contextmanager
-    def part(self, name: str, replica: Replica) -> Iterator[None]:
-        """Add the time of a block to `name`, without the replica's waiting for others in it."""
-        start, waited = time.perf_counter(), replica.seconds["exchange"]
-        yield
-        self.add(name, start, without=replica.seconds["exchange"] - waited)
-
-    def loop(self, items: Iterable[Any], coming: str, work: str, replica: Replica) -> Iterator[Any]:
-        """Yield `items`; add the time they take to come to `coming`, the loop's body to `work`."""
-        source = iter(items)
-        while True:
-            start = time.perf_counter()
-            item = next(source, None)
-            self.add(coming, start)
-            if item is None:
-                return
-            with self.part(work, replica):
-                yield item
-
-    def report(self) -> dict[str, float]:
-        """Return all seconds: `seconds` in total and `{name}_seconds` for each part."""
-        total = time.perf_counter() - self.begun
-        return {"seconds": total} | {f"{name}_seconds": part for name, part in self.spent.items()}
+Begun = TypeVar("Begun", bound="Trainer[Any]")
 
 
 class _Stateful(Protocol):
@@ -91,9 +66,8 @@ class Trainer(ABC, Generic[Model]):
     """
 
     digest: str  # of the settings and data; a checkpoint with a different digest is not used
-    models: Sequence[Model]  # of this process's learners, alike after every epoch
-    optimisers: Sequence[Optimizer]  # of each model's parameters
-    replica: Replica  # joins them with other ranks' models
+    model: Model  # the first learner's; after every epoch those of all learners are alike
+    replica: Replica  # the learners of this process, joined with those of other ranks
     learning_rate: Callable[[int], float]  # of an epoch; the first is 1
     kept: Keep  # which weights are kept
     average_after: int = 0  # for `average`: the mean is over the epochs after this one
@@ -125,14 +99,6 @@ class Trainer(ABC, Generic[Model]):
         """Return the score of an epoch from its row; the best epoch has the highest."""
         return -row["validation_loss"]
 
-    def report(self, row: Row) -> None:
-        """Show a complete epoch; only rank 0 calls it."""
-
-    @property
-    def model(self) -> Model:
-        """The first learner's model."""
-        return self.models[0]
-
     def fit(self, epochs: int, title: str = "") -> int:
         """Train up to the last epoch; return how many were trained here.
 
@@ -148,11 +114,10 @@ class Trainer(ABC, Generic[Model]):
             # 1. train
             doing(f"training, epoch {epoch}")
             rate = self.learning_rate(epoch)
-            for optimiser in self.optimisers:
+            for model, optimiser in self.replica.learners:
+                model.train()
                 for group in optimiser.param_groups:
                     group["lr"] = rate * group.get("share", 1.0)
-            for model in self.models:
-                model.train()
             row = {"epoch": epoch, "learning_rate": rate, **self.train_epoch(epoch)}
             if not math.isfinite(row["training_loss"]):  # the same on all ranks
                 raise InputError(
@@ -173,8 +138,6 @@ class Trainer(ABC, Generic[Model]):
                 state = self.state()  # all ranks give their own
                 if self.replica.rank == 0 and self.checkpoint is not None:
                     write_sealed(self.checkpoint, state)
-            if self.replica.rank == 0:
-                self.report(self.rows[-1])
         doing("writing the results")
         return len(ahead)
 
@@ -183,7 +146,7 @@ class Trainer(ABC, Generic[Model]):
         return {
             "digest": f"{FORMAT} {self.digest}",
             "model": self.model.state_dict(),
-            "optimiser": self.optimisers[0].state_dict(),
+            "optimiser": self.replica.optimiser.state_dict(),
             "own": self.replica.own_state(),
             "more": self.more.state() if self.more is not None else None,
             "epoch": self.epoch,
@@ -194,7 +157,7 @@ class Trainer(ABC, Generic[Model]):
 
     def restore(self, state: dict[str, Any]) -> None:
         """Go back to a checkpoint; every rank calls it with rank 0's."""
-        for model, optimiser in zip(self.models, self.optimisers, strict=True):
+        for model, optimiser in self.replica.learners:
             model.load_state_dict(state["model"])
             # an optimiser takes over the very tensors, which learners may not share
             optimiser.load_state_dict(copy.deepcopy(state["optimiser"]))
@@ -209,35 +172,29 @@ class Trainer(ABC, Generic[Model]):
         }
 
     def resume(self, comm: Communicator | None = None) -> None:
-        """Go back to the checkpoint, if it is of the same settings and data.
-
-        Every rank calls it, and rank 0 reads.
+        """Go back to the checkpoint, if it is of the same settings and data; all ranks call it.
 
         Raises:
             InputError: It is damaged.
         """
-        if self.checkpoint is None:
-            return
-        state = self._saved_state(self.checkpoint) if self.replica.rank == 0 else None
+        path, state = self.checkpoint, None
+        # 1. rank 0 reads it
+        if self.replica.rank == 0 and path is not None and path.exists():
+            state = read_torch(path, SPOILT)
+            if isinstance(state, dict) and state.get("digest") != f"{FORMAT} {self.digest}":
+                what = "made with different settings or data; starting over"
+                print(f"{path}: {what}", file=sys.stderr)
+                state = None
+            else:
+                state = unsealed(path, state)
+                with restoring(path):
+                    print(f"{path}: resuming after epoch {state['epoch']}", file=sys.stderr)
+        # 2. every rank goes back to it
         if comm is not None:
             state = comm.bcast(state, root=0)
-        if state is not None:
-            with restoring(self.checkpoint):
+        if path is not None and state is not None:
+            with restoring(path):
                 self.restore(state)
-
-    def _saved_state(self, checkpoint: Path) -> dict[str, Any] | None:
-        """Return a checkpoint's state, or None where it is missing or of something else."""
-        if not checkpoint.exists():
-            return None
-        state = read_torch(checkpoint, SPOILT)
-        if isinstance(state, dict) and state.get("digest") != f"{FORMAT} {self.digest}":
-            what = "made with different settings or data; starting over"
-            print(f"{checkpoint}: {what}", file=sys.stderr)
-            return None
-        state = unsealed(checkpoint, state)
-        with restoring(checkpoint):
-            print(f"{checkpoint}: resuming after epoch {state['epoch']}", file=sys.stderr)
-        return state
 
     def keep(self, score: float) -> None:
         """Take the weights of the epoch just trained into those that are kept.
@@ -271,3 +228,75 @@ class Trainer(ABC, Generic[Model]):
     def log(self, path: Path, columns: Sequence[str]) -> None:
         """Write the log as a table, one row an epoch."""
         write_tsv(path, columns, [[row[name] for name in columns] for row in self.rows])
+
+
+@contextmanager
+def begin(
+    read: Callable[[], Data],
+    build: Callable[[Data], Begun],
+    folder: Path,
+    comm: Communicator | None,
+    parallel: ParallelSettings,
+    threads: int,
+    *,
+    continued: bool = True,
+) -> Iterator[Begun]:
+    """Yield the trainer that `build` makes of the data, with a checkpoint in the results' folder.
+
+    Rank 0 reads first, so that a mistake is reported once, and all ranks begin alike, where they
+    stopped if the training is `continued`. After the block, when all results are written, they part
+    and the checkpoint is deleted.
+    """
+    with deterministic(threads):
+        # 1. read the data, build the model, join the ranks, go back to the checkpoint
+        doing("reading the data")
+        with watched(comm, _PREPARATION * parallel.stall_seconds) as waiting:
+            data = read() if comm is None else root_first(comm, read, waiting("the data"))
+            with waiting("the first weights"):
+                trainer = build(data)
+                trainer.checkpoint = folder / CHECKPOINT
+            with waiting("the state to start from"):
+                if continued:
+                    trainer.resume(comm)
+        if comm is not None:
+            _print_ranks(trainer.replica)
+        # 2. train
+        yield trainer
+    # 3. part
+    trainer.replica.close()
+    if trainer.replica.rank == 0:
+        (folder / CHECKPOINT).unlink(missing_ok=True)
+
+
+def _print_ranks(replica: Replica) -> None:
+    """Print which process is which rank: a launcher names a process that was killed by its PID."""
+    part = "server" if replica.worker is None else "worker"
+    name = f"{replica.rank} {part} (pid {os.getpid()} on {socket.gethostname()})"
+    names = replica.gather(name, "the names of the ranks")
+    if replica.rank == 0:
+        print(f"ranks: {', '.join(names)}", file=sys.stderr, flush=True)
+
+
+def join_ranks(
+    exchange: ExchangeName,
+    model: nn.Module,
+    optimiser: Optimizer,
+    parallel: ParallelSettings,
+    comm: Communicator | None,
+) -> Replica:
+    """Return `parallel.make_replica` of these; a refusal is the user's mistake.
+
+    Raises:
+        InputError: The exchange does not fit the ranks.
+    """
+    try:
+        return make_replica(exchange, model, optimiser, parallel, comm)
+    except ValueError as error:
+        raise InputError(str(error)) from None
+
+
+def bits_of(exchange: ExchangeName, parallel: ParallelSettings, size: int) -> tuple[Any, ...]:
+    """Return what decides the bits of a run's sums, for its digest."""
+    if exchange == "none":
+        return ()
+    return exchange, size, replace(parallel, stall_seconds=1.0, overlap=False, cuda_aware=False)
