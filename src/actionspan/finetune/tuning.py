@@ -41,7 +41,6 @@ LOG_COLUMNS = (
     *("choosing_precision", "validation_precision", "kept_snippets", "saved_mb", "peak_mb"),
     *("reading_seconds", "learning_seconds", "seconds"),
 )
-Scores = Mapping[str, tuple[Tensor, Tensor]]
 
 
 def tune(
@@ -149,7 +148,7 @@ def tune(
 
     with begin(read, build, out, comm, parallel, threads, continued=continued) as trainer:
         trainer.fit(settings.epochs, "tuning encoders")
-        write_results(out, trainer, encoders, trainer.validation_scores())
+        write_results(out, trainer, encoders)
     if trainer.replica.rank == 0:
         prepared_path.unlink(missing_ok=True)
 
@@ -176,13 +175,9 @@ def _optimiser(
     return torch.optim.Adam(chosen, lr=settings.temporal_rate, weight_decay=temporal.weight_decay)
 
 
-def write_results(
-    out: Path, trainer: TuningTrainer, encoders: EncoderSettings, scores: Scores
-) -> None:
-    """Write the files of a tuning into the folder `out`, on rank 0.
-
-    `scores` are the scores (n, K) and labels of each validation video.
-    """
+def write_results(out: Path, trainer: TuningTrainer, encoders: EncoderSettings) -> None:
+    """Score the validation videos on all ranks; write the files of a tuning on rank 0."""
+    scores = trainer.validation_scores()
     if trainer.replica.rank:
         return
     model, settings = trainer.model, trainer.settings
@@ -219,8 +214,10 @@ def _network_content(trainer: TuningTrainer) -> dict[str, Any]:
     return {**content, "transform": preparation.tensors_of(objective.transform)}
 
 
-def _write_scores(out: Path, trainer: TuningTrainer, scores: Scores) -> None:
-    """Write the scores of each validation video, and their average precision."""
+def _write_scores(
+    out: Path, trainer: TuningTrainer, scores: Mapping[str, tuple[Tensor, Tensor]]
+) -> None:
+    """Write the scores (n, K) and labels of each validation video, and their precision."""
     objective, task = trainer.model.objective, trainer.task
     names = objective.classes if isinstance(objective, OnlineObjective) else ["actionness"]
     with create_h5(out / "scores.h5", trainer.digest) as file:

@@ -100,7 +100,6 @@ def train(
             if together
             else join_ranks(exchange, model, optimisers[0], parallel, comm)
         )
-        # the trainer, before its first epoch
         origin = digest(describe(settings.network, carried or weights))
         how = (exchange, learners, threads, parallel.wire, parallel.staleness)
         return RecognitionTrainer(
