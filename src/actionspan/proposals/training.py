@@ -23,7 +23,6 @@ from actionspan.storage.writing import digest, write_tsv
 from actionspan.training.settings import rate_every
 from actionspan.training.trainer import Row, Trainer
 
-_SUBSETS = ("training", "validation")
 _COLUMNS = ("epoch", "learning_rate", "sampled", "training_loss", "validation_loss", "seconds")
 
 
@@ -47,7 +46,7 @@ def train_pem(
     truth = read_segments(annotations_path)
     chosen = settings.training_candidates, settings.boundary_scores
     training, validation = (
-        sampling.examples_of(table, truth, subset, *chosen) for subset in _SUBSETS
+        sampling.examples_of(table, truth, subset, *chosen) for subset in ("training", "validation")
     )
     if not len(training.rows):
         answer = "the evaluator will answer 0.5 everywhere"
