@@ -13,7 +13,6 @@ from scipy.stats import binom, rankdata
 
 from actionspan.annotations.tables import write_annotations
 from actionspan.evaluation.drawn import ScoredProposals
-from actionspan.evaluation.figures import draw_reliability
 from actionspan.evaluation.reliability import (
     COLUMNS,
     calibration_errors,
@@ -24,6 +23,7 @@ from actionspan.evaluation.reliability import (
     scored_proposals,
     table_rows,
 )
+from actionspan.report.figures.methods import draw_reliability
 from evaluation.conftest import run as call
 from tiers import examples, first_tier
 from worlds.scored import annotated, write_results

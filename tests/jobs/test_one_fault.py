@@ -74,7 +74,7 @@ PROPOSE = (
     "video.thumbnails:thumbnails",
     "video.thumbnails:pictures_at",
     "proposals.chapters:write_chapters",
-    "evaluation.timeline_figure:draw_timeline",
+    "report.figures.timeline_figure:draw_timeline",
 )
 
 

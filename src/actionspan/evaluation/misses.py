@@ -35,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Write which instances are missed."""
-    from actionspan.evaluation.figures import draw_misses
+    from actionspan.report.figures.methods import draw_misses
 
     method, subset = arguments.method, arguments.subset
     outcomes = judge_inputs(arguments, instance_outcomes)

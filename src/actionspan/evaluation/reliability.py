@@ -34,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Write how good the proposals of each score are."""
-    from actionspan.evaluation.figures import draw_reliability
+    from actionspan.report.figures.methods import draw_reliability
 
     method, subset = arguments.method, arguments.subset
     scored = judge_inputs(arguments, scored_proposals)

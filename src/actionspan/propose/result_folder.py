@@ -146,9 +146,9 @@ class ResultFolder:
 
     def show(self, result: Result, truth: "Sequence[Instance]", shown: Shown) -> None:
         """Write a video's chapters and its figures."""
-        from actionspan.evaluation.timeline_figure import draw_timeline
         from actionspan.proposals.chapters import write_chapters
         from actionspan.report.contact_sheet import write_sheet
+        from actionspan.report.figures.timeline_figure import draw_timeline
 
         chapters, picture, sheet = self.beside(result.video_id)
         # 1. chapters

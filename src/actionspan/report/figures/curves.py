@@ -20,7 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Write the table of recall curves, and draw it."""
-    from actionspan.evaluation.figures import draw_curves
+    from actionspan.report.figures.methods import draw_curves
 
     records = read_records(arguments.evaluations)
     write_tsv(arguments.out_table, CURVE_COLUMNS, curve_rows(records))
