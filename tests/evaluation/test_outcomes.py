@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from actionspan.annotations.tables import write_annotations
 from actionspan.evaluation import average_recall_activitynet
-from actionspan.evaluation.drawn import CHARACTERISTICS
 from actionspan.evaluation.misses import (
+    CHARACTERISTICS,
     INSTANCE_COLUMNS,
     break_down,
     characteristic_values,

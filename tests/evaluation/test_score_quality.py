@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from scipy.stats import binom, rankdata
 
 from actionspan.annotations.tables import write_annotations
-from actionspan.evaluation.drawn import ScoredProposals
 from actionspan.evaluation.reliability import (
     COLUMNS,
+    ScoredProposals,
     calibration_errors,
     error_by_luck,
     rank_correlation,

@@ -1,20 +1,19 @@
 """One table of all methods, as JSON, TSV and Markdown."""
 
 import argparse
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from actionspan.annotations.formats.times import to_number
 from actionspan.errors import InputError, counted
-from actionspan.evaluation.records import AR_NUMBERS
+from actionspan.evaluation.records import AR_NUMBERS, Record
 from actionspan.storage.text import markdown_table
 from actionspan.storage.writing import read_json, write_json, write_text, write_tsv
 
 _SUMMARY_KEYS = (*(f"AR@{number}" for number in AR_NUMBERS), "AUC", "AUC_interval")
 BASELINES = ("random", "tiles", "sliding", "difference", "cuts")  # that need no training
 _DETECTION_KEYS = ("mAP@0.50", "average_mAP")
-Record = Mapping[str, Any]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

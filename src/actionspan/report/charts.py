@@ -6,15 +6,15 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from actionspan.errors import InputError
-from actionspan.evaluation.drawn import (
+from actionspan.evaluation.misses import NAMES
+from actionspan.evaluation.records import (
     AR_AGAINST_AN,
-    NAMES,
     PANELS,
     RECALL_AGAINST_TIOU,
+    Record,
     curves_of,
 )
 from actionspan.evaluation.summary import (
-    Record,
     percent,
     seconds,
     sentence_on_papers,

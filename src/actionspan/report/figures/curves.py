@@ -4,8 +4,8 @@ import argparse
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from actionspan.evaluation.drawn import curves_of
-from actionspan.evaluation.summary import Record, read_records
+from actionspan.evaluation.records import Record, curves_of
+from actionspan.evaluation.summary import read_records
 from actionspan.storage.writing import write_tsv
 
 
