@@ -14,7 +14,7 @@ from actionspan.annotations.formats.records import (
     Record,
     drop_unsound,
     id_problem,
-    report_left_out,
+    report_excluded,
 )
 from actionspan.annotations.formats.registry import FORMAT_NAMES as NAMES
 from actionspan.annotations.formats.registry import FORMATS, WRITABLE, read_annotation_file
@@ -96,7 +96,7 @@ def run(arguments: argparse.Namespace) -> None:
         written = read_annotation_file(target, form).records
     else:
         written = write_records(target, form, records, keys=keys)
-    report_lost(target, form, what_is_lost(records, written))
+    report_lost(target, form, lost_facts(records, written))
     count = len({record.video_id for record in (*records, *predicted)})
     print(f"{target}: {counted(count, 'video')}, {form}")
 
@@ -112,7 +112,7 @@ def _read(path: Path, form: str, arguments: argparse.Namespace) -> Reading:
     if arguments.subjects:
         _name_subjects(reading.records)
     drop_unsound(reading)
-    report_left_out(reading)
+    report_excluded(reading)
     if arguments.by_file or arguments.by_recording:
         flag = "--by-file" if arguments.by_file else "--by-recording"
         if arguments.videos is None:
@@ -193,7 +193,7 @@ def write_records(
     return written
 
 
-def what_is_lost(records: Sequence[Record], written: Sequence[Record]) -> Counter[str]:
+def lost_facts(records: Sequence[Record], written: Sequence[Record]) -> Counter[str]:
     """Count, for each fact, the videos for which the written file does not repeat it.
 
     Segments with times a little off, as a format has them in milliseconds or frames, are lost as

@@ -15,7 +15,7 @@ from actionspan.annotations.formats.records import (
     Reading,
     Record,
     drop_unsound,
-    report_left_out,
+    report_excluded,
 )
 from actionspan.annotations.formats.registry import read_annotation_file
 from actionspan.annotations.tables import stated_name
@@ -23,8 +23,8 @@ from actionspan.arrays import temporal_iou
 from actionspan.dataset.convert import (
     add_target_form,
     form_of,
+    lost_facts,
     report_lost,
-    what_is_lost,
     write_records,
 )
 from actionspan.dataset.matching import Names
@@ -65,7 +65,7 @@ def run(arguments: argparse.Namespace) -> None:
     with inputs_kept() if arguments.overwrite else nullcontext():  # else a folder's files are kept
         reading = read_annotation_file(before, **how_read(arguments))
     emptied = drop_unsound(reading)
-    report_left_out(reading)
+    report_excluded(reading)
     corrections: list[Record] = []
     for path in arguments.corrected:  # a lost row is a lost instance
         correction = read_annotation_file(path, strict=True, **how_read(arguments))
@@ -82,7 +82,7 @@ def run(arguments: argparse.Namespace) -> None:
     except ValueError as error:
         raise InputError(str(error)) from None
     name = stated_name(before)
-    report_lost(out, form, what_is_lost(records, write_records(out, form, records, name)))
+    report_lost(out, form, lost_facts(records, write_records(out, form, records, name)))
     print(f"{out}: {counted(len(records), 'video')}, {form}; {changes.line()}")
 
 

@@ -98,12 +98,12 @@ def tune(
         first = comm is None or comm.Get_rank() == 0
         torch.optim.Adam([torch.zeros(1)])  # imports libraries, which the budget does not count
         held_before = memory.held()
-        built = preparation.untuned(task, encoders)
+        built = preparation.untuned_encoders(task, encoders)
         before_planning = memory.held()
         chosen = preparation.plan_tuning(task, built)
         held_before += memory.held() - before_planning  # libraries again
         if first:
-            print(preparation.described(chosen), file=sys.stderr)
+            print(preparation.plan_line(chosen), file=sys.stderr)
             write_text(out / "plan.json", chosen.to_json())
         asked = (settings, encoders, weights_facts(encoders, settings.streams), rescaling, temporal)
         videos = [[vars(video) | {"times": 0} for video in each] for each in task.videos.lists]

@@ -121,9 +121,9 @@ class ResultFolder:
         found: dict[str, Any] = source_of(path)
         if not self._cameras:
             return found
-        from actionspan.video.zones import made_within, zones_of
+        from actionspan.video.zones import zones_attributes, zones_of
 
-        return found | made_within(zones_of(self._cameras, path.stem))
+        return found | zones_attributes(zones_of(self._cameras, path.stem))
 
     def finished(self, path: Path, *, made: bool = False) -> Result | None:
         """Return the result of a finished video, else None; `made` just now it is not redone."""

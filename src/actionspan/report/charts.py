@@ -15,10 +15,10 @@ from actionspan.evaluation.records import (
     curves_of,
 )
 from actionspan.evaluation.summary import (
+    baseline_notes,
+    paper_note,
     percent,
     seconds,
-    sentence_on_papers,
-    sentences_on,
     table_of,
 )
 from actionspan.report.content import Chart, Series, Table
@@ -177,7 +177,7 @@ def summary_tables(records: Sequence[Record]) -> list[Table]:
         "All in percent. AR@N: the share of instances that the first N proposals find, mean over "
     )
     note += "tIoU 0.5 to 0.95. AUC: the area under AR over N. Intervals are over videos."
-    note = f"{note}{sentences_on(records)} {sentence_on_papers(records)}".rstrip()
+    note = f"{note}{baseline_notes(records)} {paper_note(records)}".rstrip()
     return [Table(title="All methods", columns=columns, rows=rows, note=note)]
 
 
