@@ -44,7 +44,7 @@ Row = dict[str, int | float]
 _PREPARATION = 10  # times stall_seconds: reading may take longer than an exchange
 Data = TypeVar("Data")
 Model = TypeVar("Model", bound=nn.Module)
-Begun = TypeVar("Begun", bound="Trainer[Any]")
+_Begun = TypeVar("_Begun", bound="Trainer[Any]")
 
 
 class _Stateful(Protocol):
@@ -66,8 +66,8 @@ class Trainer(ABC, Generic[Model]):
     """
 
     digest: str  # of the settings and data; a checkpoint with a different digest is not used
-    model: Model  # the first learner's; after every epoch those of all learners are alike
-    replica: Replica  # the learners of this process, joined with those of other ranks
+    model: Model  # the first learner's; after every epoch all learners' models are alike
+    replica: Replica  # the learners of this process, joined with other ranks' learners
     learning_rate: Callable[[int], float]  # of an epoch; the first is 1
     kept: Keep  # which weights are kept
     average_after: int = 0  # for `average`: the mean is over the epochs after this one
@@ -85,15 +85,11 @@ class Trainer(ABC, Generic[Model]):
 
     @abstractmethod
     def train_epoch(self, epoch: int) -> Row:
-        """Go once through the training data.
-
-        Returns:
-            Columns of the log, alike on all ranks; `training_loss` is one of them.
-        """
+        """Go once through the training data; return `training_loss` and more columns of the log."""
 
     @abstractmethod
     def validate(self) -> Row:
-        """Return the log's columns of the validation, alike on all ranks."""
+        """Return more columns of the log; all columns are alike on all ranks."""
 
     def score(self, row: Row) -> float:
         """Return the score of an epoch from its row; the best epoch has the highest."""
@@ -233,14 +229,14 @@ class Trainer(ABC, Generic[Model]):
 @contextmanager
 def begin(
     read: Callable[[], Data],
-    build: Callable[[Data], Begun],
+    build: Callable[[Data], _Begun],
     folder: Path,
     comm: Communicator | None,
     parallel: ParallelSettings,
     threads: int,
     *,
     continued: bool = True,
-) -> Iterator[Begun]:
+) -> Iterator[_Begun]:
     """Yield the trainer that `build` makes of the data, with a checkpoint in the results' folder.
 
     Rank 0 reads first, so that a mistake is reported once, and all ranks begin alike, where they
