@@ -79,7 +79,7 @@ class Truth:
         reading.rejections = [
             bad for bad in reading.rejections if not bad.video_ids or videos.keys() & bad.video_ids
         ]
-        records.report_excluded(reading)
+        records.report_left_out(reading)
         self._records = {record.video_id: record for record in reading.records}
         self.instances = {name: instances_of(record) for name, record in self._records.items()}
 
@@ -91,7 +91,7 @@ class Truth:
         record.seconds = seconds
         reading = Reading(records=[record])
         records.drop_unsound(reading)
-        records.report_excluded(reading)
+        records.report_left_out(reading)
         checked = (check_instance(raw, seconds, fps=record.fps)[0] for raw in record.instances)
         self.instances[video_id] = tuple(filter(None, checked))
         return self.instances[video_id]

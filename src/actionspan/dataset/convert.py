@@ -14,7 +14,7 @@ from actionspan.annotations.formats.records import (
     Record,
     drop_unsound,
     id_problem,
-    report_excluded,
+    report_left_out,
 )
 from actionspan.annotations.formats.registry import FORMAT_NAMES as NAMES
 from actionspan.annotations.formats.registry import FORMATS, WRITABLE, read_annotation_file
@@ -112,7 +112,7 @@ def _read(path: Path, form: str, arguments: argparse.Namespace) -> Reading:
     if arguments.subjects:
         _name_subjects(reading.records)
     drop_unsound(reading)
-    report_excluded(reading)
+    report_left_out(reading)
     if arguments.by_file or arguments.by_recording:
         flag = "--by-file" if arguments.by_file else "--by-recording"
         if arguments.videos is None:

@@ -15,7 +15,7 @@ from actionspan.annotations.formats.records import (
     Reading,
     Record,
     drop_unsound,
-    report_excluded,
+    report_left_out,
 )
 from actionspan.annotations.formats.registry import read_annotation_file
 from actionspan.annotations.tables import stated_name
@@ -65,7 +65,7 @@ def run(arguments: argparse.Namespace) -> None:
     with inputs_kept() if arguments.overwrite else nullcontext():  # else a folder's files are kept
         reading = read_annotation_file(before, **how_read(arguments))
     emptied = drop_unsound(reading)
-    report_excluded(reading)
+    report_left_out(reading)
     corrections: list[Record] = []
     for path in arguments.corrected:  # a lost row is a lost instance
         correction = read_annotation_file(path, strict=True, **how_read(arguments))

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from actionspan.annotations.formats.records import drop_unsound, report_excluded
+from actionspan.annotations.formats.records import drop_unsound, report_left_out
 from actionspan.annotations.formats.registry import read_annotation_file
 from actionspan.annotations.formats.times import to_number
 from actionspan.annotations.tables import read_videos
@@ -59,7 +59,7 @@ def run(arguments: argparse.Namespace) -> None:
         names = Names({one.video: one for one in videos})
         reading = read_annotation_file(arguments.annotations, points=1.0)  # videos count alone
         drop_unsound(reading)
-        report_excluded(reading)
+        report_left_out(reading)
         done = {names.find(record.video_id) or "" for record in reading.records}
     left = [one for one in videos if one.video not in done]
     first = sorted(left, key=lambda one: digest(one.video))[: arguments.top]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from actionspan.annotations.formats.records import UNLABELLED, drop_unsound, report_excluded
+from actionspan.annotations.formats.records import UNLABELLED, drop_unsound, report_left_out
 from actionspan.annotations.formats.registry import read_annotation_file
 from actionspan.annotations.tables import Instance, instances_of
 from actionspan.arrays import Float64
@@ -61,7 +61,7 @@ def read_events(
 
         complete(reading, flags.videos)
     drop_unsound(reading)
-    report_excluded(reading)
+    report_left_out(reading)
     if not reading.records:
         raise InputError(f"{path}: no video in it")
     return [

@@ -290,7 +290,7 @@ def drop_unsound(reading: Reading) -> list[Record]:
     return emptied
 
 
-def report_excluded(reading: Reading) -> None:
+def report_left_out(reading: Reading) -> None:
     """Report on standard error the content left out: no table has it."""
     for line in lines_of(reading.rejections):
         print(f"left out {line}", file=sys.stderr)
