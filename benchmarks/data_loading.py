@@ -31,7 +31,7 @@ from actionspan.parallel.settings import ParallelSettings
 from actionspan.temporal.samples import Samples, batches, read_samples
 from actionspan.temporal.settings import TemporalSettings
 from actionspan.temporal.training import start, training_step
-from actionspan.training.fit import Stopwatch
+from actionspan.training.stopwatch import Stopwatch
 from simulated_features import Simulated, simulate
 
 CACHES = ("warm", "cold") if hasattr(os, "posix_fadvise") else ("warm",)

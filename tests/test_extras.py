@@ -14,7 +14,7 @@ from actionspan.features.settings import EncoderSettings
 from actionspan.networks.hub import find_source
 from actionspan.networks.runtime import find_openvino
 from actionspan.networks.weights import load_state
-from actionspan.parallel.communicator import told_by
+from actionspan.parallel.communicator import received_notes
 from actionspan.parallel.launch import world
 from actionspan.proposals.bundle_files import bundle_path
 from actionspan.workflow.dataset import Storage
@@ -44,7 +44,7 @@ def without(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], None]]:
     ("package", "use", "install"),
     [
         ("mpi4py", world, "'actionspan[mpi]'"),
-        ("mpi4py", lambda: next(told_by(SimpleNamespace(), 1)), "'actionspan[mpi]'"),
+        ("mpi4py", lambda: next(received_notes(SimpleNamespace(), 1)), "'actionspan[mpi]'"),
         ("pandas", lambda: frame_of([{"a": "1"}]), "'actionspan[papers]'"),
         ("timm", lambda: find_source("timm:resnet18.a1_in1k"), "'actionspan[timm]'"),
         ("transformers", lambda: find_source("hf:a/b"), "'actionspan[transformers]'"),

@@ -72,7 +72,7 @@ class Strangers:
 
     def _of_checkpoint(self, random: Random, folder: Path, secret: str) -> Case:
         _write(folder / "checkpoint.pt", self._checkpoint, random, secret)
-        return _called(_resume_training, folder), "checkpoint.pt"
+        return _called(lambda: _trainer().resume(), folder), "checkpoint.pt"
 
     def _of_classifier(self, random: Random, folder: Path, secret: str) -> Case:
         _write(folder / "model.safetensors", self._classifier, random, secret, saved)
@@ -148,33 +148,37 @@ def _resume_stream(bundle: Path) -> None:
         OnlineProposer(load_bundle(bundle)).load_state_dict(found.proposer)
 
 
-def _run() -> Any:
+def _trainer() -> Any:
     from actionspan.parallel.member import Replica
-    from actionspan.training.fit import Run
+    from actionspan.training.trainer import Trainer
+
+    class Toy(Trainer[nn.Module]):
+        def train_epoch(self, epoch: int) -> Any:
+            raise NotImplementedError
+
+        def validate(self) -> Any:
+            raise NotImplementedError
 
     torch.manual_seed(0)
     model = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4))
     optimiser = torch.optim.Adam(model.parameters())
     model(torch.randn(5, 3)).sum().backward()
     optimiser.step()
-    replica = Replica(optimiser)
-    return Run(digest="abc", models=[model], optimisers=[optimiser], replica=replica, kept="last")
+    return Toy(
+        digest="abc",
+        model=model,
+        replica=Replica(model, optimiser),
+        learning_rate=lambda epoch: 0.1,
+        kept="last",
+        checkpoint=Path("checkpoint.pt"),
+    )
 
 
 def _checkpoint(folder: Path) -> Any:
     from actionspan.storage.torch_files import write_sealed
 
-    write_sealed(folder / "checkpoint.pt", _run().state())
+    write_sealed(folder / "checkpoint.pt", _trainer().state())
     return torch.load(folder / "checkpoint.pt")
-
-
-def _resume_training() -> None:
-    from actionspan.storage.torch_files import restoring
-
-    run, path = _run(), Path("checkpoint.pt")
-    if (state := run.resume(path)) is not None:
-        with restoring(path):
-            run.restore(state)
 
 
 def _classifier() -> Any:

@@ -18,7 +18,7 @@ from typing import Any, NoReturn
 
 from actionspan import __version__
 from actionspan.errors import InputError, lacks_memory, printable
-from actionspan.jobs.launcher import let_root_speak
+from actionspan.jobs.launcher import wait_for_root
 from actionspan.storage.inputs import inputs_kept
 from actionspan.workflow.steps import GROUPS, OURS, commands, file_of, steps_of, summary_of
 
@@ -30,7 +30,7 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Print the fault and exit with status 2."""
-        if not let_root_speak():
+        if not wait_for_root():
             sys.exit(2)
         super().error(message)
 
@@ -188,7 +188,7 @@ def _meant(word: str, known: Iterable[str]) -> str:
 
 
 def _complain(command: str, line: str, status: int = 2) -> int:
-    let_root_speak()
+    wait_for_root()
     print(f"actionspan {command}: {line}", file=sys.stderr, flush=True)
     return status
 

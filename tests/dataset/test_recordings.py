@@ -29,8 +29,8 @@ from actionspan.dataset.video_facts import bad_video, probe_video
 from actionspan.errors import InputError
 from actionspan.events.cutting import Clip, copy_clip, encode_clip
 from actionspan.video.decode import read_frames
-from actionspan.video.playable import why_not_playable, write_playable
-from actionspan.video.thumbnails import pictures_at
+from actionspan.video.playable import playback_fault, write_playable
+from actionspan.video.thumbnails import read_thumbnails
 from video.numbered import read_number, write_film
 from worlds.recordings import numbered_parts
 
@@ -185,7 +185,7 @@ def test_other_containers_are_joined_too(tmp_path, suffix):
 
 
 def test_pictures_are_found_in_each_file(recording):
-    found = pictures_at(recording, [0.5, 1.02, 1.98, 2.5], 64)
+    found = read_thumbnails(recording, [0.5, 1.02, 1.98, 2.5], 64)
     assert [read_number(one.rgb) for one in found] == [12, 25, 49, 62]
 
 
@@ -199,13 +199,13 @@ def test_a_clip_runs_over_the_border(recording, tmp_path, cut):
 
 
 def test_the_copy_for_browsers_has_all_frames(recording, tmp_path):
-    assert why_not_playable(recording) == "3 files, one after the other"
+    assert playback_fault(recording) == "3 files, one after the other"
     out = tmp_path / "copy.mp4"
     assert write_playable(recording, out) == ""
     seen = [(frame.seconds, read_number(frame.picture())) for frame in read_frames(out)]
     assert [number for _, number in seen] == list(range(75))
     np.testing.assert_allclose([seconds for seconds, _ in seen], np.arange(75) / 25, atol=1e-4)
-    assert why_not_playable(out) == ""
+    assert playback_fault(out) == ""
 
 
 def test_files_that_browsers_do_not_play_are_encoded(tmp_path):
@@ -214,7 +214,7 @@ def test_files_that_browsers_do_not_play_are_encoded(tmp_path):
     assert write_playable(videos["a_1-joined"], tmp_path / "copy.mp4") == ""
     numbers = [read_number(frame.picture()) for frame in read_frames(tmp_path / "copy.mp4")]
     assert numbers == list(range(50))
-    assert why_not_playable(tmp_path / "copy.mp4") == ""
+    assert playback_fault(tmp_path / "copy.mp4") == ""
 
 
 def test_files_of_other_codecs_are_not_joined(tmp_path):

@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 
 from actionspan.annotations.tables import write_annotations
 from actionspan.evaluation import average_recall_activitynet
-from actionspan.evaluation.drawn import CHARACTERISTICS
-from actionspan.evaluation.figures import draw_misses
 from actionspan.evaluation.misses import (
+    CHARACTERISTICS,
     INSTANCE_COLUMNS,
     break_down,
     characteristic_values,
@@ -21,6 +20,7 @@ from actionspan.evaluation.misses import (
     instance_rows,
 )
 from actionspan.evaluation.recall import MISSES_THRESHOLDS
+from actionspan.report.figures.methods import draw_misses
 from evaluation.conftest import run as call
 from tiers import examples
 from worlds.scored import annotated, write_results

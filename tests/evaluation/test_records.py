@@ -5,9 +5,9 @@ import json
 import pytest
 
 from actionspan.errors import InputError
-from actionspan.evaluation.curves import curve_rows
 from actionspan.evaluation.summary import read_records, summary_markdown
 from actionspan.report.charts import reader_tables, recall_charts, summary_tables
+from actionspan.report.figures.curves import curve_rows
 from actionspan.storage.writing import write_json
 from storage.changed import changes
 

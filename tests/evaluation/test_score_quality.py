@@ -12,10 +12,9 @@ from hypothesis import strategies as st
 from scipy.stats import binom, rankdata
 
 from actionspan.annotations.tables import write_annotations
-from actionspan.evaluation.drawn import ScoredProposals
-from actionspan.evaluation.figures import draw_reliability
 from actionspan.evaluation.reliability import (
     COLUMNS,
+    ScoredProposals,
     calibration_errors,
     error_by_luck,
     rank_correlation,
@@ -24,6 +23,7 @@ from actionspan.evaluation.reliability import (
     scored_proposals,
     table_rows,
 )
+from actionspan.report.figures.methods import draw_reliability
 from evaluation.conftest import run as call
 from tiers import examples, first_tier
 from worlds.scored import annotated, write_results

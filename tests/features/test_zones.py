@@ -10,7 +10,7 @@ import pytest
 from actionspan.annotations.tables import read_videos
 from actionspan.dataset.sharding import possible_shards
 from actionspan.video.earlier import earlier_features
-from actionspan.video.zones import made_within, motion_in_shards, read_zones
+from actionspan.video.zones import motion_in_shards, read_zones, zones_attributes
 from features.conftest import probe, run, work_here
 from video.numbered import encode, write_film
 from worlds.camera import LEFT, RIGHT, scene
@@ -85,7 +85,7 @@ def test_features_within_other_zones_are_not_taken_over(shard, tmp_path):
     within = read_zones(shard.with_name("zones.json"))
     yard = [video for video in videos if video.video_id == "yard"]
     recipe = tmp_path / "recipe.json"
-    assert made_within(within["yard*"])
+    assert zones_attributes(within["yard*"])
     found = {
         str(sorted(cameras)): set(earlier_features(yard, recipe, cameras))
         for cameras in (within, {}, {"*": within["yard*"][:1]})

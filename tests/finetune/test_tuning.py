@@ -14,7 +14,7 @@ import torch
 from actionspan.errors import InputError
 from actionspan.features.encoders import build_network
 from actionspan.features.settings import RescaleSettings
-from actionspan.finetune import epochs, preparation, tuning
+from actionspan.finetune import preparation, trainer, tuning
 from actionspan.finetune.preparation import encode
 from actionspan.finetune.snippets import SnippetStore
 from actionspan.finetune.tuning import PREPARED, tune
@@ -22,7 +22,7 @@ from actionspan.finetune.videos import divide_videos
 from actionspan.storage.model_files import read_model
 from actionspan.storage.writing import read_tsv
 from actionspan.temporal.networks import load_model
-from actionspan.training.fit import CHECKPOINT
+from actionspan.training.trainer import CHECKPOINT
 from finetune.toy import Toy, write_toy
 from tiers import first_tier
 
@@ -99,7 +99,7 @@ RESUMED: list[dict[str, Any]] = [
 def test_killed_it_resumes_to_the_same_bits(toy, tmp_path, monkeypatch, changed):
     toy, streams = toy.with_settings(**changed), changed.get("streams", ("rgb",))
     tune(*toy.arguments, tmp_path / "whole")
-    step, seen = epochs.Epochs._step, []
+    step, seen = trainer.TuningTrainer._step, []
 
     def killed(*arguments: object) -> float:
         seen.append(1)
@@ -108,7 +108,7 @@ def test_killed_it_resumes_to_the_same_bits(toy, tmp_path, monkeypatch, changed)
         return step(*arguments)
 
     with monkeypatch.context() as patch:
-        patch.setattr(epochs.Epochs, "_step", killed)
+        patch.setattr(trainer.TuningTrainer, "_step", killed)
         with pytest.raises(KeyboardInterrupt):
             tune(*toy.arguments, tmp_path / "killed")
     prepare = preparation.prepare
@@ -304,7 +304,7 @@ def test_windows_are_scored_once_and_not_beyond_the_end(toy, tmp_path):
 def test_the_budget_holds_while_videos_are_scored(toy, tmp_path, monkeypatch):
     encoded = []
     monkeypatch.setattr(
-        epochs, "encode", lambda *arguments: encoded.append(arguments[-1]) or encode(*arguments)
+        trainer, "encode", lambda *arguments: encoded.append(arguments[-1]) or encode(*arguments)
     )
     tune(*toy.with_settings(epochs=1).arguments, tmp_path)
     assert set(encoded) == {json.loads((tmp_path / "plan.json").read_text())["piece"]}
@@ -331,7 +331,7 @@ def test_the_memory_of_the_device_is_watched(toy, tmp_path, monkeypatch):
             raise AssertionError("there is room")
 
     watched: list[Watched] = []
-    for module in (tuning, epochs):
+    for module in (tuning, trainer):
         monkeypatch.setattr(module, "DeviceMemory", Watched)
     tune(*toy.with_settings(epochs=1).arguments, tmp_path)
     assert [float(row["peak_mb"]) for row in log_of(tmp_path)] == [7.0]

@@ -21,7 +21,7 @@ from actionspan.live.source import FileFrames
 from actionspan.video.decode import read_frames
 from actionspan.video.settings import FrameSettings
 from actionspan.video.snippets import snippets
-from actionspan.video.thumbnails import pictures_at
+from actionspan.video.thumbnails import read_thumbnails
 from footage import events_of
 from video.numbered import read_number
 
@@ -62,7 +62,7 @@ def test_pictures_are_those_that_are_shown_at_a_time(made, early):
     """A key frame up to `early` seconds before serves too."""
     path, row = made
     wanted = [(start, first) for start, _, first, _ in events_of(row.seconds)]
-    found = pictures_at(path, [start for start, _ in wanted], 64, early)
+    found = read_thumbnails(path, [start for start, _ in wanted], 64, early)
     # frames: AVI and MPEG-PS have no times but those of decoding
     most = (6 if early else 3) if path.suffix in (".mpg", ".avi") else 0
     for one, (_, first) in zip(found, wanted, strict=True):

@@ -17,7 +17,7 @@ from actionspan.propose.proposed import Proposed
 from actionspan.propose.result_folder import write_tables
 from actionspan.propose.results import Shown, result_of, source_of
 from actionspan.video.decode import read_frames
-from actionspan.video.playable import why_not_playable, write_playable
+from actionspan.video.playable import playback_fault, write_playable
 from actionspan.video.settings import CopySettings
 from footage import FILES, Footage, events_of
 from tiers import first_tier
@@ -43,7 +43,7 @@ def test_a_copy_for_browsers_shows_each_frame_at_its_time(made, tmp_path):
     path, row = made
     copy = tmp_path / "copies" / "copy.mp4"
     assert write_playable(path, copy, CopySettings(quality=18)) == ""
-    assert why_not_playable(copy) == ""
+    assert playback_fault(copy) == ""
     assert [read_number(frame.picture()) for frame in read_frames(copy)] == [
         *range(len(row.seconds))
     ]

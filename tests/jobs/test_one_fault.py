@@ -72,9 +72,9 @@ FIRST_TIER = SHARD[3]
 PROPOSE = (
     "video.decode:read_timeline",
     "video.thumbnails:thumbnails",
-    "video.thumbnails:pictures_at",
+    "video.thumbnails:read_thumbnails",
     "proposals.chapters:write_chapters",
-    "evaluation.timeline_figure:draw_timeline",
+    "report.figures.timeline_figure:draw_timeline",
 )
 
 

@@ -12,6 +12,7 @@ import signal
 import sys
 import time
 from types import ModuleType
+from typing import Any
 
 import torch
 
@@ -60,7 +61,7 @@ def put_in_place(fault: str) -> None:
     """Put the fault in its place, if it is this rank's."""
     from actionspan.parallel.launch import world
     from actionspan.temporal import training as train_module
-    from actionspan.training import fit
+    from actionspan.training import trainer
 
     where, rank, count = fault.split(":")
     deed, place = where.split("@")
@@ -70,7 +71,8 @@ def put_in_place(fault: str) -> None:
         return
     if world().Get_rank() != int(rank):
         return
-    module = fit if place in ("checkpoint", "exchange") else train_module
+    module: Any = trainer if place in ("checkpoint", "exchange") else train_module
+    module = train_module.TemporalTrainer if place == "validation" else module
     original, left = getattr(module, PLACES[place]), int(count)
 
     def counted() -> None:

@@ -18,7 +18,7 @@ import pytest
 import torch
 
 from actionspan.parallel.watchdog import STALLED
-from actionspan.training.fit import CHECKPOINT
+from actionspan.training.trainer import CHECKPOINT
 from mpi.fault_runs import MPIRUN, SERVED, Ended, Job, ranks_of, training, wait_for_writes
 from temporal.conftest import Toy, write_toy
 from temporal.test_training import read_log, same_files

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from actionspan.errors import InputError
-from actionspan.parallel.communicator import TorchrunCommunicator, told_by
+from actionspan.parallel.communicator import TorchrunCommunicator, received_notes
 from actionspan.parallel.launch import join
 from actionspan.storage.model_files import read_model
 from mpi.conftest import end_job
@@ -104,8 +104,8 @@ def test_collective_calls_leave_nothing_in_the_store(alone):
     assert alone.allgather(7) == [7]
     alone.Isend(b"w", 0, 3)
     alone.Isend(b"w", 0, 3)
-    assert list(told_by(alone, 3)) == [0, 0]
-    assert list(told_by(alone, 3)) == []
+    assert list(received_notes(alone, 3)) == [0, 0]
+    assert list(received_notes(alone, 3)) == []
     assert alone._store.num_keys() == before
 
 

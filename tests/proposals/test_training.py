@@ -250,14 +250,14 @@ def train(toy, tmp_path):
 
 
 def stop_in_epoch(patch, number):
-    train_epoch, begun = module._train_epoch, iter(range(1, 100))
+    train_epoch, begun = module._EvaluatorTrainer.train_epoch, iter(range(1, 100))
 
     def failing(*arguments):
         if next(begun) == number:
             raise KeyboardInterrupt
         return train_epoch(*arguments)
 
-    patch.setattr(module, "_train_epoch", failing)
+    patch.setattr(module._EvaluatorTrainer, "train_epoch", failing)
 
 
 def logged(out):

@@ -12,7 +12,7 @@ from actionspan.propose import working
 from actionspan.propose.page import write_result_page
 from actionspan.propose.result_folder import ResultFolder
 from actionspan.propose.results import Result, Shown
-from actionspan.video.playable import why_not_playable
+from actionspan.video.playable import playback_fault
 from propose.conftest import data, propose, propose_here
 from video.numbered import encode
 
@@ -88,7 +88,7 @@ def test_a_video_that_browsers_do_not_play_is_copied_once(here, tmp_path, monkey
     here(out, video, *NONE)
     (entry,) = data(out, "index-data")["videos"]
     assert (entry["file"], entry["note"]) == ("videos/old.mp4", "")
-    assert why_not_playable(copy) == ""
+    assert playback_fault(copy) == ""
     inode = copy.stat().st_ino
     here(out, video, *NONE)
     assert copy.stat().st_ino == inode, "it is made once"

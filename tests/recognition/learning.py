@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from actionspan.recognition import training
 from actionspan.recognition.clip_lists import ClipSettings
 from actionspan.recognition.clip_store import write_clip
 from actionspan.recognition.settings import RecognitionSettings
+from actionspan.recognition.training import RecognitionTrainer
 from actionspan.settings import option
 from actionspan.storage.writing import create_h5
 from actionspan.video.jpegs import Position
@@ -68,14 +68,14 @@ def write_task(path: Path, training: int = 4, validation: int = 2, stack: int = 
 @contextmanager
 def kill_in_epoch(monkeypatch: pytest.MonkeyPatch, number: int) -> Iterator[None]:
     """Let a training that is started in the block end as if killed when an epoch begins."""
-    train_epoch = training.train_epoch
+    train_epoch = RecognitionTrainer.train_epoch
 
-    def killed(run: Any, task: Any, batch_size: int, epoch: int, before: Any) -> Any:
+    def killed(trainer: RecognitionTrainer, epoch: int) -> Any:
         if epoch == number:
             raise KeyboardInterrupt
-        return train_epoch(run, task, batch_size, epoch, before)
+        return train_epoch(trainer, epoch)
 
     with monkeypatch.context() as patch:
-        patch.setattr(training, "train_epoch", killed)
+        patch.setattr(RecognitionTrainer, "train_epoch", killed)
         with pytest.raises(KeyboardInterrupt):
             yield

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from actionspan.errors import InputError
-from actionspan.recognition.clip_lists import files_left_out, group_of, list_clips
+from actionspan.recognition.clip_lists import excluded_files, group_of, list_clips
 
 
 @pytest.fixture
@@ -195,8 +195,8 @@ def test_files_that_are_passed_over_have_a_reason(folder):
     root = folder("training/run/a.mp4", "training/run/a.avi", "training/run/b\n.avi")
     assert [clip.path.name for clip in list_clips(root)] == ["a.avi"]
     same = "a.avi has the same name, which is the id of a video; rename one of the two"
-    assert sorted(files_left_out(root).values())[0] == same
-    assert len(files_left_out(root)) == 2
+    assert sorted(excluded_files(root).values())[0] == same
+    assert len(excluded_files(root)) == 2
 
 
 def test_listing_imports_only_the_standard_library():

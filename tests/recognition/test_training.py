@@ -15,7 +15,7 @@ from actionspan.recognition.settings import PARTS, RecognitionSettings
 from actionspan.recognition.training import caption, train
 from actionspan.storage.model_files import read_model, write_model
 from actionspan.storage.writing import read_tsv
-from actionspan.training.fit import CHECKPOINT
+from actionspan.training.trainer import CHECKPOINT
 from recognition.learning import STACK, kill_in_epoch, tiny, write_task
 from tiers import first_tier
 
@@ -108,13 +108,13 @@ def test_a_killed_training_resumes_to_the_same_bits(learn, monkeypatch, parts):
     whole = learn("whole", **options)
     with kill_in_epoch(monkeypatch, 3):
         learn("killed", **options)
-    epochs, train_epoch = [], module.train_epoch
+    epochs, train_epoch = [], module.RecognitionTrainer.train_epoch
 
-    def counted(run, task, batch_size, epoch, before):
+    def counted(trainer, epoch):
         epochs.append(epoch)
-        return train_epoch(run, task, batch_size, epoch, before)
+        return train_epoch(trainer, epoch)
 
-    monkeypatch.setattr(module, "train_epoch", counted)
+    monkeypatch.setattr(module.RecognitionTrainer, "train_epoch", counted)
     resumed = learn("killed", **options)
     assert epochs == [3, 4]
     for name in FILES:

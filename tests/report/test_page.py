@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from actionspan.proposals.segments import ranked_rows
-from actionspan.report.page import as_one_script, write_page
+from actionspan.report.page import join_modules, write_page
 from report import pages
 
 ASSETS = Path(__file__).parents[2] / "src/actionspan/report/assets"
@@ -189,14 +189,14 @@ def test_modules_become_one_script(tmp_path):
     }
     for name, text in files.items():
         (tmp_path / f"{name}.js").write_text(text)
-    script = as_one_script(tmp_path, "main")
+    script = join_modules(tmp_path, "main")
     assert script.index("factor = 2") < script.index("function twice") < script.index("report(")
     assert "nothing" not in script
     assert not re.search(r"^\s*(import|export)\b", script, re.MULTILINE)
 
 
 def test_every_script_is_a_part_of_the_page_and_the_library_has_its_licence():
-    script = as_one_script(ASSETS, "main")
+    script = join_modules(ASSETS, "main")
     modules = {path.stem for path in ASSETS.glob("*.js")}
     assert {name for name in modules if f"modules.{name} = " in script} == modules
     assert "</script" not in script.lower()

@@ -15,7 +15,7 @@ from actionspan.demo.data_set import render_demo
 from actionspan.demo.scenario import DemoSettings
 from actionspan.proposals.segments import Row
 from actionspan.report.content import PageVideo, details_of
-from actionspan.review.corrections import without_page
+from actionspan.review.corrections import page_state
 from review.conftest import A, B, reviewing, serving
 from review.test_server import Client
 
@@ -102,7 +102,7 @@ def test_an_accepted_event_is_that_of_the_page():
     row: Row = {"segment": [12.0, 16.125], "score": 0.5, "label": "sit"}
     video = PageVideo(video_id="a", file="", duration_seconds=60, curves={}, events=[row])
     ((start, end, label, _),) = json.loads(json.dumps(details_of(video)["events"]))
-    state, _ = without_page("a", [["a", "12.000", "16.125", "sit", "accepted"]], False)
+    state, _ = page_state("a", [["a", "12.000", "16.125", "sit", "accepted"]], False)
     origin = state["segments"][0]["origin"]
     assert origin["key"] == f"event {start} {end} {label}" == "event 12 16.125 sit"
 

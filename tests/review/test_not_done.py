@@ -116,13 +116,13 @@ def test_every_command_names_them_and_has_the_flag(command, table, monkeypatch, 
     (table.parent / "half.mp4").touch()
     words = CALLS[command].replace("TABLE", str(table)).replace("VIDEO", "half.mp4").split()
     module = sys.modules["actionspan.annotations.formats.corrections"]
-    real = module.add_not_done
+    real = module.add_unfinished
 
     def add_and_stop(*given):
         real(*given)
         raise InputError(f"taken: {given[2]}")
 
-    monkeypatch.setattr(module, "add_not_done", add_and_stop)
+    monkeypatch.setattr(module, "add_unfinished", add_and_stop)
     assert main([*command.split(), *words]) == 2
     named, stopped = capsys.readouterr().err.splitlines()[-2:]
     assert named.endswith("(tick Done, or give --not-done): half")

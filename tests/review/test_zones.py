@@ -12,7 +12,7 @@ from actionspan.review import footage
 from actionspan.review import work as work_module
 from actionspan.review.footage import encode_all
 from actionspan.storage.writing import create_h5
-from actionspan.video.zones import check_zones, made_within, read_zones, zones_of
+from actionspan.video.zones import check_zones, read_zones, zones_attributes, zones_of
 from report.conftest import broken_rules, drag
 from review import conftest
 from review.conftest import A, B, row, save
@@ -58,7 +58,7 @@ def test_only_videos_whose_zones_changed_are_looked_at_and_their_lists_begin_aga
             seen.append(path.stem)
             (one,) = given([path], *how)
             zones = zones_of(cameras, path.stem)
-            yield replace(one, zones=zones, source={**one.source, **made_within(zones)})
+            yield replace(one, zones=zones, source={**one.source, **zones_attributes(zones)})
 
     given = conftest.encode_all
     monkeypatch.setattr(work_module, "encode_all", noting)

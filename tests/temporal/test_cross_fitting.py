@@ -23,7 +23,7 @@ from actionspan.temporal.prediction import (
 )
 from actionspan.temporal.samples import read_samples
 from actionspan.temporal.settings import TemporalSettings
-from actionspan.training.fit import CHECKPOINT
+from actionspan.training.trainer import CHECKPOINT
 from temporal.conftest import write_toy, write_toy_sequences
 from temporal.test_span import of_member
 from temporal.test_training import fit, read_log, same_files, stopped_in

@@ -31,7 +31,7 @@ from actionspan.temporal.networks import network_class
 from actionspan.temporal.samples import read_samples
 from actionspan.temporal.settings import MODELS, TemporalSettings
 from actionspan.temporal.training import train
-from actionspan.training.fit import CHECKPOINT, bits_of
+from actionspan.training.trainer import CHECKPOINT, bits_of
 from temporal.conftest import Toy, write_toy, write_toy_sequences
 from tiers import first_tier
 from worlds.warm import python
@@ -96,9 +96,17 @@ def test_the_model_is_the_best_epoch_by_validation_loss(toy, trained, tmp_path):
     last = trained("mtn", replace(TWELVE, keep="last"))
     for out, loss in ((whole, min(losses)), (last, losses[-1])):
         model = load_model(out / "model.safetensors")
-        replica = Replica(torch.optim.Adam(model.parameters()))
-        kept = train_module.validate(model, replica, samples, TWELVE)
-        assert kept["validation_loss"] == pytest.approx(loss, rel=1e-6)
+        optimiser = torch.optim.Adam(model.parameters())
+        trainer = train_module.TemporalTrainer(
+            digest="",
+            model=model,
+            replica=Replica(model, optimiser),
+            learning_rate=TWELVE.learning_rate_in,
+            kept="last",
+            samples=samples,
+            settings=TWELVE,
+        )
+        assert trainer.validate()["validation_loss"] == pytest.approx(loss, rel=1e-6)
     with stopped_in(12):
         fit(toy, tmp_path, "mtn", TWELVE)
     fit(toy, tmp_path, "mtn", TWELVE)
@@ -160,7 +168,7 @@ def test_learners_that_average_models_take_the_loss_of_their_own_share(toy, sums
     own, whole = labels[rows], labels if sums else None
     expected = boundary_loss(model(features[rows]), own, whole).total
     gradients = torch.autograd.grad(expected, list(model.parameters()))
-    replica = Share(optimiser)
+    replica = Share(model, optimiser)
     replica.sums_gradients = sums
     loss = train_module.training_step(model, replica, features[rows], labels, rows)
     assert float(loss.total.detach()) == float(expected.detach())

@@ -23,7 +23,7 @@ from actionspan.errors import InputError
 from actionspan.live.play import play
 from actionspan.live.settings import StreamSettings, parse_source
 from actionspan.video.decode import read_frames
-from actionspan.video.playable import why_not_playable, write_playable
+from actionspan.video.playable import playback_fault, write_playable
 from actionspan.video.settings import FrameSettings
 from actionspan.video.thumbnails import thumbnails
 from video.numbered import encode
@@ -61,7 +61,7 @@ def refused(path, folder, reason):
         lambda: read_timeline(path),
         lambda: list(read_frames(path)),
         lambda: write_playable(path, folder / "copy.mp4"),
-        lambda: why_not_playable(path),
+        lambda: playback_fault(path),
         lambda: stream(path, folder),
     ):
         with pytest.raises(InputError, match=f"{path}: {reason}"):

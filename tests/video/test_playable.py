@@ -9,7 +9,7 @@ import pytest
 from actionspan.dataset.timeline import read_timeline
 from actionspan.errors import InputError
 from actionspan.video.decode import read_frames
-from actionspan.video.playable import why_not_playable, write_playable
+from actionspan.video.playable import playback_fault, write_playable
 from actionspan.video.settings import CopySettings
 from video.numbered import encode, read_number
 from video.test_decode import FILES, H265
@@ -37,12 +37,12 @@ REASONS = {
 @pytest.mark.parametrize("name", REASONS)
 def test_a_browser_plays_what_all_browsers_play(name, tmp_path):
     how, reason = REASONS[name]
-    assert why_not_playable(encode(tmp_path / name, 10, **how)) == reason
+    assert playback_fault(encode(tmp_path / name, 10, **how)) == reason
 
 
 def test_real_files(shared_data):
     cases = shared_data / "decode_cases"
-    said = {path.name: why_not_playable(path) for path in sorted(cases.iterdir())}
+    said = {path.name: playback_fault(path) for path in sorted(cases.iterdir())}
     assert {name: reason for name, reason in said.items() if reason} == {
         "flipping_a_pancake.mkv": "H.264 in Matroska",
         "torchcodec_av1_video.mkv": "AV1 in Matroska",
@@ -55,7 +55,7 @@ def test_real_files(shared_data):
 @pytest.mark.parametrize("name", sorted(FILES.keys() - IN_FOOTAGE))
 def test_a_copy_plays_and_shows_each_frame_at_its_time(name, tmp_path):
     path, copy = encode(tmp_path / name, 60, **FILES[name]), tmp_path / "copy.mp4"
-    assert write_playable(path, copy, CopySettings(quality=18)) == why_not_playable(copy) == ""
+    assert write_playable(path, copy, CopySettings(quality=18)) == playback_fault(copy) == ""
     assert [read_number(frame.picture()) for frame in read_frames(copy)] == list(range(60))
     old, new = (read_timeline(each).seconds for each in (path, copy))
     np.testing.assert_allclose(new, old, atol=0.001)
@@ -117,7 +117,7 @@ def test_a_damaged_video_is_copied_as_far_as_it_goes(tmp_path):
     with pytest.raises(InputError, match="not a video that FFmpeg can read"):
         write_playable(tmp_path / "cut.mp4", tmp_path / "copy.mp4")
     with pytest.raises(InputError, match="no such file"):
-        why_not_playable(tmp_path / "none.mp4")
+        playback_fault(tmp_path / "none.mp4")
     assert not (tmp_path / "copy.mp4").exists()
     path = encode(tmp_path / "v.mp4", 100, container_options={"movflags": "faststart"})
     content = path.read_bytes()

@@ -5,14 +5,14 @@ from fractions import Fraction
 import cv2
 import numpy as np
 
-from actionspan.video.thumbnails import pictures_at, thumbnails
+from actionspan.video.thumbnails import read_thumbnails, thumbnails
 from video.numbered import HEIGHT, encode, read_number
 
 
 def test_a_still_hold_of_a_variable_rate_shows_what_the_viewer_sees(tmp_path):
     stamps = [0, 40, 80, 3000, 3040]  # milliseconds
     path = encode(tmp_path / "v.mp4", 5, stamps=stamps, tick=Fraction(1, 1000))
-    found = pictures_at(path, [0.05, 2.0, 3.0, 9.0], HEIGHT)
+    found = read_thumbnails(path, [0.05, 2.0, 3.0, 9.0], HEIGHT)
     assert [read_number(picture.rgb) for picture in found] == [1, 2, 3, 4]
 
 
@@ -21,7 +21,7 @@ def test_key_frames_serve_where_they_are_near(tmp_path, monkeypatch):
     monkeypatch.setattr("actionspan.video.thumbnails._MOST_FRAMES", 3)
     small = thumbnails(path, 10)
     assert [round(25 * seconds) % 10 for seconds, _ in small] == [0] * 10
-    assert pictures_at(path, [0.2, 0.39], 72)[1] is None  # frame 9 takes ten
+    assert read_thumbnails(path, [0.2, 0.39], 72)[1] is None  # frame 9 takes ten
 
 
 def test_thumbnails_are_of_their_parts_and_have_the_height(tmp_path):
@@ -46,10 +46,10 @@ def test_what_cannot_be_decoded_has_no_picture(tmp_path):
     (tmp_path / "cut.ts").write_bytes(whole[: len(whole) // 2])
     for name in ("none.mp4", "text.mp4"):
         assert thumbnails(tmp_path / name, 4) == []
-        assert pictures_at(tmp_path / name, [0.0], 72) == [None]
+        assert read_thumbnails(tmp_path / name, [0.0], 72) == [None]
     assert all(seconds < 2.2 for seconds, _ in thumbnails(tmp_path / "cut.ts", 4))
     raw = encode(tmp_path / "raw.h264", 75, container="h264")  # no time stamps: nothing is known
-    assert len(pictures_at(raw, [0.0, 1.0], HEIGHT)) == 2
+    assert len(read_thumbnails(raw, [0.0, 1.0], HEIGHT)) == 2
 
 
 def test_real_files_are_shown_as_a_player_shows_them(shared_data):

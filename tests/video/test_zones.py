@@ -19,11 +19,11 @@ from actionspan.video.zones import (
     ZoneMotion,
     ZoneWatch,
     check_zones,
-    made_within,
     only_inside,
     read_zones,
     share_inside,
     zone_motion,
+    zones_attributes,
     zones_of,
 )
 from video.numbered import write_film
@@ -79,9 +79,9 @@ def test_of_several_patterns_the_closest_to_the_name_counts():
     assert {name: zones_of(cameras, name)[0].name for name in expected} == expected
     assert zones_of(check_zones(ALL | {"bare": []}, "file"), "bare") == ()
     assert zones_of({}, "any") == ()
-    digests = {str(made_within(zones_of(cameras, name))) for name in expected}
+    digests = {str(zones_attributes(zones_of(cameras, name))) for name in expected}
     assert len(digests) == 4
-    assert made_within(()) == {}
+    assert zones_attributes(()) == {}
 
 
 @given(corners=st.tuples(*[st.integers(0, 39)] * 4), size=st.sampled_from([(24, 40), (90, 160)]))

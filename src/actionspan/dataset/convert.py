@@ -96,7 +96,7 @@ def run(arguments: argparse.Namespace) -> None:
         written = read_annotation_file(target, form).records
     else:
         written = write_records(target, form, records, keys=keys)
-    report_lost(target, form, what_is_lost(records, written))
+    report_lost(target, form, lost_facts(records, written))
     count = len({record.video_id for record in (*records, *predicted)})
     print(f"{target}: {counted(count, 'video')}, {form}")
 
@@ -193,7 +193,7 @@ def write_records(
     return written
 
 
-def what_is_lost(records: Sequence[Record], written: Sequence[Record]) -> Counter[str]:
+def lost_facts(records: Sequence[Record], written: Sequence[Record]) -> Counter[str]:
     """Count, for each fact, the videos for which the written file does not repeat it.
 
     Segments with times a little off, as a format has them in milliseconds or frames, are lost as

@@ -23,8 +23,8 @@ from actionspan.arrays import temporal_iou
 from actionspan.dataset.convert import (
     add_target_form,
     form_of,
+    lost_facts,
     report_lost,
-    what_is_lost,
     write_records,
 )
 from actionspan.dataset.matching import Names
@@ -82,7 +82,7 @@ def run(arguments: argparse.Namespace) -> None:
     except ValueError as error:
         raise InputError(str(error)) from None
     name = stated_name(before)
-    report_lost(out, form, what_is_lost(records, write_records(out, form, records, name)))
+    report_lost(out, form, lost_facts(records, write_records(out, form, records, name)))
     print(f"{out}: {counted(len(records), 'video')}, {form}; {changes.line()}")
 
 

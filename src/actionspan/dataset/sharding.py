@@ -14,7 +14,7 @@ from typing import Literal
 from actionspan.annotations.names import LONGEST_ID, VIDEO_SUFFIXES
 from actionspan.errors import InputError, printable
 from actionspan.storage.inputs import keep
-from actionspan.storage.text import file_name, filled_in, hash_of
+from actionspan.storage.text import file_name, hash_of, wildcard_fault
 
 _VIDEOS_PER_SHARD = 24  # enough work for the seconds that each job takes to start
 MIN_SHARDS = 4  # small sets too use several cores
@@ -64,7 +64,7 @@ def choose_videos(
         if not name.isprintable():
             what = "the file's name is not UTF-8 or holds a control character"
             passed[path] = f"{what}; rename the file"
-        elif problem := filled_in(name):
+        elif problem := wildcard_fault(name):
             passed[path] = f"{problem}; rename the file"
         elif len(os.fsencode(video_id)) > LONGEST_ID:
             passed[path] = f"the file's name is too long: at most {LONGEST_ID} bytes and its suffix"

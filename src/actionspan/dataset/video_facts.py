@@ -27,7 +27,7 @@ from actionspan.dataset.containers import open_container, opened
 from actionspan.dataset.settings import LimitSettings
 from actionspan.dataset.timeline import seconds_of, uneven
 from actionspan.errors import InputError, lacks_memory
-from actionspan.jobs.apart import described, still_working
+from actionspan.jobs.apart import error_line, still_working
 
 _BLOCK = 1 << 20  # bytes read at once
 # of their headers; FLV counts the delay of B-frames in, others have none and FFmpeg estimates it
@@ -54,7 +54,7 @@ def probe_video(path: Path, limits: LimitSettings | None = None, *, checksum: bo
     except Exception as error:
         if lacks_memory(error):
             raise
-        return bad_video(path, described(error))
+        return bad_video(path, error_line(error))
 
 
 def bad_video(path: Path, error: str) -> Video:

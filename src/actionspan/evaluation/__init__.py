@@ -1,4 +1,4 @@
-"""Scores, baselines and figures: how good a set of proposals is."""
+"""Scores and baselines: how good a set of proposals is."""
 
 from actionspan.evaluation.detection import (
     DetectionPrecision,

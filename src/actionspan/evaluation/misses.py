@@ -1,4 +1,4 @@
-"""Which instances one method misses: two tables, a page and a figure.
+"""The instances that one method misses, by their characteristics.
 
 After the false-negative analysis of Alwassel et al., "Diagnosing Error in Temporal Action
 Detectors" (ECCV 2018). Its edges for coverage, length and number of instances differ between
@@ -6,12 +6,11 @@ ActivityNet and THUMOS14; ours are both together, so that its bins for either da
 ours. The position in the video is added.
 """
 
-import argparse
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,33 +19,72 @@ from actionspan.annotations.tables import Annotation, Instance
 from actionspan.arrays import Float64, Int64
 from actionspan.errors import counted
 from actionspan.evaluation import recall
-from actionspan.evaluation.drawn import CHARACTERISTICS, NAMES, Bin
-from actionspan.evaluation.files import add_inputs, judge_inputs, segments_of
+from actionspan.evaluation.files import segments_of
 from actionspan.evaluation.rows import NO_PROPOSALS, match_proposals
 from actionspan.storage.text import markdown_table
-from actionspan.storage.writing import write_text, write_tsv
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the step's flags."""
-    outputs = {"figure": ".svg or .png", "table": "counts by bins"}
-    add_inputs(parser, **outputs, instances="a row an instance")
-
-
-def run(arguments: argparse.Namespace) -> None:
-    """Write which instances are missed."""
-    from actionspan.evaluation.figures import draw_misses
-
-    method, subset = arguments.method, arguments.subset
-    outcomes = judge_inputs(arguments, instance_outcomes)
-    bins = break_down(outcomes)
-    write_tsv(arguments.out_table, TABLE_COLUMNS, map(table_row, bins))
-    write_tsv(arguments.out_instances, INSTANCE_COLUMNS, instance_rows(outcomes))
-    write_text(arguments.out_markdown, misses_markdown(outcomes, bins, method, subset))
-    draw_misses(arguments.out_figure, bins, method)
-
 
 _SHOWN_NUMBERS = (1, 10, 100)
+NAMES = tuple(f"{threshold:.1f}" for threshold in recall.MISSES_THRESHOLDS)
+
+
+class _Characteristic(NamedTuple):
+    """One way to sort instances into bins: up to the first edge, between edges, above the last."""
+
+    name: str
+    title: str
+    edges: tuple[float, ...]
+    labels: tuple[str, ...]
+
+
+CHARACTERISTICS = (
+    _Characteristic(
+        "coverage",
+        "Length as a share of the video",
+        (0.02, 0.04, 0.06, 0.08, 0.2, 0.4, 0.6, 0.8),
+        ("≤ 2%", "2–4%", "4–6%", "6–8%", "8–20%", "20–40%", "40–60%", "60–80%", "> 80%"),
+    ),
+    _Characteristic(
+        "length",
+        "Length in seconds",
+        (3, 6, 12, 18, 30, 60, 120, 180),
+        ("≤ 3", "3–6", "6–12", "12–18", "18–30", "30–60", "60–120", "120–180", "> 180"),
+    ),
+    _Characteristic(
+        "position",
+        "Centre, as a share of the video",
+        (0.2, 0.4, 0.6, 0.8),
+        ("0–20%", "20–40%", "40–60%", "60–80%", "80–100%"),
+    ),
+    _Characteristic(
+        "instances",
+        "Instances in the video",
+        (1, 4, 8, 40, 80),
+        ("1", "2–4", "5–8", "9–40", "41–80", "> 80"),
+    ),
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bin:
+    """The instances of one bin, and how many of them are found."""
+
+    characteristic: str
+    label: str
+    above: float | None
+    up_to: float | None
+    """The edges, if the bin has them; the lower one lies outside."""
+    instances: int
+    found: tuple[int, ...]
+    """At tIoU 0.5, 0.7 and 0.9, by what their videos contribute at AN = 100."""
+    misses_share: tuple[float | None, ...]
+    """At the same tIoU, its misses as a share of all misses; None where nothing is missed."""
+    average_recall: float | None
+    """AR@100 of these instances; None where there is none."""
+
+    @property
+    def missed(self) -> tuple[int, ...]:
+        """How many are not found, at the same tIoU."""
+        return tuple(self.instances - found for found in self.found)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,6 +1,6 @@
 """Scores as JSON records, with bootstrap intervals over the videos."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -12,6 +12,7 @@ from actionspan.evaluation.recall import AVERAGE_NUMBERS, AverageRecall, Thumos1
 from actionspan.settings import Checked, option
 
 AR_NUMBERS = (1, 5, 10, 50, 100)
+Record = Mapping[str, Any]
 _DRAWS = 1 << 20  # of videos, in memory at a time
 
 
@@ -132,3 +133,36 @@ def recall_intervals(result: AverageRecall, settings: EvaluationSettings) -> Int
     bands = np.quantile(curves, ends, axis=0)
     low, high = bands[:, 0].tolist()
     return Intervals((low, high), bands[:, 1 : 1 + numbers], bands[:, 1 + numbers :])
+
+
+AR_AGAINST_AN = "AR vs AN"
+RECALL_AGAINST_TIOU = "recall vs tIoU at AN=100"
+AREA = "AUC"
+PANELS = (
+    (AR_AGAINST_AN, "Average recall", "average number of proposals (AN)"),
+    (RECALL_AGAINST_TIOU, "Recall at AN = 100", "tIoU threshold"),
+)
+"""Kind, title and the label of x of each panel of a figure."""
+
+
+class Curve(NamedTuple):
+    """The points of a curve as fractions; `low` and `high` are the interval of each."""
+
+    x: Sequence[float]
+    y: Sequence[float]
+    low: Sequence[float]
+    high: Sequence[float]
+
+
+def curves_of(record: Record) -> dict[str, Curve]:
+    """Return a method's curves by kind; the curve of AUC is a point at x = 100."""
+    recall, intervals = record["recall"], record["recall@100_interval"]
+    low, high = zip(*(intervals[tiou] for tiou in recall), strict=True)
+    area = [[percent / 100] for percent in (record["AUC"], *record["AUC_interval"])]
+    return {
+        AR_AGAINST_AN: Curve(record["AN"], record["AR"], *record["AR_interval"]),
+        RECALL_AGAINST_TIOU: Curve(
+            list(map(float, recall)), [recalls[-1] for recalls in recall.values()], low, high
+        ),
+        AREA: Curve([100.0], *area),
+    }

@@ -1,4 +1,4 @@
-"""The meaning of the scores of one method: a table, a page and a figure.
+"""The meaning of the scores of one method: how good proposals of each score are.
 
 A score can be read as the tIoU to expect of a proposal, or as the chance that it overlaps an
 instance by 0.5. Either way the expected calibration error (ECE) is the mean distance between
@@ -8,44 +8,66 @@ many proposals, because most scores lie close together). A rank correlation show
 sort the proposals by quality, whatever their scale.
 """
 
-import argparse
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy.stats import rankdata
 
 from actionspan.annotations.tables import Annotation
+from actionspan.arrays import Float64
 from actionspan.errors import counted
 from actionspan.evaluation.detection import match_greedily
-from actionspan.evaluation.drawn import ScoreBin, ScoredProposals
-from actionspan.evaluation.files import add_inputs, judge_inputs, segments_of
+from actionspan.evaluation.files import segments_of
 from actionspan.evaluation.recall import QUALITY_THRESHOLDS, tiou
 from actionspan.evaluation.rows import NO_PROPOSALS, check_truth, match_proposals
 from actionspan.storage.text import markdown_table
-from actionspan.storage.writing import write_text, write_tsv
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the step's flags."""
-    add_inputs(parser, figure=".svg or .png", table="quality by bins of scores")
-
-
-def run(arguments: argparse.Namespace) -> None:
-    """Write how good the proposals of each score are."""
-    from actionspan.evaluation.figures import draw_reliability
-
-    method, subset = arguments.method, arguments.subset
-    scored = judge_inputs(arguments, scored_proposals)
-    bins = score_bins(scored)
-    write_tsv(arguments.out_table, COLUMNS, table_rows(scored, bins))
-    write_text(arguments.out_markdown, reliability_markdown(scored, bins, method, subset))
-    draw_reliability(arguments.out_figure, scored, bins, method)
-
 
 BINS = 10
 _DRAWS = 500
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScoredProposals:
+    """All P proposals given for a subset, with their worth."""
+
+    scores: Float64
+    """(P,) as given, on any scale."""
+    best_tiou: Float64
+    """(P,) best tIoU with any instance of the video; 0 where it has none."""
+    first: NDArray[np.bool_]
+    """(P, 2) whether each is the first to find an instance at tIoU 0.5 and 0.7, as detections are
+    matched for average precision."""
+    videos: int
+    """How many videos the subset has, also without an instance or a proposal."""
+
+    @property
+    def is_share(self) -> bool:
+        """Whether all scores lie in 0…1, so that they can be read as a tIoU or a chance."""
+        return bool(((self.scores >= 0) & (self.scores <= 1)).all())
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScoreBin:
+    """Proposals of neighbouring scores, with their worth."""
+
+    proposals: int
+    lowest: float
+    highest: float
+    mean_score: float
+    mean_tiou: float
+    """Mean of each proposal's best tIoU."""
+    share: tuple[float, float]
+    """Share that overlaps an instance by 0.5 and 0.7, also one that is found already."""
+    first: tuple[float, float]
+    """Share that is the first to find an instance at 0.5 and 0.7: the precision of detections."""
+
+    def cells(self) -> list[Any]:
+        """Return these values in order."""
+        *values, shares, firsts = vars(self).values()
+        return [*values, *shares, *firsts]
 
 
 def scored_proposals(

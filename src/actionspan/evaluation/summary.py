@@ -1,20 +1,19 @@
 """One table of all methods, as JSON, TSV and Markdown."""
 
 import argparse
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from actionspan.annotations.formats.times import to_number
 from actionspan.errors import InputError, counted
-from actionspan.evaluation.records import AR_NUMBERS
+from actionspan.evaluation.records import AR_NUMBERS, Record
 from actionspan.storage.text import markdown_table
 from actionspan.storage.writing import read_json, write_json, write_text, write_tsv
 
 _SUMMARY_KEYS = (*(f"AR@{number}" for number in AR_NUMBERS), "AUC", "AUC_interval")
 BASELINES = ("random", "tiles", "sliding", "difference", "cuts")  # that need no training
 _DETECTION_KEYS = ("mAP@0.50", "average_mAP")
-Record = Mapping[str, Any]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -157,7 +156,7 @@ def _summary_rows(records: Sequence[Record]) -> tuple[list[str], list[list[str]]
     return columns, rows
 
 
-def sentences_on(records: Sequence[Record]) -> str:
+def baseline_notes(records: Sequence[Record]) -> str:
     """Return the sentences a reader should see first: models that baselines beat."""
     auc = {record["method"]: record["AUC"] for record in records}
     beaten = {name: auc[name] for name in BASELINES if name in auc}
@@ -172,7 +171,7 @@ def sentences_on(records: Sequence[Record]) -> str:
     return "".join(sentences)
 
 
-def sentence_on_papers(records: Sequence[Record]) -> str:
+def paper_note(records: Sequence[Record]) -> str:
     """Return what mtn and origin are, where the paper's order of them does not hold."""
     auc = {record["method"]: record["AUC"] for record in records}
     if not {"mtn", "origin"} <= auc.keys() or auc["mtn"] > auc["origin"]:
@@ -213,11 +212,11 @@ def summary_markdown(records: Sequence[Record]) -> str:
         f"{counted(first['videos'], 'video')}{folds}, {counted(first['instances'], 'instance')}. "
         "All in percent; interval: bootstrap over videos. "
         "mAP: proposals as detections of one class (average: tIoU 0.5 to 0.95)."
-        f"{sentences_on(records)}",
+        f"{baseline_notes(records)}",
         "",
         *markdown_table("l" + "r" * (len(titles) - 1), titles, rows),
     ]
-    if sentences := sentence_on_papers(records):
+    if sentences := paper_note(records):
         lines += ["", sentences]
     return "\n".join(lines) + "\n"
 

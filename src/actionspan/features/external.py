@@ -16,7 +16,7 @@ from actionspan.annotations.tables import Video, read_videos
 from actionspan.arrays import Float32, Float64
 from actionspan.errors import InputError, naming, printable
 from actionspan.features.settings import ExternalSettings
-from actionspan.jobs.apart import described
+from actionspan.jobs.apart import error_line
 from actionspan.jobs.parts import map_videos
 from actionspan.jobs.shards import ShardWork, add_shard_flags, shard_work
 from actionspan.settings import from_arguments
@@ -127,7 +127,7 @@ def _first_width(folder: Path, videos: list[Video], settings: ExternalSettings) 
         try:
             return len(read_features(find_file(folder, video.video_id), settings.layout)[0])
         except Exception as error:  # whatever is wrong with it, another may do
-            reason = reason or str(error) or described(error)
+            reason = reason or str(error) or error_line(error)
     raise InputError(f"{folder}: no video has features; the first: {reason or 'no video listed'}")
 
 

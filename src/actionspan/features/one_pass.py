@@ -47,8 +47,8 @@ from actionspan.video.zones import (
     Cameras,
     Zones,
     digests_of,
-    made_within,
     only_inside,
+    zones_attributes,
     zones_of,
 )
 
@@ -266,5 +266,5 @@ def _work(
     extraction.write_streams(group, streams, encode.streams)
     for name, values in facts.items():
         group[name] = values
-    group.attrs.update(video.attributes | made_within(zones))
+    group.attrs.update(video.attributes | zones_attributes(zones))
     group.attrs.update(frame_count=frames, snippet_frames=settings.frames.snippet_frames)

@@ -4,7 +4,7 @@ import argparse
 
 from actionspan.finetune.settings import HEADS, add_tuning_flags
 from actionspan.finetune.train import run_tuning
-from actionspan.training.flags import add_run_flags
+from actionspan.training.settings import add_run_flags
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

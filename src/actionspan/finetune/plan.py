@@ -15,10 +15,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Probe the networks, print the plan and write it."""
     settings, encoders, rescaling, temporal = tuning_settings(arguments)
-    from actionspan.finetune.preparation import described, plan_tuning, read_task, untuned
+    from actionspan.finetune.preparation import plan_line, plan_tuning, read_task, untuned_encoders
     from actionspan.storage.writing import write_text
 
     task = read_task(arguments.snippets, arguments.annotations, settings, rescaling, temporal)
-    plan = plan_tuning(task, untuned(task, encoders))
-    print(described(plan))
+    plan = plan_tuning(task, untuned_encoders(task, encoders))
+    print(plan_line(plan))
     write_text(arguments.out, plan.to_json())

@@ -81,7 +81,7 @@ def read_task(
     )
 
 
-def untuned(task: Task, encoders: EncoderSettings) -> StreamEncoders:
+def untuned_encoders(task: Task, encoders: EncoderSettings) -> StreamEncoders:
     """Return the encoders to start from; nothing of them learns where the way is `frozen`."""
     settings, device = task.settings, device_of(encoders)
     kept = (task.store.planes, settings.frozen_stages)
@@ -244,7 +244,7 @@ def plan_tuning(task: Task, encoders: StreamEncoders) -> MemoryPlan:
         raise InputError(f"finetune: {error}") from None
 
 
-def described(plan: MemoryPlan) -> str:
+def plan_line(plan: MemoryPlan) -> str:
     """Return a plan in one line."""
     return (
         f"{plan.way}, {plan.execution} in pieces of {plan.piece}, keep ratio {plan.keep_ratio:g}: "

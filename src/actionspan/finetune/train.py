@@ -6,7 +6,7 @@ from typing import Any
 from actionspan.finetune.settings import add_tuning_flags, tuning_settings
 from actionspan.parallel.settings import ParallelSettings
 from actionspan.settings import add_settings, at_least_one, from_arguments
-from actionspan.training.flags import add_training_flags
+from actionspan.training.settings import add_training_flags
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

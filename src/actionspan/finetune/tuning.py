@@ -18,12 +18,11 @@ from actionspan.features.encoders import device_of
 from actionspan.features.settings import EncoderSettings, RescaleSettings
 from actionspan.finetune import preparation
 from actionspan.finetune.encoders import encoder_content, part_of, weights_facts, write_encoder
-from actionspan.finetune.epochs import Epochs, Tuned
-from actionspan.finetune.objectives import Objective, OnlineObjective, ProposalObjective
+from actionspan.finetune.objectives import OnlineObjective, ProposalObjective
 from actionspan.finetune.precision import average_precision, mean_average_precision
 from actionspan.finetune.preparation import Task
 from actionspan.finetune.settings import FinetuneSettings, HeadName
-from actionspan.jobs.determinism import deterministic
+from actionspan.finetune.trainer import Tuned, TuningTrainer
 from actionspan.jobs.memory import DeviceMemory
 from actionspan.memory.ways import FeatureBank, make_way
 from actionspan.networks.names import TUNED, is_hub
@@ -34,7 +33,7 @@ from actionspan.storage.torch_files import read_torch, unsealed, write_sealed
 from actionspan.storage.writing import create_h5, digest, write_json, write_text
 from actionspan.temporal.networks import model_content
 from actionspan.temporal.settings import TemporalSettings
-from actionspan.training.fit import CHECKPOINT, Run, begin, bits_of, end, fit, introduce, join_ranks
+from actionspan.training.trainer import begin, bits_of, join_ranks
 
 PREPARED = ".prepared.pt"  # hidden, no output: kept until all results are written
 LOG_COLUMNS = (
@@ -42,7 +41,6 @@ LOG_COLUMNS = (
     *("choosing_precision", "validation_precision", "kept_snippets", "saved_mb", "peak_mb"),
     *("reading_seconds", "learning_seconds", "seconds"),
 )
-Scores = Mapping[str, tuple[Tensor, Tensor]]
 
 
 def tune(
@@ -87,8 +85,7 @@ def tune(
         raise InputError(
             "finetune.way: bank: its features come from one process; give ranks 1 or another way"
         )
-    checkpoint, prepared_path = out / CHECKPOINT, out / PREPARED
-    held_before: list[int] = []  # bytes before the encoders were built
+    prepared_path = out / PREPARED
     device = device_of(encoders)
     memory = DeviceMemory(device)
 
@@ -97,16 +94,16 @@ def tune(
             stores, annotations, settings, rescaling, temporal, head, threads
         )
 
-    def build(task: Task) -> Run:
+    def build(task: Task) -> TuningTrainer:
         first = comm is None or comm.Get_rank() == 0
         torch.optim.Adam([torch.zeros(1)])  # imports libraries, which the budget does not count
-        held_before.append(memory.held())
-        built = preparation.untuned(task, encoders)
+        held_before = memory.held()
+        built = preparation.untuned_encoders(task, encoders)
         before_planning = memory.held()
         chosen = preparation.plan_tuning(task, built)
-        held_before[0] += memory.held() - before_planning  # libraries again
+        held_before += memory.held() - before_planning  # libraries again
         if first:
-            print(preparation.described(chosen), file=sys.stderr)
+            print(preparation.plan_line(chosen), file=sys.stderr)
             write_text(out / "plan.json", chosen.to_json())
         asked = (settings, encoders, weights_facts(encoders, settings.streams), rescaling, temporal)
         videos = [[vars(video) | {"times": 0} for video in each] for each in task.videos.lists]
@@ -137,39 +134,22 @@ def tune(
         if unchosen and first:
             line = "nothing happens in a training video that could be held out"
             print(f"{annotations}: {line}; the last epoch is kept", file=sys.stderr)
-        return Run(
+        return TuningTrainer(
             digest=digest(source, chosen.to_json(), *bits_of(exchange, parallel, replica.size)),
-            models=[model],
-            optimisers=[optimiser],
+            model=model,
             replica=replica,
+            learning_rate=lambda epoch: settings.temporal_rate,
             kept="last" if unchosen else settings.keep,
             average_after=settings.epochs - settings.average_epochs,
             more=way if isinstance(way, FeatureBank) else None,
+            task=task,
+            held_before=held_before,
         )
 
-    with deterministic(threads):
-        # 1. prepare: data, encoders, features of untuned encoders, ranks, checkpoint
-        resumed = checkpoint if continued else None
-        task, run = begin(comm, parallel.stall_seconds, read, build, resumed)
-        if comm is not None:
-            introduce(run.replica)
-        # 2. train
-        tuning = Epochs(run, task, held_before[0])
-        fit(
-            run,
-            settings.epochs,
-            tuning.train_epoch,
-            tuning.validate,
-            learning_rate=lambda epoch: settings.temporal_rate,
-            score=lambda row: row["choosing_precision"],
-            checkpoint=checkpoint,
-            title="tuning encoders",
-            rates="finetune.encoder_rate and temporal_rate",
-        )
-        # 3. write the results
-        write_results(out, tuning.model, task, encoders, run, tuning.scores())
-    end(run, checkpoint)
-    if run.replica.rank == 0:
+    with begin(read, build, out, comm, parallel, threads, continued=continued) as trainer:
+        trainer.fit(settings.epochs, "tuning encoders")
+        write_results(out, trainer, encoders)
+    if trainer.replica.rank == 0:
         prepared_path.unlink(missing_ok=True)
 
 
@@ -195,51 +175,52 @@ def _optimiser(
     return torch.optim.Adam(chosen, lr=settings.temporal_rate, weight_decay=temporal.weight_decay)
 
 
-def write_results(
-    out: Path, model: Tuned, task: Task, encoders: EncoderSettings, run: Run, scores: Scores
-) -> None:
-    """Write the files of a tuning into the folder `out`, on rank 0.
-
-    `scores` are the scores (n, K) and labels of each validation video.
-    """
-    if run.replica.rank:
+def write_results(out: Path, trainer: TuningTrainer, encoders: EncoderSettings) -> None:
+    """Score the validation videos on all ranks; write the files of a tuning on rank 0."""
+    scores = trainer.validation_scores()
+    if trainer.replica.rank:
         return
-    settings, state = task.settings, part_of(run.weights(), "way.encoder.")
+    model, settings = trainer.model, trainer.settings
+    state = part_of(trainer.weights(), "way.encoder.")
     for stream in settings.streams:
         content = encoder_content(
-            model.encoders, stream, encoders, state, settings.input_size, run.digest
+            model.encoders, stream, encoders, state, settings.input_size, trainer.digest
         )
         if is_hub(content["network"]):
             write_encoder(model.encoders.of(stream), content, encoders, out / stream / TUNED)
         write_model(out / stream / "model.safetensors", content)
-    write_model(out / "temporal.safetensors", _network_content(model.objective, task, run))
-    run.log(out / "log.tsv", LOG_COLUMNS)
-    _write_scores(out, model.objective, task, run, scores)
+    write_model(out / "temporal.safetensors", _network_content(trainer))
+    trainer.log(out / "log.tsv", LOG_COLUMNS)
+    _write_scores(out, trainer, scores)
 
 
-def _network_content(objective: Objective, task: Task, run: Run) -> dict[str, Any]:
+def _network_content(trainer: TuningTrainer) -> dict[str, Any]:
     """Return the content of temporal.safetensors: network above the encoders, and projection."""
+    objective, task = trainer.model.objective, trainer.task
     proposes = isinstance(objective, ProposalObjective)
     own = "objective.temporal." if proposes else "objective.head."
-    state = {name: value.cpu() for name, value in part_of(run.weights(), own).items()}
+    state = {name: value.cpu() for name, value in part_of(trainer.weights(), own).items()}
     if proposes:
         name, channels = task.settings.temporal, objective.transform.channels
-        content = model_content(name, channels, task.temporal, state, run.digest)
+        content = model_content(name, channels, task.temporal, state, trainer.digest)
     else:
         content = {
             "format": "actionspan online 1",
             "head": task.head,
             "classes": task.videos.labels,
             "state_dict": state,
-            "digest": run.digest,
+            "digest": trainer.digest,
         }
     return {**content, "transform": preparation.tensors_of(objective.transform)}
 
 
-def _write_scores(out: Path, objective: Objective, task: Task, run: Run, scores: Scores) -> None:
-    """Write the scores of each validation video, and their average precision."""
+def _write_scores(
+    out: Path, trainer: TuningTrainer, scores: Mapping[str, tuple[Tensor, Tensor]]
+) -> None:
+    """Write the scores (n, K) and labels of each validation video, and their precision."""
+    objective, task = trainer.model.objective, trainer.task
     names = objective.classes if isinstance(objective, OnlineObjective) else ["actionness"]
-    with create_h5(out / "scores.h5", run.digest) as file:
+    with create_h5(out / "scores.h5", trainer.digest) as file:
         file.attrs["classes"] = names
         for name, (values, right) in scores.items():
             group: h5py.Group = file.create_group(name)

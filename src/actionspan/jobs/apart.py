@@ -242,7 +242,7 @@ def unready(error: BaseException) -> JobError:
     """Return what ends the job where a process cannot be prepared for it."""
     if isinstance(error, InputError):
         return JobError(str(error))
-    return JobError("too little memory to start" if lacks_memory(error) else described(error))
+    return JobError("too little memory to start" if lacks_memory(error) else error_line(error))
 
 
 def _attempt(work: Work, item: Any) -> Outcome | JobError:
@@ -251,13 +251,13 @@ def _attempt(work: Work, item: Any) -> Outcome | JobError:
     except JobError as error:
         return error
     except BaseException as error:
-        if no_room(error):
-            return JobError(str(error) if isinstance(error, InputError) else described(error))
+        if is_disk_full(error):
+            return JobError(str(error) if isinstance(error, InputError) else error_line(error))
         if isinstance(error, InputError):
             return Outcome(None, str(error))
         if lacks_memory(error):
             return Outcome(None, "too little memory to work on it", True)
-        return Outcome(None, described(error))
+        return Outcome(None, error_line(error))
 
 
 def worker_pool(processes: int) -> ProcessPoolExecutor:
@@ -282,14 +282,14 @@ def end_with_parent() -> None:
     threading.Thread(target=wait, daemon=True).start()
 
 
-def no_room(error: BaseException) -> bool:
+def is_disk_full(error: BaseException) -> bool:
     """Return whether an error, or one that it came from, reports that the disk is full."""
     if isinstance(error, OSError) and error.errno in NO_ROOM or _NO_ROOM_TEXT.search(str(error)):
         return True
-    return error.__context__ is not None and no_room(error.__context__)
+    return error.__context__ is not None and is_disk_full(error.__context__)
 
 
-def described(error: BaseException) -> str:
+def error_line(error: BaseException) -> str:
     """Return an unforeseen error on one line, with its place in the package."""
     lines = str(error).splitlines() or [""]
     text = printable(lines[0])[:300]

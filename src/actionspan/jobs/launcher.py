@@ -92,7 +92,7 @@ def orphaned() -> bool:
     return _parent is not None and os.getppid() != _parent
 
 
-def let_root_speak() -> bool:
+def wait_for_root() -> bool:
     """Return whether this process is rank 0 or no rank; others first sleep a few seconds.
 
     Called before reporting an error that all ranks may have: rank 0 gets the time to report it and

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import h5py
 
 from actionspan.errors import InputError, JobError, printable
-from actionspan.jobs.apart import Prepare, described, no_room, work_apart
+from actionspan.jobs.apart import Prepare, error_line, is_disk_full, work_apart
 from actionspan.jobs.progress import progress
 from actionspan.jobs.shards import ShardWork
 from actionspan.storage.checksums import CheckedFile
@@ -186,8 +186,8 @@ def _make_part(work: Work, task: _Task) -> str:
                 own = error
                 raise
     except Exception as error:
-        if own is None and not isinstance(error, InputError) and not no_room(error):
-            raise JobError(f"{task.part}: cannot be written: {described(error)}") from error
+        if own is None and not isinstance(error, InputError) and not is_disk_full(error):
+            raise JobError(f"{task.part}: cannot be written: {error_line(error)}") from error
         raise
     return ""
 

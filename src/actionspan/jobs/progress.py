@@ -89,6 +89,6 @@ def doing(what: str) -> None:
         _board[:] = what.encode()[:_SIZE].ljust(_SIZE)
 
 
-def was_doing(board: mmap.mmap) -> str:
+def last_activity(board: mmap.mmap) -> str:
     """Return the last note of the child, or ""."""
     return board[:].decode(errors="ignore").strip("\0 ")

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import IO, NoReturn
 
 from actionspan.jobs import launcher
-from actionspan.jobs.progress import doing, make_board, was_doing
+from actionspan.jobs.progress import doing, last_activity, make_board
 from actionspan.storage.process import Process, ancestors, hold_file
 
 RUN = "ACTIONSPAN_RUN"  # in the environment of a job: the Snakemake that started it
@@ -44,7 +44,7 @@ def supervise(words: Sequence[str]) -> None:
     """
     # 1. what needs no supervisor
     run = Process.read(os.environ.get(RUN, ""))
-    run = run if run is not None and run.is_of_this_job() else None
+    run = run if run is not None and run.in_same_job() else None
     ranked = launcher.launched() > 1
     if launcher.supervised or (run is None and not ranked):
         return
@@ -154,7 +154,7 @@ class _Supervisor:
             os._exit(os.waitstatus_to_exitcode(status))
         number = os.WTERMSIG(status)
         if number not in self.forwarded:
-            what = was_doing(self.board)
+            what = last_activity(self.board)
             self._report(
                 f"was killed by signal {number} ({signal.strsignal(number)})"
                 f"{' while ' if what else ''}{what}; run the same command again"

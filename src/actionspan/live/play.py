@@ -37,7 +37,7 @@ from actionspan.streaming import Pipeline, balance_stages
 from actionspan.video.settings import FrameSettings
 from actionspan.video.snippets import Snippet
 from actionspan.video.sound import LiveSound
-from actionspan.video.zones import Zones, ZoneWatch, made_within
+from actionspan.video.zones import Zones, ZoneWatch, zones_attributes
 
 _REPETITIONS = 3  # of measuring the chain: each delays the start by a snippet's work
 _LEARNED = "model.safetensors"
@@ -91,7 +91,7 @@ class Player:
             in_one = settings.executor != "process"
             chain = encoding_chain(*given, one_process=in_one, zones=zones)
         file = model / "model.safetensors" if model.is_dir() else model
-        within = made_within(zones).values()
+        within = zones_attributes(zones).values()
         made_of = digest(file_sha256(file), settings.delay, *learned, *within)
         return cls(
             frames=bundle.frames,

@@ -11,7 +11,7 @@ from itertools import groupby, islice
 
 from actionspan.arrays import UInt8
 from actionspan.errors import InputError, lacks_memory
-from actionspan.jobs.apart import described
+from actionspan.jobs.apart import error_line
 from actionspan.live.clock import LEAST_STEP, LiveClock
 from actionspan.live.connection import Connection, connect
 from actionspan.live.hand_over import Arrived, Gap, HandOver
@@ -202,7 +202,7 @@ class Reader:
             failure = error
             # a bug is a file's reason; of an address, its text may hold a password
             if self._source.file and not isinstance(error, InputError) and not lacks_memory(error):
-                failure = InputError(f"{self._source.file}: {described(error)}")
+                failure = InputError(f"{self._source.file}: {error_line(error)}")
         self.hand_over.close(failure)
 
     def _hand_over_snippets(self) -> None:

@@ -113,7 +113,7 @@ def balanced(rows: Tensor, piece: int) -> tuple[Tensor, ...]:
     return rows.tensor_split(-(-len(rows) // piece)) if len(rows) else ()
 
 
-def without_graph(encoder: nn.Module, frames: Frames, rows: Tensor, piece: int) -> list[Tensor]:
+def detached_features(encoder: nn.Module, frames: Frames, rows: Tensor, piece: int) -> list[Tensor]:
     """Return the features of rows (n,) in balanced pieces, run without a graph.
 
     A batch of one row may take another way through a library than a larger one, and give other
@@ -136,7 +136,7 @@ def without_graph(encoder: nn.Module, frames: Frames, rows: Tensor, piece: int) 
 
 def encode_plain(encoder: nn.Module, frames: Frames, rows: Tensor, piece: int) -> Tensor:
     """Return the features of rows, run in pieces without a graph."""
-    return torch.cat(without_graph(encoder, frames, rows, piece))
+    return torch.cat(detached_features(encoder, frames, rows, piece))
 
 
 def join(rows: Tensor, features: Tensor | None, rest_rows: Tensor, rest: list[Tensor]) -> Tensor:
@@ -200,6 +200,6 @@ def encode_kept(
         features = encode_kept(before, levels[:-1], frames, inner, piece)
         features = weigh(features, below.weights_of(inner))
     # Positions among `rows`, as only these are here.
-    rest = without_graph(nn.Sequential(*before), frames, rows[~here], piece)
+    rest = detached_features(nn.Sequential(*before), frames, rows[~here], piece)
     places = here.nonzero()[:, 0], (~here).nonzero()[:, 0]
     return checked(part(join(places[0], features, places[1], rest)), len(rows))

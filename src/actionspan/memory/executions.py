@@ -56,7 +56,7 @@ def split(
             too; by default dropped rows are run.
     """
     rows = encoding.all_rows(frames)
-    first = encoding.without_graph(encoder, frames, rows, piece) if estimator.by_feature else []
+    first = encoding.detached_features(encoder, frames, rows, piece) if estimator.by_feature else []
     levels = estimator.draw(len(rows), generator, torch.cat(first) if first else None)
     if len(levels[0].rows) == len(rows) and with_graph is None:
         return encoding.encode_all(encoder, frames)
@@ -72,7 +72,7 @@ def split(
     elif first:
         rest = [torch.cat(first)[dropped]] if len(dropped) else []
     else:
-        rest = encoding.without_graph(encoder, frames, dropped, piece)
+        rest = encoding.detached_features(encoder, frames, dropped, piece)
     return encoding.join(top.rows, weigh(kept, top.weights), dropped, rest)
 
 
@@ -147,7 +147,7 @@ class _Video:
 
     def _plain(self, frames: Frames, rows: Tensor) -> Tensor:
         """Return the features of one piece, without a graph."""
-        (features,) = encoding.without_graph(self.encoder, frames, rows, self.piece)
+        (features,) = encoding.detached_features(self.encoder, frames, rows, self.piece)
         return features
 
     def _seeded(self, frames: Frames, generator: Generator | None) -> Tensor:

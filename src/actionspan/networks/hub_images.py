@@ -11,7 +11,7 @@ from PIL import Image
 from torch import Tensor, nn
 
 from actionspan.errors import InputError
-from actionspan.networks.hub_source import LOCAL, Source, no_more_than
+from actionspan.networks.hub_source import LOCAL, Source, size_limit
 
 
 class HubInputs:
@@ -75,7 +75,7 @@ def timm_model(source: Source) -> Any:
         raise InputError(f"{source.name}: weights in {len(source.weights)} files; timm takes one")
     is_folder = Path(source.model).is_dir()
     name = f"local-dir:{source.model}" if is_folder else source.model
-    with no_more_than(source.weights, source.name):
+    with size_limit(source.weights, source.name):
         timm.create_model(name, pretrained=False, num_classes=0)
     with _loading() as loaded:
         model = timm.create_model(
@@ -132,7 +132,7 @@ def hf_model(source: Source) -> tuple[Any, list[str]]:
     from transformers import AutoConfig, AutoModel
 
     building: Any = AutoModel
-    with no_more_than(source.weights, source.name):
+    with size_limit(source.weights, source.name):
         building.from_config(AutoConfig.from_pretrained(source.model, **LOCAL))
     model, about = AutoModel.from_pretrained(
         source.model, **LOCAL, output_loading_info=True, dtype=torch.float32

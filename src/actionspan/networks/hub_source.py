@@ -128,7 +128,7 @@ def _check(part: Part, most: int, key: str = "") -> None:
 
 
 @contextmanager
-def no_more_than(weights: Sequence[Path], origin: str) -> Iterator[None]:
+def size_limit(weights: Sequence[Path], origin: str) -> Iterator[None]:
     """Build on `meta` in a block, and refuse a network much larger than its weights.
 
     Raises:

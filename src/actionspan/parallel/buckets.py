@@ -163,7 +163,7 @@ class GradientBuckets:
     def _hook(self, number: int, place: int) -> Callable[[Tensor], None]:
         bucket = self.buckets[number]
 
-        def gradient_is_here(_: Tensor) -> None:
+        def gradient_ready(_: Tensor) -> None:
             if place in bucket.here:
                 raise RuntimeError("a second backward pass before the exchange of the first")
             bucket.take(place)
@@ -175,4 +175,4 @@ class GradientBuckets:
                 bucket.counts.fill_(1)
                 self._ready(number)
 
-        return gradient_is_here
+        return gradient_ready

@@ -70,10 +70,10 @@ def tag_of(bucket: int, phase: str) -> int:
     return bucket * len(PHASES) + PHASES.index(phase)
 
 
-def told_by(comm: Communicator, tag: int) -> Iterator[int]:
+def received_notes(comm: Communicator, tag: int) -> Iterator[int]:
     """Take the notes of one byte that have arrived, and yield the rank of each."""
-    if hasattr(comm, "told_by"):  # not MPI
-        yield from comm.told_by(tag)
+    if hasattr(comm, "received_notes"):  # not MPI
+        yield from comm.received_notes(tag)
         return
     MPI = needed("mpi4py.MPI", "mpi")
 
@@ -259,7 +259,7 @@ class TorchrunCommunicator:
             "start the others with mpiexec -n N python -m mpi4py …"
         )
 
-    def told_by(self, tag: int) -> Iterator[int]:
+    def received_notes(self, tag: int) -> Iterator[int]:
         """Take the notes that have arrived, and yield the rank of each."""
         for source in range(self._size):
             while self._store.check([key := self._next_from(source, tag)]):

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from actionspan.parallel.averaging import Learner
 from actionspan.parallel.communicator import Communicator, as_buffer
 from actionspan.parallel.settings import SERVED, ExchangeName, ParallelSettings
 from actionspan.parallel.watchdog import Watchdog
@@ -44,6 +45,7 @@ class Replica:
     """One rank's part in training a model; this class is for a single process.
 
     Attributes:
+        learners: The models of this process with their optimisers, mostly one.
         rank: This process's number; rank 0 holds all that a checkpoint needs.
         size: Number of processes.
         worker: This rank's number among the workers; None: it only serves.
@@ -61,8 +63,9 @@ class Replica:
     workers = 1
     sums_gradients = True
 
-    def __init__(self, optimiser: torch.optim.Optimizer) -> None:
-        self.optimiser = optimiser
+    def __init__(self, model: nn.Module, optimiser: torch.optim.Optimizer) -> None:
+        self.model, self.optimiser = model, optimiser
+        self.learners = [Learner(model, optimiser)]
         self.seconds = {"exchange": 0.0, "communication": 0.0, "update": 0.0}
 
     def share(self, count: int) -> slice:
@@ -135,9 +138,9 @@ class Member(Replica):
         settings: ParallelSettings,
         name: ExchangeName | None = None,
     ) -> None:
-        super().__init__(optimiser)
+        super().__init__(model, optimiser)
         self.name = name or self.name
-        self.model, self.settings = model, settings
+        self.settings = settings
         self.rank, self.size = comm.Get_rank(), comm.Get_size()
         servers = int(self.name in SERVED)
         self.worker = self.rank - servers if self.rank >= servers else None

@@ -23,15 +23,14 @@ class _Averager(Replica, ABC):
     """Learners that make their own steps; the models are averaged every K of them.
 
     Attributes:
-        learners: Of this process.
         whole_state: Whether optimiser state and buffers are averaged too.
         averages: Number of averages so far.
     """
 
     sums_gradients = False
 
-    def _begin(self, learners: Sequence[Learner], settings: ParallelSettings) -> None:
-        self.learners, self.whole_state = learners, settings.average_state
+    def _begin(self, settings: ParallelSettings) -> None:
+        self.whole_state = settings.average_state
         self._every, self._steps, self._averaged, self.averages = settings.averaging_steps, 0, 0, 0
 
     def step(self) -> None:
@@ -99,7 +98,6 @@ class InProcessAveraging(_Averager):
 
     Attributes:
         workers: Number of learners.
-        learners: The models with their optimisers.
         averages: Number of averages so far.
 
     Raises:
@@ -114,8 +112,9 @@ class InProcessAveraging(_Averager):
     ) -> None:
         if not models or len(models) != len(optimisers):
             raise ValueError(f"{len(models)} models and {len(optimisers)} optimisers: one of each")
-        super().__init__(optimisers[0])
-        self._begin([Learner(*pair) for pair in zip(models, optimisers, strict=True)], settings)
+        super().__init__(models[0], optimisers[0])
+        self.learners = list(map(Learner, models, optimisers))
+        self._begin(settings)
         self.workers = len(self.learners)
         for model in models[1:]:
             model.load_state_dict(models[0].state_dict())
@@ -171,7 +170,7 @@ class ModelAveraging(_Averager, Member):
             )
 
     def _start(self) -> None:
-        self._begin([Learner(self.model, self.optimiser)], self.settings)
+        self._begin(self.settings)
         self._averaged_at = time.monotonic()
         self._ring = CountingCommunicator(self.comm.Dup())
 

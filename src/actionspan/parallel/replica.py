@@ -191,6 +191,6 @@ def make_replica(
     if any(id(each) not in own for group in optimiser.param_groups for each in group["params"]):
         raise ValueError("the optimiser has a parameter that does not belong to the model")
     if name == "none":
-        return Replica(optimiser)
+        return Replica(model, optimiser)
     assert comm is not None
     return _MEMBERS.get(name, _SynchronousReplica)(comm, model, optimiser, settings, name)

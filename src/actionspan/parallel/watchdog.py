@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 from actionspan.jobs.launcher import orphaned
-from actionspan.parallel.communicator import Communicator, tag_of, told_by
+from actionspan.parallel.communicator import Communicator, received_notes, tag_of
 
 STALLED = 75  # exit status: a failure that may be over when the job is started again
 _STOPPED_PERIODS = 5  # a watchdog that wakes up so late was not running
@@ -69,7 +69,7 @@ class Watchdog:
             before, looked = looked, time.monotonic()
             if looked - before > _STOPPED_PERIODS * self.period:
                 since = looked
-            for rank in told_by(self.comm, _TAG):
+            for rank in received_notes(self.comm, _TAG):
                 last[rank] = time.monotonic()
             current = self._waiting
             if current is None:

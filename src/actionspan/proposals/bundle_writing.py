@@ -94,7 +94,7 @@ def write_learned(bundle: Path, network: TemporalNetwork, out: Path) -> None:
     write_model(out, {**content, "temporal": temporal})
 
 
-def carry_on(path: Path, base: Path, own: float, weight: float) -> None:
+def continue_from(path: Path, base: Path, own: float, weight: float) -> None:
     """Let a bundle's file continue from another, of a density, see `Base`.
 
     Its `per_bout` holds for both.

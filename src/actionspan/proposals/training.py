@@ -1,6 +1,8 @@
 """Training the evaluator of candidates (PEM): a weighted smooth-L1 loss on balanced samples."""
 
 import sys
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -15,14 +17,12 @@ from actionspan.parallel.member import Replica
 from actionspan.proposals import examples as sampling
 from actionspan.proposals.candidates import open_candidates
 from actionspan.proposals.evaluator import ProposalEvaluator, save_evaluator
-from actionspan.proposals.examples import Examples, Sample
+from actionspan.proposals.examples import Examples, Sample, Sampler
 from actionspan.proposals.settings import EvaluatorSettings
-from actionspan.storage.torch_files import restoring
 from actionspan.storage.writing import digest, write_tsv
-from actionspan.training.fit import Row, Run, fit
 from actionspan.training.settings import rate_every
+from actionspan.training.trainer import Row, Trainer
 
-_SUBSETS = ("training", "validation")
 _COLUMNS = ("epoch", "learning_rate", "sampled", "training_loss", "validation_loss", "seconds")
 
 
@@ -46,7 +46,7 @@ def train_pem(
     truth = read_segments(annotations_path)
     chosen = settings.training_candidates, settings.boundary_scores
     training, validation = (
-        sampling.examples_of(table, truth, subset, *chosen) for subset in _SUBSETS
+        sampling.examples_of(table, truth, subset, *chosen) for subset in ("training", "validation")
     )
     if not len(training.rows):
         answer = "the evaluator will answer 0.5 everywhere"
@@ -96,41 +96,65 @@ def train_evaluator(
         optimiser = torch.optim.Adam(
             evaluator.parameters(), lr=settings.learning_rate, weight_decay=settings.weight_decay
         )
-        sampler = sampling.Sampler(training.targets, settings)
         choosing = validation if validation is not None and len(validation.rows) else None
         fingerprints = [each.fingerprint() for each in (training, choosing) if each is not None]
-        run = Run(
+        trainer = _EvaluatorTrainer(
             digest=digest(settings, source, fingerprints),
-            models=[evaluator],
-            optimisers=[optimiser],
-            replica=Replica(optimiser),
+            model=evaluator,
+            replica=Replica(evaluator, optimiser),
+            learning_rate=partial(rate_every, settings.learning_rate, 0.1, settings.decay_epochs),
             kept="last" if settings.keep == "best" and choosing is None else settings.keep,
             average_after=settings.epochs - settings.average_epochs,
-            more=sampler,
-        )
-        if checkpoint is not None and (state := run.resume(checkpoint)) is not None:
-            with restoring(checkpoint):
-                run.restore(state)
-        # 2. train
-        size, rate, every = settings.batch_size, settings.learning_rate, settings.decay_epochs
-
-        def report(row: Row) -> None:
-            losses = [f"{name} loss {row[f'{name}_loss']:.5f}" for name in _SUBSETS]
-            line = f"epoch {row['epoch']}/{settings.epochs}: {row['sampled']} candidates"
-            print(", ".join([line, *losses]), file=sys.stderr)
-
-        fit(
-            run,
-            settings.epochs,
-            lambda _: _train_epoch(evaluator, optimiser, training, sampler.draw(), size),
-            lambda: {"validation_loss": _validation_loss(evaluator, choosing, settings)},
-            learning_rate=lambda epoch: rate_every(rate, 0.1, every, epoch),
-            score=lambda row: -row["validation_loss"],
+            more=Sampler(training.targets, settings),
             checkpoint=checkpoint,
-            report=report,
+            training=training,
+            validation=choosing,
+            settings=settings,
         )
-        evaluator.load_state_dict(run.weights())
-    return evaluator.eval(), run.rows
+        trainer.resume()
+        # 2. train
+        trainer.fit(settings.epochs, "training the evaluator")
+        evaluator.load_state_dict(trainer.weights())
+    return evaluator.eval(), trainer.rows
+
+
+@dataclass(kw_only=True)
+class _EvaluatorTrainer(Trainer[ProposalEvaluator]):
+    """An evaluator in training on samples of the candidates."""
+
+    training: Examples
+    validation: Examples | None
+    more: Sampler  # draws each epoch's sample
+    settings: EvaluatorSettings
+
+    def train_epoch(self, epoch: int) -> Row:
+        """Train on a new sample once; return its size and mean loss."""
+        sample, size, total = self.more.draw(), self.settings.batch_size, 0.0
+        for first in range(0, len(sample), size):
+            chosen = sample[first : first + size]
+            features, target = _batch(self.training, chosen)
+            self.replica.optimiser.zero_grad()
+            loss = weighted_loss(self.model(features), target, torch.ones_like(target))
+            loss.backward()  # type: ignore[no-untyped-call]
+            self.replica.step()
+            total += loss.item() * len(chosen)
+        return {"sampled": len(sample), "training_loss": total / len(sample)}
+
+    def validate(self) -> Row:
+        """Return the loss over all candidates, weighted by their sampling rates."""
+        examples, total, weights = self.validation, 0.0, 0.0
+        if examples is None:
+            return {"validation_loss": float("nan")}
+        counts = sampling.class_counts(examples.targets, self.settings)
+        with torch.inference_mode():
+            for rows in sampling.chunks(len(examples.rows)):
+                features, target = _batch(examples, np.arange(rows.start, rows.stop))
+                rates = sampling.sampling_rates(examples.targets[rows], self.settings, counts)
+                weight = torch.from_numpy(rates.astype(np.float32))
+                share = float(weight.sum())
+                total += float(weighted_loss(self.model(features), target, weight)) * share
+                weights += share
+        return {"validation_loss": total / weights}
 
 
 def weighted_loss(prediction: Tensor, target: Tensor, weight: Tensor) -> Tensor:
@@ -141,45 +165,6 @@ def weighted_loss(prediction: Tensor, target: Tensor, weight: Tensor) -> Tensor:
     """
     loss = smooth_l1_loss(prediction, target, reduction="none")
     return (loss * weight).sum() / weight.sum().clamp(min=torch.finfo(weight.dtype).tiny)
-
-
-def _train_epoch(
-    evaluator: ProposalEvaluator,
-    optimiser: torch.optim.Optimizer,
-    examples: Examples,
-    sample: Sample,
-    batch_size: int,
-) -> Row:
-    """Train on the sample once; return its size and mean loss."""
-    total = 0.0
-    for first in range(0, len(sample), batch_size):
-        chosen = sample[first : first + batch_size]
-        features, target = _batch(examples, chosen)
-        optimiser.zero_grad()
-        loss = weighted_loss(evaluator(features), target, torch.ones_like(target))
-        loss.backward()  # type: ignore[no-untyped-call]
-        optimiser.step()
-        total += loss.item() * len(chosen)
-    return {"sampled": len(sample), "training_loss": total / len(sample)}
-
-
-def _validation_loss(
-    evaluator: ProposalEvaluator, examples: Examples | None, settings: EvaluatorSettings
-) -> float:
-    """Return the loss over all candidates, weighted by their sampling rates."""
-    if examples is None:
-        return float("nan")
-    counts = sampling.class_counts(examples.targets, settings)
-    total = weights = 0.0
-    with torch.inference_mode():
-        for rows in sampling.chunks(len(examples.rows)):
-            features, target = _batch(examples, np.arange(rows.start, rows.stop))
-            rates = sampling.sampling_rates(examples.targets[rows], settings, counts)
-            weight = torch.from_numpy(rates.astype(np.float32))
-            share = float(weight.sum())
-            total += float(weighted_loss(evaluator(features), target, weight)) * share
-            weights += share
-    return total / weights
 
 
 def _batch(examples: Examples, chosen: Int64 | Sample) -> tuple[Tensor, Tensor]:

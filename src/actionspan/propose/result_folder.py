@@ -121,9 +121,9 @@ class ResultFolder:
         found: dict[str, Any] = source_of(path)
         if not self._cameras:
             return found
-        from actionspan.video.zones import made_within, zones_of
+        from actionspan.video.zones import zones_attributes, zones_of
 
-        return found | made_within(zones_of(self._cameras, path.stem))
+        return found | zones_attributes(zones_of(self._cameras, path.stem))
 
     def finished(self, path: Path, *, made: bool = False) -> Result | None:
         """Return the result of a finished video, else None; `made` just now it is not redone."""
@@ -146,9 +146,9 @@ class ResultFolder:
 
     def show(self, result: Result, truth: "Sequence[Instance]", shown: Shown) -> None:
         """Write a video's chapters and its figures."""
-        from actionspan.evaluation.timeline_figure import draw_timeline
         from actionspan.proposals.chapters import write_chapters
         from actionspan.report.contact_sheet import write_sheet
+        from actionspan.report.figures.timeline_figure import draw_timeline
 
         chapters, picture, sheet = self.beside(result.video_id)
         # 1. chapters

@@ -135,7 +135,7 @@ _FACTS = ("thumbnails", "frames_per_second", "frame_seconds", "unplayable")
 def _facts(path: Path) -> dict[str, Any]:
     """Return the facts of a video file by their names in `Result`."""
     from actionspan.dataset.timeline import read_timeline, uneven
-    from actionspan.video.playable import why_not_playable
+    from actionspan.video.playable import playback_fault
     from actionspan.video.thumbnails import thumbnails
 
     pictures = [
@@ -144,7 +144,7 @@ def _facts(path: Path) -> dict[str, Any]:
     ]
     timeline = read_timeline(path)
     times = uneven(timeline.seconds, timeline.rate).tolist()
-    values = (pictures, timeline.rate, times, why_not_playable(path))
+    values = (pictures, timeline.rate, times, playback_fault(path))
     return dict(zip(_FACTS, values, strict=True))
 
 

@@ -136,7 +136,7 @@ def list_clips(
     return sorted(clip for subset in clips.values() for clip in subset)
 
 
-def files_left_out(folder: Path) -> dict[str, str]:
+def excluded_files(folder: Path) -> dict[str, str]:
     """Return the video files of a folder's classes that `list_clips` passes over, and why."""
     reasons: dict[str, str] = {}
     for name in _folders(folder):

@@ -4,7 +4,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from actionspan.recognition.clip_lists import ClipSettings, TrimmedClip, files_left_out, list_clips
+from actionspan.recognition.clip_lists import ClipSettings, TrimmedClip, excluded_files, list_clips
 from actionspan.settings import add_settings, at_least_one, from_arguments
 from actionspan.storage.writing import write_tsv
 
@@ -18,7 +18,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Write the list."""
     clips = listed(arguments)
-    for file, reason in files_left_out(arguments.clips).items():
+    for file, reason in excluded_files(arguments.clips).items():
         print(f"left out {file}: {reason}", file=sys.stderr)
     write_tsv(arguments.out, TrimmedClip._fields, clips)
 

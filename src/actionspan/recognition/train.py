@@ -6,7 +6,7 @@ from pathlib import Path
 from actionspan.parallel.settings import ParallelSettings
 from actionspan.recognition.settings import RecognitionSettings
 from actionspan.settings import add_settings, at_least_one, from_arguments
-from actionspan.training.flags import add_training_flags
+from actionspan.training.settings import add_training_flags
 
 _OF_RECOGNITION = ("averaging_steps", "average_state")  # which RecognitionSettings decides
 

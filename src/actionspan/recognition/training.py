@@ -6,7 +6,9 @@ P learners in one process give the bits of P ranks.
 import contextlib
 import copy
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -15,7 +17,7 @@ from torch.nn import functional
 
 from actionspan import __version__
 from actionspan.errors import InputError, counted
-from actionspan.jobs.determinism import deterministic, seed_torch
+from actionspan.jobs.determinism import seed_torch
 from actionspan.jobs.prefetch import prefetched
 from actionspan.networks.weights import describe
 from actionspan.parallel.communicator import Communicator
@@ -27,7 +29,8 @@ from actionspan.recognition.settings import RecognitionSettings
 from actionspan.recognition.task import FORMAT, Task, autocast, class_probabilities, read_task
 from actionspan.storage.model_files import write_model
 from actionspan.storage.writing import digest, write_json
-from actionspan.training.fit import CHECKPOINT, Row, Run, Stopwatch, begin, end, fit, join_ranks
+from actionspan.training.stopwatch import Stopwatch
+from actionspan.training.trainer import Row, Trainer, begin, join_ranks
 from actionspan.video.jpegs import Stream
 
 LOG_COLUMNS = (
@@ -72,7 +75,6 @@ def train(
             learners, or the loss is not finite.
     """
     parallel = parallel or ParallelSettings()
-    checkpoint = out / CHECKPOINT
     transfers = stream == "flow" and settings.is_on("transfer")
     carried = rgb_model if transfers else None
     if transfers and carried is None:
@@ -86,7 +88,7 @@ def train(
         first = comm is None or comm.Get_rank() == 0
         return read_task(clips, stream, settings, learners, weights, carried, threads, first)
 
-    def build(prepared: tuple[Task, nn.Module]) -> Run:
+    def build(prepared: tuple[Task, nn.Module]) -> RecognitionTrainer:
         task, model = prepared
         model = model.to(task.inputs.device, memory_format=torch.channels_last)  # type: ignore[call-overload]
         # the learners of this process: all of them, or one of many ranks'
@@ -98,38 +100,21 @@ def train(
             if together
             else join_ranks(exchange, model, optimisers[0], parallel, comm)
         )
-        # the run, before its first epoch
         origin = digest(describe(settings.network, carried or weights))
         how = (exchange, learners, threads, parallel.wire, parallel.staleness)
-        return Run(
+        return RecognitionTrainer(
             digest=digest(FORMAT, stream, settings, task.store.fingerprint, origin, *how),
-            models=models,
-            optimisers=optimisers,
+            model=model,
             replica=replica,
+            learning_rate=settings.learning_rate_in,
             kept=settings.keep if len(task.validation) else "last",
             more=batch,
+            task=task,
         )
 
-    with deterministic(threads):
-        # 1. prepare: clips, network, learners, checkpoint
-        resumed = checkpoint if continued else None
-        (task, _), run = begin(comm, parallel.stall_seconds, read, build, resumed)
-        last = run.rows[-1] if run.rows else {"averages": 0, "sent_bytes": 0}
-        before = int(last["averages"]), int(last["sent_bytes"])
-        # 2. train
-        fit(
-            run,
-            settings.epochs,
-            lambda epoch: train_epoch(run, task, batch.size, epoch, before),
-            lambda: _validate(run, task, batch),
-            learning_rate=settings.learning_rate_in,
-            score=lambda row: row["validation_accuracy"],
-            checkpoint=checkpoint,
-            title=f"training {stream}",
-        )
-        # 3. write the results
-        _finish(run, task, out, caption(settings, learners, weights, task.store.data))
-    end(run, checkpoint)
+    with begin(read, build, out, comm, parallel, threads, continued=continued) as trainer:
+        trainer.fit(settings.epochs, f"training {stream}")
+        _finish(trainer, out, caption(settings, learners, weights, trainer.task.store.data))
 
 
 def _optimiser(model: nn.Module, settings: RecognitionSettings) -> torch.optim.Optimizer:
@@ -139,84 +124,102 @@ def _optimiser(model: nn.Module, settings: RecognitionSettings) -> torch.optim.O
     return torch.optim.Adam(model.parameters(), lr=rate, weight_decay=decay)
 
 
-def train_epoch(run: Run, task: Task, batch_size: int, epoch: int, before: tuple[int, int]) -> Row:
-    """Go once through the training clips; return columns of the log.
+@dataclass(kw_only=True)
+class RecognitionTrainer(Trainer[nn.Module]):
+    """A stream's classifier in training, by the learners of this process or this rank's."""
 
-    Each learner has its own `batch_size` clips a step; `before` are the averages and the bytes of
-    processes that were killed.
-    """
-    settings, replica, stopwatch = task.settings, run.replica, Stopwatch()
-    waited = replica.seconds["exchange"]
-    # 1. which of the learners are here: a server is None
-    together = len(run.models) > 1
-    numbers: list[int | None] = [*range(len(run.models))] if together else [replica.worker]
-    # 2. draw the batches
-    order = np.random.default_rng((settings.seed, epoch)).permutation(task.training)
-    steps = epoch_steps(len(order), batch_size * replica.workers)
-    asked = (order, steps, numbers, replica.workers, settings, epoch, task.readers)
-    data = training_batches(task.store, task.stream, *asked)
-    # 3. learn
-    losses, device = 0.0, task.inputs.device
-    with contextlib.closing(prefetched(data)) as ready:
-        timed = stopwatch.loop(ready, "waiting", "learning", replica)
-        for step, (count, parts) in enumerate(timed):
-            for number, model, optimiser, (images, labels) in zip(
-                numbers, run.models, run.optimisers, parts, strict=True
-            ):
-                optimiser.zero_grad()
-                if number is None or not len(labels):
-                    continue
-                seed_torch(settings.seed, epoch, step, number)  # dropout
-                with autocast(settings, device):
-                    scores = model(task.inputs(images))
-                loss = functional.cross_entropy(scores.float(), labels.to(device), reduction="sum")
-                mean = loss / (count if replica.sums_gradients else len(labels))
-                mean.backward()  # type: ignore[no-untyped-call]
-                losses += float(loss.detach())
-            replica.step()
-    replica.synchronise()
-    # 4. collect the columns
-    total = sum(replica.gather(losses, f"the losses of epoch {epoch}"))
-    spent = stopwatch.report()
-    own = spent["seconds"], spent["waiting_seconds"], replica.seconds["exchange"] - waited
-    # the seconds are the first learner's: a server does nothing but wait
-    learns = numbers != [None]
-    every = replica.gather(own if learns else None, "the seconds of the learners")
-    seconds, waiting, exchanged = next(each for each in every if each is not None)
-    # exchanges inside a library (mpi, gloo, periodic) are not seen: their bytes count as 0
-    report = replica.report()
-    sent = replica.gather(int(report.get("sent_bytes", 0)), "the bytes that were sent")
-    return {
-        "batch_size": batch_size,
-        "samples": epoch * len(task.training),
-        "training_loss": total / len(order),
-        "averages": before[0] + int(report.get("averages", 0)),
-        "sent_bytes": before[1] + sum(sent),
-        "seconds": seconds,
-        "waiting_seconds": waiting,
-        "communication_seconds": exchanged,
-    }
+    task: Task
+    more: AdaptiveBatch
+    before: tuple[int, int] = (0, 0)  # averages, and bytes sent, by processes that were killed
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go back to a checkpoint, and to its counts of averages and bytes."""
+        super().restore(state)
+        if self.rows:
+            self.before = int(self.rows[-1]["averages"]), int(self.rows[-1]["sent_bytes"])
+
+    def train_epoch(self, epoch: int) -> Row:
+        """Go once through the training clips; each learner has its own clips a step."""
+        task, replica, stopwatch = self.task, self.replica, Stopwatch()
+        settings, size = task.settings, self.more.size
+        waited = replica.seconds["exchange"]
+        # 1. which of the learners are here: a server is None
+        learners = replica.learners
+        numbers = list(range(len(learners))) if len(learners) > 1 else [replica.worker]
+        # 2. draw the batches
+        order = np.random.default_rng((settings.seed, epoch)).permutation(task.training)
+        steps = epoch_steps(len(order), size * replica.workers)
+        asked = (order, steps, numbers, replica.workers, settings, epoch, task.readers)
+        data = training_batches(task.store, task.stream, *asked)
+        # 3. learn
+        losses, device = 0.0, task.inputs.device
+        with contextlib.closing(prefetched(data)) as ready:
+            timed = stopwatch.loop(ready, "waiting", "learning", replica)
+            for step, (count, parts) in enumerate(timed):
+                for number, (model, optimiser), (images, labels) in zip(
+                    numbers, learners, parts, strict=True
+                ):
+                    optimiser.zero_grad()
+                    if number is None or not len(labels):
+                        continue
+                    seed_torch(settings.seed, epoch, step, number)  # dropout
+                    with autocast(settings, device):
+                        scores = model(task.inputs(images))
+                    loss = functional.cross_entropy(
+                        scores.float(), labels.to(device), reduction="sum"
+                    )
+                    mean = loss / (count if replica.sums_gradients else len(labels))
+                    mean.backward()  # type: ignore[no-untyped-call]
+                    losses += float(loss.detach())
+                replica.step()
+        replica.synchronise()
+        # 4. collect the columns
+        total = sum(replica.gather(losses, f"the losses of epoch {epoch}"))
+        spent = stopwatch.report()
+        own = spent["seconds"], spent["waiting_seconds"], replica.seconds["exchange"] - waited
+        # the seconds are the first learner's: a server does nothing but wait
+        learns = numbers != [None]
+        every = replica.gather(own if learns else None, "the seconds of the learners")
+        seconds, waiting, exchanged = next(each for each in every if each is not None)
+        # exchanges inside a library (mpi, gloo, periodic) are not seen: their bytes count as 0
+        report = replica.report()
+        sent = replica.gather(int(report.get("sent_bytes", 0)), "the bytes that were sent")
+        return {
+            "batch_size": size,
+            "samples": epoch * len(task.training),
+            "training_loss": total / len(order),
+            "averages": self.before[0] + int(report.get("averages", 0)),
+            "sent_bytes": self.before[1] + sum(sent),
+            "seconds": seconds,
+            "waiting_seconds": waiting,
+            "communication_seconds": exchanged,
+        }
+
+    def validate(self) -> Row:
+        """Return the accuracy on the validation clips, and let the batch grow where it fell."""
+        task, clips = self.task, self.task.validation
+        samples = task.settings.validation_samples
+        probabilities = class_probabilities(self.model, task, self.replica, clips, samples)
+        correct = accuracy(probabilities, task.labels[clips])
+        if len(clips):
+            self.more.update(correct)
+        return {"validation_accuracy": correct}
+
+    def score(self, row: Row) -> float:
+        """Return the accuracy."""
+        return row["validation_accuracy"]
 
 
-def _validate(run: Run, task: Task, batch: AdaptiveBatch) -> Row:
-    """Return the accuracy on the validation clips, and let the batch grow where it fell."""
-    clips, samples = task.validation, task.settings.validation_samples
-    probabilities = class_probabilities(run.models[0], task, run.replica, clips, samples)
-    correct = accuracy(probabilities, task.labels[clips])
-    if len(clips):
-        batch.update(correct)
-    return {"validation_accuracy": correct}
-
-
-def _finish(run: Run, task: Task, out: Path, trained: str) -> None:
+def _finish(trainer: RecognitionTrainer, out: Path, trained: str) -> None:
     """Score the validation clips with the model that is kept, and write the results."""
-    model, settings, store, clips = run.models[0], task.settings, task.store, task.validation
+    model, replica, task = trainer.model, trainer.replica, trainer.task
+    settings, store, clips = task.settings, task.store, task.validation
     # 1. score
-    with run.replica.first_buffers():  # where the last epoch is kept, each rank has its own
-        model.load_state_dict(run.weights())
+    with replica.first_buffers():  # where the last epoch is kept, each rank has its own
+        model.load_state_dict(trainer.weights())
         samples = settings.final_samples
-        probabilities = class_probabilities(model, task, run.replica, clips, samples)
-    if run.replica.rank:
+        probabilities = class_probabilities(model, task, replica, clips, samples)
+    if replica.rank:
         return
     # 2. write
     model_content = {
@@ -227,11 +230,11 @@ def _finish(run: Run, task: Task, out: Path, trained: str) -> None:
         "channels": store.channels[task.stream],
         "classes": store.classes,
         "input_size": settings.input_size,
-        "state_dict": {name: value.cpu() for name, value in run.weights().items()},
-        "digest": run.digest,
+        "state_dict": {name: value.cpu() for name, value in trainer.weights().items()},
+        "digest": trainer.digest,
     }
     write_model(out / "model.safetensors", model_content)
-    run.log(out / "log.tsv", LOG_COLUMNS)
+    trainer.log(out / "log.tsv", LOG_COLUMNS)
     labels = task.labels[clips]
     correct = accuracy(probabilities, labels)
     scores = {

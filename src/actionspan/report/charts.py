@@ -6,19 +6,19 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from actionspan.errors import InputError
-from actionspan.evaluation.drawn import (
+from actionspan.evaluation.misses import NAMES
+from actionspan.evaluation.records import (
     AR_AGAINST_AN,
-    NAMES,
     PANELS,
     RECALL_AGAINST_TIOU,
+    Record,
     curves_of,
 )
 from actionspan.evaluation.summary import (
-    Record,
+    baseline_notes,
+    paper_note,
     percent,
     seconds,
-    sentence_on_papers,
-    sentences_on,
     table_of,
 )
 from actionspan.report.content import Chart, Series, Table
@@ -177,7 +177,7 @@ def summary_tables(records: Sequence[Record]) -> list[Table]:
         "All in percent. AR@N: the share of instances that the first N proposals find, mean over "
     )
     note += "tIoU 0.5 to 0.95. AUC: the area under AR over N. Intervals are over videos."
-    note = f"{note}{sentences_on(records)} {sentence_on_papers(records)}".rstrip()
+    note = f"{note}{baseline_notes(records)} {paper_note(records)}".rstrip()
     return [Table(title="All methods", columns=columns, rows=rows, note=note)]
 
 

@@ -50,12 +50,12 @@ def write_sheet(path: Path, video: Path, rows: Sequence[Row]) -> None:
 
     A grey box replaces what cannot be decoded.
     """
-    from actionspan.video.thumbnails import pictures_at
+    from actionspan.video.thumbnails import read_thumbnails
 
     shown = sorted(rows, key=lambda row: -row["score"])[:_MOST]
     middles = [float(sum(row["segment"])) / 2 for row in shown]
     times = sorted(set(middles))
-    decoded = dict(zip(times, pictures_at(video, times, _HEIGHT), strict=True))
+    decoded = dict(zip(times, read_thumbnails(video, times, _HEIGHT), strict=True))
     pictures = [decoded[middle] for middle in middles]
     rgb = [None if each is None else each.rgb for each in pictures]
     _draw(path, video.stem, shown, rgb)

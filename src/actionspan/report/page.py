@@ -73,7 +73,7 @@ def _styles() -> list[Markup]:
 @cache
 def _scripts() -> list[Markup]:
     """Return the text of the script elements: the library, and our modules as one."""
-    ours = as_one_script(_HERE / "assets", "main")
+    ours = join_modules(_HERE / "assets", "main")
     return [Markup(_asset(f"{_LIBRARY}.iife.min.js")), Markup(ours)]
 
 
@@ -107,7 +107,7 @@ _IMPORT = re.compile(r'^import (\{[^}]*\}) from "\./(\w+)\.js";$', re.MULTILINE)
 _EXPORT = re.compile(r"^export (?=(?:const|function|async function|class) (\w+))", re.MULTILINE)
 
 
-def as_one_script(folder: Path, name: str) -> str:
+def join_modules(folder: Path, name: str) -> str:
     """Return a module and all that it imports, files of one folder, as the text of one module.
 
     A browser imports no module from the file system. So each module becomes a block, after the

@@ -40,12 +40,12 @@ def playable_file(
         return copy, ""
     if path is None:
         return None, ""
-    from actionspan.video.playable import why_not_playable
+    from actionspan.video.playable import playback_fault
 
     if not path.is_file():
         return None, f"The video file was not found: {path}"
     try:
-        why = why_not_playable(path) if why is None else why
+        why = playback_fault(path) if why is None else why
     except InputError as error:
         return None, str(error)
     if not why:

@@ -171,7 +171,7 @@ class Corrections:
         return self.folder / f"{file_name(video_id)}.json"
 
 
-def without_page(
+def page_state(
     video_id: str, rows: Any, done: Any, seconds: float = 0.0
 ) -> tuple[dict[str, Any], list[list[str]]]:
     """Return the state that the page would keep of rows of corrections.csv, and all its rows.

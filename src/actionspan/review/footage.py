@@ -27,7 +27,7 @@ from actionspan.propose.results import source_of
 from actionspan.storage.text import file_name
 from actionspan.storage.writing import digest, open_h5, read_json, write_json
 from actionspan.video.settings import BOUTS, CUTS
-from actionspan.video.zones import WHOLE, ZONE_MOTION, Cameras, Zones, made_within, zones_of
+from actionspan.video.zones import WHOLE, ZONE_MOTION, Cameras, Zones, zones_attributes, zones_of
 
 FACTS = (*MOTION, "time", CUTS, BOUTS, ZONE_MOTION)
 
@@ -180,7 +180,7 @@ class _Awaited:
 def _looked_up(path: Path, folder: Path, settings: VideoSettings, zones: Zones) -> _Awaited:
     """Return a video with its finished features; probe it if it has none."""
     shard = folder / f"{file_name(path.stem)}.h5"
-    source = source_if_there(path, zones)
+    source = source_with_zones(path, zones)
     made_of = {"by": digest(__version__, settings), **source}
     video, done = None, True
     with suppress(InputError, KeyError, TypeError):
@@ -194,8 +194,8 @@ def _looked_up(path: Path, folder: Path, settings: VideoSettings, zones: Zones) 
     return _Awaited(encoded, made_of, done)
 
 
-def source_if_there(path: Path, zones: Zones = ()) -> dict[str, Any]:
+def source_with_zones(path: Path, zones: Zones = ()) -> dict[str, Any]:
     """Return the size and time of a file and its zones' digest, nothing if it cannot be read."""
     with suppress(InputError):
-        return source_of(path) | made_within(zones)
+        return source_of(path) | zones_attributes(zones)
     return {}

@@ -8,9 +8,8 @@ import numpy as np
 from actionspan.annotations.tables import Instance
 from actionspan.arrays import Float64
 from actionspan.evaluation.baseline import tiles
-from actionspan.evaluation.drawn import ScoredProposals
 from actionspan.evaluation.recall import average_recall_activitynet
-from actionspan.evaluation.reliability import ranking
+from actionspan.evaluation.reliability import ScoredProposals, ranking
 from actionspan.proposals import selection
 from actionspan.proposals import settings as knobs
 from actionspan.proposals.grouping import group_proposals

@@ -29,7 +29,7 @@ from actionspan.jobs.launcher import cores
 from actionspan.proposals import selection
 from actionspan.proposals import settings as knobs
 from actionspan.proposals.bundle_files import SECTIONS, included_model
-from actionspan.proposals.bundle_writing import calibrate_bundle, carry_on, write_bundle
+from actionspan.proposals.bundle_writing import calibrate_bundle, continue_from, write_bundle
 from actionspan.proposals.classifier import train_on_features
 from actionspan.proposals.density_training import load_density, train_density
 from actionspan.proposals.model_bundle import Bundle, load_bundle
@@ -259,4 +259,4 @@ def _train(videos: Sequence[Encoded], truth: Truth, out: Path, seed: int) -> Non
     happens = sum(len(row.instances) for row in rows)
     share = len(videos) / (len(videos) + _BASE_VIDEOS)
     scale = (happens + 0.5) / (there + 0.5)  # so that both expect the same number
-    carry_on(model, included, share, (1 - share) * scale)
+    continue_from(model, included, share, (1 - share) * scale)

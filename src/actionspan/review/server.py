@@ -24,7 +24,7 @@ from starlette.responses import FileResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from actionspan.errors import InputError, JobError
-from actionspan.review.corrections import Conflict, Corrections, without_page
+from actionspan.review.corrections import Conflict, Corrections, page_state
 from actionspan.review.keys import LabelKeys
 
 _HOSTS = ("127.0.0.1", "localhost")
@@ -150,7 +150,7 @@ def _version(work: Work, video_id: str, change: Any) -> int:
     state, rows = change.get("state"), change["rows"]
     if "state" not in change:  # a script's, which does not keep the page's
         seconds = (work.events(video_id) or {}).get("duration_seconds")
-        state, rows = without_page(video_id, rows, change.get("done", False), seconds or 0.0)
+        state, rows = page_state(video_id, rows, change.get("done", False), seconds or 0.0)
     return work.corrections.save(video_id, change["version"], state, rows)
 
 

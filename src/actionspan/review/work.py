@@ -24,7 +24,7 @@ from actionspan.propose.proposer import proposed_of
 from actionspan.propose.results import Result, Shown, result_of
 from actionspan.review.copies import Copies
 from actionspan.review.corrections import Corrections
-from actionspan.review.footage import Encoded, encode_all, source_if_there
+from actionspan.review.footage import Encoded, encode_all, source_with_zones
 from actionspan.review.keys import LabelKeys
 from actionspan.review.page import ServedPage
 from actionspan.review.zones import DrawnZones
@@ -241,7 +241,7 @@ class ReviewWork:
         """Encode new and changed videos, propose for them, and make copies that browsers play."""
         cameras = self._zones.cameras
         now = {
-            name: source_if_there(path, zones_of(cameras, name))
+            name: source_with_zones(path, zones_of(cameras, name))
             for name, path in self.videos.items()
         }
         names = [name for name, source in now.items() if self._seen.get(name) != source]

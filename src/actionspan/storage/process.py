@@ -71,7 +71,7 @@ class Process:
         seen = _look(self.pid)
         return seen is not None and seen[1] == self.born
 
-    def is_of_this_job(self) -> bool:
+    def in_same_job(self) -> bool:
         """Return whether it can be seen from here and belongs to the same batch job."""
         return self.alive() is not None and self.batch == _here()[-1]
 

@@ -86,7 +86,7 @@ def file_name(text: str) -> str:
     return f"{safe}~{hash_of(text).hex()[:12]}"
 
 
-def filled_in(path: str, *, by_function: bool = False) -> str:
+def wildcard_fault(path: str, *, by_function: bool = False) -> str:
     """Return the fault of a path that Snakemake would fill in, as it cannot be escaped; else empty.
 
     Args:

@@ -47,7 +47,7 @@ class Job(NamedTuple):
     packed: bytes  # `pack` made it of the module and its learning
     block: SharedBlock  # the module's tensors
     forms: list[Form]
-    counts: SharedBlock  # what each stage has done: `counts_in`
+    counts: SharedBlock  # what each stage has done: `stage_counts`
     ends: Ends
     commands: Connection
     options: Options
@@ -63,7 +63,7 @@ def forms_of(tensors: list[Tensor]) -> list[Form]:
     ]
 
 
-def counts_in(block: SharedBlock, stages: int) -> Tensor:
+def stage_counts(block: SharedBlock, stages: int) -> Tensor:
     """Return the counts (D, `COUNTS`) of all stages, which each stage writes after a step."""
     return block.tensor(Spot(0, torch.float64, (stages, len(COUNTS)), (len(COUNTS), 1)))
 
@@ -157,7 +157,7 @@ def _stage(job: Job) -> Stage:
 
 def _worker(job: Job, stage: Stage) -> Worker:
     """Return the stage's worker, which keeps counts and buffers where the program sees them."""
-    counts = counts_in(job.counts, job.place.stages)
+    counts = stage_counts(job.counts, job.place.stages)
     buffers = [
         (part, name, buffer)
         for part in parts_of(stage.module)

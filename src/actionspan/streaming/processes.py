@@ -43,7 +43,7 @@ class ProcessExecutor(WorkerExecutor):
         self._modules, self._record = [part.module for part in parts], options.record
         packed = [child.pack(part) for part in parts]
         block = sockets.SharedBlock(8 * len(COUNTS) * count)
-        self._counts = child.counts_in(block, count)
+        self._counts = child.stage_counts(block, count)
         self._counts[:, COUNTS.index("sample")] = -1
         ends, self._host = joined(count, self._learning, lambda source, to: sockets.link())
         outlets: list[sockets.SocketOutlet] = list(filter(None, self._host[:2]))  # samples, targets

@@ -5,6 +5,7 @@ import os
 import platform
 import sys
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import torch
 from torch import Tensor
 
 from actionspan.arrays import Float64
-from actionspan.jobs.determinism import deterministic, seed_torch
+from actionspan.jobs.determinism import seed_torch
 from actionspan.jobs.prefetch import prefetched
 from actionspan.parallel.communicator import Communicator
 from actionspan.parallel.member import Replica
@@ -26,8 +27,8 @@ from actionspan.temporal.loss import BoundaryLoss
 from actionspan.temporal.network import TemporalNetwork
 from actionspan.temporal.samples import Samples, batches, epoch_order, read_samples
 from actionspan.temporal.settings import MODELS, ModelName, TemporalSettings
-from actionspan.training import fit as engine
-from actionspan.training.fit import CHECKPOINT, Row, Run, Stopwatch, fit
+from actionspan.training.stopwatch import Stopwatch
+from actionspan.training.trainer import Row, Trainer, begin, bits_of, join_ranks
 
 _PARTS = ("loss", "start", "action", "end")  # of a `BoundaryLoss`, in the log
 _KERNELS = 32  # oneDNN keeps a convolution for each length of input, of megabytes: usually 1024
@@ -73,62 +74,60 @@ def training_step(
     return loss
 
 
-def train_epoch(
-    model: TemporalNetwork,
-    replica: Replica,
-    samples: Samples,
-    settings: TemporalSettings,
-    epoch: int,
-    stopwatch: Stopwatch,
-) -> Row:
-    """Go through the training videos once; return their mean losses."""
-    order = epoch_order(samples.training, settings.seed, epoch)
-    sums = np.zeros(len(_PARTS))
-    others = (replica.rank,) if replica.size > 1 else ()  # ranks drop different values
-    data = batches(samples, order, settings.batch_size, replica.share)
-    with contextlib.closing(prefetched(data)) as ready:
-        timed = stopwatch.loop(ready, "data", "t1", replica)
-        for step, (features, labels, rows) in enumerate(timed):
-            seed_torch(settings.seed, epoch, step, *others)  # dropout
-            first = step * settings.batch_size
-            if settings.speed and model.cross_fitted:
-                features, labels = change_speed(features, labels, rows, settings, epoch, first)
-            if settings.feature_noise:
-                features = add_noise(model, features, settings, epoch, first + rows.start)
-            loss = training_step(model, replica, features, labels, rows)
-            if loss is not None:
-                weight = len(labels) if replica.sums_gradients else len(features)
-                sums += weight * np.array([float(part.detach()) for part in loss])
-    replica.synchronise()
-    total = sum(replica.gather(sums, f"the losses of epoch {epoch}"))
-    return _columns("training", total / len(order))
+@dataclass(kw_only=True)
+class TemporalTrainer(Trainer[TemporalNetwork]):
+    """A temporal network in training; ranks share every batch."""
+
+    samples: Samples
+    settings: TemporalSettings
+
+    def train_epoch(self, epoch: int) -> Row:
+        """Go through the training videos once; return their mean losses."""
+        model, replica, settings = self.model, self.replica, self.settings
+        order = epoch_order(self.samples.training, settings.seed, epoch)
+        sums = np.zeros(len(_PARTS))
+        others = (replica.rank,) if replica.size > 1 else ()  # ranks drop different values
+        data = batches(self.samples, order, settings.batch_size, replica.share)
+        with contextlib.closing(prefetched(data)) as ready:
+            timed = self.stopwatch.loop(ready, "data", "t1", replica)
+            for step, (features, labels, rows) in enumerate(timed):
+                seed_torch(settings.seed, epoch, step, *others)  # dropout
+                first = step * settings.batch_size
+                if settings.speed and model.cross_fitted:
+                    features, labels = change_speed(features, labels, rows, settings, epoch, first)
+                if settings.feature_noise:
+                    features = add_noise(model, features, settings, epoch, first + rows.start)
+                loss = training_step(model, replica, features, labels, rows)
+                if loss is not None:
+                    weight = len(labels) if replica.sums_gradients else len(features)
+                    sums += weight * np.array([float(part.detach()) for part in loss])
+        replica.synchronise()
+        total = sum(replica.gather(sums, f"the losses of epoch {epoch}"))
+        return _columns("training", total / len(order))
+
+    @torch.no_grad()
+    def validate(self) -> Row:
+        """Return the mean losses of the validation videos; NaN where there is none.
+
+        Ranks take complete batches in turn, and their losses are added in the order of the batches:
+        the result is the same to the bit on any number of ranks.
+        """
+        videos, size, replica = self.samples.validation, self.settings.batch_size, self.replica
+        if not len(videos):
+            return _columns("validation", np.full(len(_PARTS), np.nan))
+        self.model.eval()
+        losses = {}
+        for first in range(replica.rank * size, len(videos), replica.size * size):
+            for features, labels, _ in batches(self.samples, videos[first : first + size], size):
+                loss = self.model.loss(features, labels)
+                losses[first] = len(features) * np.array([float(part) for part in loss])
+        gathered = replica.gather(losses, "the validation losses")
+        ordered = sorted((first, loss) for rank in gathered for first, loss in rank.items())
+        return _columns("validation", sum(loss for _, loss in ordered) / len(videos))
 
 
 def _columns(subset: str, losses: Float64) -> Row:
     return {f"{subset}_{part}": loss for part, loss in zip(_PARTS, losses.tolist(), strict=True)}
-
-
-@torch.no_grad()
-def validate(
-    model: TemporalNetwork, replica: Replica, samples: Samples, settings: TemporalSettings
-) -> Row:
-    """Return the mean losses of the validation videos; NaN where there is none.
-
-    Ranks take complete batches in turn, and their losses are added in the order of the batches: the
-    result is the same to the bit on any number of ranks.
-    """
-    videos, size = samples.validation, settings.batch_size
-    if not len(videos):
-        return _columns("validation", np.full(len(_PARTS), np.nan))
-    model.eval()
-    losses = {}
-    for first in range(replica.rank * size, len(videos), replica.size * size):
-        for features, labels, _ in batches(samples, videos[first : first + size], size):
-            loss = model.loss(features, labels)
-            losses[first] = len(features) * np.array([float(part) for part in loss])
-    gathered = replica.gather(losses, "the validation losses")
-    ordered = sorted((first, loss) for rank in gathered for first, loss in rank.items())
-    return _columns("validation", sum(loss for _, loss in ordered) / len(videos))
 
 
 def train(
@@ -156,83 +155,70 @@ def train(
     """
     stopwatch = Stopwatch() if started is None else Stopwatch(started)
     parallel = parallel or ParallelSettings()
-    checkpoint = out / CHECKPOINT
     kind = networks.network_class(name)
-    how: dict[str, Any] = {
-        "columns": kind.columns,
-        "parts": settings.members if kind.cross_fitted else 0,
-        "causal": MODELS[name].features == "causal",
-        "check": comm is None or comm.Get_rank() == 0,
-    }
 
     def read() -> Samples:
-        return read_samples(features_path, annotations_path, settings, **how)
+        return read_samples(
+            features_path,
+            annotations_path,
+            settings,
+            columns=kind.columns,
+            parts=settings.members if kind.cross_fitted else 0,
+            causal=MODELS[name].features == "causal",
+            check=comm is None or comm.Get_rank() == 0,
+        )
 
-    def build(samples: Samples) -> Run:
+    def build(samples: Samples) -> TemporalTrainer:
         model, optimiser = start(name, samples.features.shape[2], settings)
-        replica = engine.join_ranks(exchange, model, optimiser, parallel, comm)
+        replica = join_ranks(exchange, model, optimiser, parallel, comm)
         unchosen = settings.keep == "best" and not len(samples.validation)
         if unchosen and replica.rank == 0:
             line = "no validation video; the last epoch is kept"
             print(f"{features_path}: {line}", file=sys.stderr)
-        bits = engine.bits_of(exchange, parallel, replica.size)
-        return Run(
+        bits = bits_of(exchange, parallel, replica.size)
+        return TemporalTrainer(
             digest=digest(networks.FORMAT, name, settings, samples.fingerprint, threads, *bits),
-            models=[model],
-            optimisers=[optimiser],
+            model=model,
             replica=replica,
+            learning_rate=settings.learning_rate_in,
             kept="last" if unchosen else settings.keep,
             average_after=settings.epochs - settings.average_epochs,
+            stopwatch=stopwatch,
+            samples=samples,
+            settings=settings,
         )
 
     # read at the first use; batches of a cross-fitted network differ in length, so it uses none of
     # them again, and those kept would lie between freed ones: memory would grow with each epoch
     kernels = 0 if kind.cross_fitted else _KERNELS
     os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", str(kernels))
-    with deterministic(threads):
-        # prepare: data, network, ranks, checkpoint
-        resumed = checkpoint if continued else None
-        samples, run = engine.begin(comm, parallel.stall_seconds, read, build, resumed)
-        model, replica = run.models[0], run.replica
-        assert isinstance(model, TemporalNetwork)
-        if comm is not None:
-            engine.introduce(replica)
+    with begin(read, build, out, comm, parallel, threads, continued=continued) as trainer:
+        # 1. train
         stopwatch.add("preparation", stopwatch.begun)
-        # train
-        epochs_here = fit(
-            run,
-            settings.epochs,
-            lambda epoch: train_epoch(model, replica, samples, settings, epoch, stopwatch),
-            lambda: validate(model, replica, samples, settings),
-            learning_rate=settings.learning_rate_in,
-            score=lambda row: -row["validation_loss"],
-            checkpoint=checkpoint,
-            title=f"training {name}",
-            stopwatch=stopwatch,
-        )
-    # write the results
-    if replica.rank == 0:
-        channels, learned = samples.features.shape[2], (run.weights(), run.digest, samples.parts)
-        content = networks.model_content(name, channels, settings, *learned)
-        write_model(out / "model.safetensors", content)
-        run.log(out / "log.tsv", LOG_COLUMNS)
-    timings = replica.gather(_rank_timing(replica, stopwatch), "the seconds of the run")
-    if replica.rank == 0:
-        # `epoch_seconds` are of all epochs. The other seconds are of these processes, which after
-        # a kill ran the last `epochs_here` of them.
-        described = {
-            "model": name,
-            "exchange": exchange,
-            "ranks": replica.workers,
-            "threads": threads,
-            "samples": len(samples.training),
-            "validation_samples": len(samples.validation),
-            "epochs": settings.epochs,
-            "epochs_here": epochs_here,
-            "epoch_seconds": [row["seconds"] for row in run.rows],
-        }
-        write_json(out / "timing.json", described | whole_timing(timings))
-    engine.end(run, checkpoint)
+        epochs_here = trainer.fit(settings.epochs, f"training {name}")
+        # 2. write the results
+        samples, replica = trainer.samples, trainer.replica
+        if replica.rank == 0:
+            learned = trainer.weights(), trainer.digest, samples.parts
+            content = networks.model_content(name, samples.features.shape[2], settings, *learned)
+            write_model(out / "model.safetensors", content)
+            trainer.log(out / "log.tsv", LOG_COLUMNS)
+        timings = replica.gather(_rank_timing(replica, stopwatch), "the seconds of the run")
+        if replica.rank == 0:
+            # `epoch_seconds` are of all epochs. The other seconds are of these processes, which
+            # after a kill ran the last `epochs_here` of them.
+            described = {
+                "model": name,
+                "exchange": exchange,
+                "ranks": replica.workers,
+                "threads": threads,
+                "samples": len(samples.training),
+                "validation_samples": len(samples.validation),
+                "epochs": settings.epochs,
+                "epochs_here": epochs_here,
+                "epoch_seconds": [row["seconds"] for row in trainer.rows],
+            }
+            write_json(out / "timing.json", described | whole_timing(timings))
 
 
 def process_start() -> float:

@@ -88,14 +88,14 @@ def earlier_features(
     """
     if recipe is None:
         return {}
-    from actionspan.video.zones import WHOLE, made_within, zones_of  # which imports OpenCV
+    from actionspan.video.zones import WHOLE, zones_attributes, zones_of  # which imports OpenCV
 
     made_by, folder = recipe_digest(recipe), recipe.parent
     kept = sorted((folder / "earlier").glob("*"))
     known: dict[Path, dict[str, dict[str, Any]]] = {}  # attributes of the videos of each file
     valid = {}
     for video in videos:
-        within = made_within(zones_of(cameras or WHOLE, video.video_id))
+        within = zones_attributes(zones_of(cameras or WHOLE, video.video_id))
         wanted = video.attributes | {"zones": ""} | within
         shards = [f"{shard}.h5" for shard in possible_shards(video.video_id)]
         # those in shards/ last: another job may be about to make them again

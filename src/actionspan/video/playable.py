@@ -41,7 +41,7 @@ _RATE, _SAMPLES = 48_000, 1024  # of sound: a second, and in a frame of AAC
 _ENCODER = "libx264"
 
 
-def why_not_playable(path: Path) -> str:
+def playback_fault(path: Path) -> str:
     """Return why not every browser plays a file as we see it; an empty text where all should.
 
     Raises:
@@ -145,7 +145,7 @@ def _copied(path: Path, out: Path) -> bool:
     """Copy the packets of a recording if browsers play its files; return whether they do."""
     heads = set()
     for part in read_parts(path):
-        if why_not_playable(part.path):
+        if playback_fault(part.path):
             return False
         with opened(part.path) as (_, stream):
             heads.add((stream.codec.canonical_name, stream.codec_context.extradata))

@@ -39,10 +39,10 @@ from actionspan.video.zones import (
     Cameras,
     Zones,
     digests_of,
-    made_within,
     only_inside,
     share_inside,
     zone_motion,
+    zones_attributes,
     zones_of,
 )
 
@@ -260,7 +260,7 @@ def write_frames(
     group[CUTS], group[BOUTS] = cuts.found(), cuts.bouts.found()
     if clips:
         clips.close()
-    group.attrs.update(video.attributes | made_within(zones))
+    group.attrs.update(video.attributes | zones_attributes(zones))
     if zones:
         group.attrs[SHARE] = share_inside(zones, *group["gray"].shape[2:])
     group.attrs.update(frame_count=count, snippet_frames=settings.snippet_frames)

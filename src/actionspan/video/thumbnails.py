@@ -48,12 +48,12 @@ def thumbnails(path: Path, count: int, height: int = 72) -> list[tuple[float, by
     """
     seconds = _seconds(path)
     times = [(index + 0.5) * seconds / count for index in range(count)]
-    found = pictures_at(path, times, height, early=0.5 * seconds / count)
+    found = read_thumbnails(path, times, height, early=0.5 * seconds / count)
     own = {picture.seconds: picture.rgb for picture in found if picture is not None}
     return [(seconds, jpeg_of(rgb, _QUALITY).tobytes()) for seconds, rgb in own.items()]
 
 
-def pictures_at(
+def read_thumbnails(
     path: Path, times: Sequence[float], height: int, early: float = 0.0
 ) -> list[_Picture | None]:
     """Return the image at each time, None where it cannot be decoded.

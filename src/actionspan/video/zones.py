@@ -134,14 +134,14 @@ def pattern_of(cameras: Cameras, video_id: str) -> str:
     return max(matching, key=lambda each: (len(re.sub(r"[*?]", "", each)), each), default="")
 
 
-def made_within(zones: Zones) -> dict[str, str]:
+def zones_attributes(zones: Zones) -> dict[str, str]:
     """Return what sets results of these zones apart from others; nothing for whole frames."""
     return {"zones": digest(zones)} if zones else {}
 
 
 def digests_of(cameras: Cameras, video_id: str) -> list[str]:
     """Return the part of a video's digest for its zones; nothing for whole frames."""
-    return list(made_within(zones_of(cameras, video_id)).values())
+    return list(zones_attributes(zones_of(cameras, video_id)).values())
 
 
 @lru_cache(maxsize=8)

@@ -17,7 +17,7 @@ from actionspan.networks.names import is_hub
 from actionspan.parallel.settings import processes
 from actionspan.recognition.settings import RecognitionSettings
 from actionspan.settings import Knob, from_mapping
-from actionspan.storage.text import filled_in
+from actionspan.storage.text import wildcard_fault
 from actionspan.video.settings import FrameSettings
 from actionspan.workflow.features import (
     encoders_of,
@@ -150,7 +150,7 @@ def _text_problem(key: str, text: str) -> str:
         return "control characters cannot be in a path or a command; rename it"
     if key == "mpi.launcher":
         return ""
-    if problem := filled_in(text):
+    if problem := wildcard_fault(text):
         return f"{problem}; rename it"
     if text.startswith("-"):
         return "a command takes it for a flag; write the whole path"
@@ -167,7 +167,7 @@ def check_names(paths: Iterable[str], key: str) -> None:
         InputError: It does not; the line begins with the configuration's `key`.
     """
     for path in paths:
-        if problem := filled_in(path, by_function=True):
+        if problem := wildcard_fault(path, by_function=True):
             raise InputError(f"{key}: {printable(path)}: {problem}; rename it")
 
 

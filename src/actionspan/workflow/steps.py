@@ -41,6 +41,11 @@ SHORT = {
     "fit-timing": "actionspan.scaling.fit_timing",
     "convert-model": "actionspan.storage.convert_model",
 }
+# Steps of evaluation that draw lie next to what draws, in a room above evaluation.
+_DRAWN = {
+    f"evaluation.{word}": f"actionspan.report.figures.{word}"
+    for word in ("curves", "misses", "reliability", "timeline")
+}
 # As the help lists them.
 GROUPS = {
     "Your videos": ("review", "propose", "learn", "find", "stream"),
@@ -84,13 +89,15 @@ def steps_of(package: str) -> dict[str, str]:
     folder = file_of(package).parent
     inner = [path for path in folder.glob("*/__init__.py") if steps_of(f"{package}.{_stem(path)}")]
     steps = [path for path in folder.glob("*.py") if _is_step(path)]
-    stems = map(_stem, sorted(inner + steps))
-    words = {stem.replace("_", "-"): f"{package}.{stem}" for stem in stems}
-    stage, inside = package.rpartition(".")[2], package.startswith("actionspan.")
-    added = plugins("steps").items() if inside and stage in STAGES else ()
-    return words | {
-        name.partition(".")[2]: point.value for name, point in added if name.startswith(f"{stage}.")
-    }
+    names = (f"{package}.{_stem(path)}" for path in inner + steps)
+    modules = [name for name in names if name not in _DRAWN.values()]
+    words = {name.rpartition(".")[2].replace("_", "-"): name for name in modules}
+    stage = package.removeprefix("actionspan.")
+    if stage in STAGES:
+        added = _DRAWN | {name: point.value for name, point in plugins("steps").items()}
+        its = {name: module for name, module in added.items() if name.startswith(f"{stage}.")}
+        words |= {name.partition(".")[2]: module for name, module in its.items()}
+    return dict(sorted(words.items()))
 
 
 def file_of(module: str) -> Path:

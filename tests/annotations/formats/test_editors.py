@@ -78,8 +78,8 @@ def test_records_are_written_and_read_back(tmp_path, form):
     written = convert.write_records(path, form, given)
     records, bad = read_sound(path)
     assert not bad
-    assert set(convert.what_is_lost(given, written)) == CANNOT_HOLD[form]
-    assert set(convert.what_is_lost(given, records)) == CANNOT_HOLD[form]
+    assert set(convert.lost_facts(given, written)) == CANNOT_HOLD[form]
+    assert set(convert.lost_facts(given, records)) == CANNOT_HOLD[form]
     found = {record.video_id: sorted(record.bouts()) for record in records}
     for record in given:
         for expected, back in zip(record.bouts(), found[record.video_id], strict=True):

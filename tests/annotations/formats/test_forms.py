@@ -22,7 +22,7 @@ from actionspan.annotations.formats.registry import (
     sniffed,
 )
 from actionspan.annotations.formats.thumos14 import CLASSES, NUMBERS
-from actionspan.dataset.convert import facts, what_is_lost
+from actionspan.dataset.convert import facts, lost_facts
 from actionspan.dataset.matching import IndexSettings
 from actionspan.errors import InputError
 from tiers import examples, first_tier
@@ -141,8 +141,8 @@ def test_what_is_written_comes_back_over_each_pair_of_forms(first, second, given
         for name, value in facts(record).items()
         if facts(after).get(name) != value
     }
-    assert {*what_is_lost(given_records, between)} - {"exact times"} <= lost
-    assert len(what_is_lost(given_records, between)) >= len(lost)
+    assert {*lost_facts(given_records, between)} - {"exact times"} <= lost
+    assert len(lost_facts(given_records, between)) >= len(lost)
     end = through(second, between)
     assert said(end) == said(held(record, first, second) for record in given_records)
     # and back: what both forms hold does not change any more

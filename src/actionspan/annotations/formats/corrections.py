@@ -69,7 +69,7 @@ def _decided(file: str, lines: Iterator[Line], reading: Reading) -> Iterator[Lin
             yield line
 
 
-def add_not_done(reading: Reading, table: Path, take: bool | None) -> None:
+def add_unfinished(reading: Reading, table: Path, take: bool | None) -> None:
     """Add corrections of unfinished videos, which `review` keeps with its table, or name them."""
     known, left = {record.video_id for record in reading.records}, []
     for path in sorted(table.with_suffix("").glob("*.json")):

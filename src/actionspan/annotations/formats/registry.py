@@ -109,7 +109,7 @@ def read_annotation_file(
     read = _read_folder if path.is_dir() else _read_file
     reading = read(path, form, keep_ambiguous, strict)
     if reading.form == "corrections" and path.is_file():
-        corrections.add_not_done(reading, path, not_done)
+        corrections.add_unfinished(reading, path, not_done)
     for raw in chain.from_iterable(record.instances for record in reading.records):
         raw.length = points
     return reading

@@ -4,6 +4,7 @@ import contextlib
 import itertools
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, cast
 
 import torch
@@ -21,7 +22,8 @@ from actionspan.jobs.prefetch import prefetched
 from actionspan.memory.counting import saved_bytes
 from actionspan.memory.planning import MemoryPlan
 from actionspan.memory.sampling import kept_count
-from actionspan.training.fit import Row, Run, Stopwatch
+from actionspan.training.stopwatch import Stopwatch
+from actionspan.training.trainer import Row, Trainer
 
 _MEGA = 1e6
 
@@ -39,23 +41,28 @@ class Tuned(nn.Module):
         return cast(StreamEncoders, self.way.encoder)
 
 
-class Epochs:
-    """The epochs of a tuning, which `training.fit` calls, and the scores at the end."""
+@dataclass(kw_only=True)
+class TuningTrainer(Trainer[Tuned]):
+    """Encoders in training with the objective above them; ranks share the videos of a batch."""
 
-    def __init__(self, run: Run, task: Task, held_before: int) -> None:
-        self.run, self.task, self.settings = run, task, task.settings
-        self.model = cast(Tuned, run.models[0])
+    task: Task
+    held_before: int  # bytes of the device's memory, before the encoders were built
+
+    rates = "finetune.encoder_rate and temporal_rate"
+
+    def __post_init__(self) -> None:
+        self.settings = self.task.settings
         self.device = next(self.model.parameters()).device
         target = self.model.objective.target
-        videos = itertools.chain(*task.videos.lists)
+        videos = itertools.chain(*self.task.videos.lists)
         self.targets = {video.name: target(video).to(self.device) for video in videos}
-        self.memory, self.held_before = DeviceMemory(self.device), held_before
+        self.memory = DeviceMemory(self.device)
         self.hold = self.model.plan.picture_bytes > 0
 
     def train_epoch(self, epoch: int) -> Row:
         """Go once through the training videos; return columns of the log."""
         # 1. the steps, and images of this rank's videos
-        replica, stopwatch = self.run.replica, Stopwatch()
+        replica, stopwatch = self.replica, Stopwatch()
         self.memory.forget_peak()
         steps = batches_of(len(self.task.videos.training), self.settings, epoch)
         shares = [replica.share(len(chosen)) for chosen in steps]
@@ -112,11 +119,11 @@ class Epochs:
 
     def _step(self, chosen: list[int], own: slice, step: int, epoch: int, pictures: Any) -> float:
         """Run the backward passes of this rank's share of a batch; return its part of the loss."""
-        self.run.optimisers[0].zero_grad()
+        self.replica.optimiser.zero_grad()
         videos = [self.task.videos.training[place] for place in chosen]
         if not videos[own]:
             return 0.0
-        shared = videos if self.run.replica.sums_gradients else videos[own]
+        shared = videos if self.replica.sums_gradients else videos[own]
         batch = torch.cat([self.targets[video.name].labels for video in shared])
         # a video's place in the epoch is the same on any rank
         first = step * self.settings.batch_size + own.start
@@ -135,7 +142,7 @@ class Epochs:
             # which snippets are kept follows from the video's place in the epoch
             seed_torch(self.settings.seed, epoch, first + number - 1, 1, generator=generator)
             last = number == len(videos)
-            with contextlib.nullcontext() if last else self.run.replica.accumulating():
+            with contextlib.nullcontext() if last else self.replica.accumulating():
                 with self._autocast():
                     features = self.model.way(frames, generator=generator, key=video.name)
                 yield features.float()
@@ -153,12 +160,16 @@ class Epochs:
     def validate(self) -> Row:
         """Return the average precision on the videos that choose the epoch, and on validation."""
         videos, every = self.task.videos, self.settings.score_every
-        due = every and (self.run.epoch + 1) % every == 0
+        due = every and (self.epoch + 1) % every == 0
         return {
             "choosing_precision": self._precision(videos.choosing),
             "validation_precision": self._precision(videos.validation) if due else math.nan,
             "peak_mb": max(0, self.memory.peak() - self.held_before) / _MEGA,
         }
+
+    def score(self, row: Row) -> float:
+        """Return the average precision on the videos that choose the epoch."""
+        return row["choosing_precision"]
 
     def _precision(self, videos: Sequence[TunedVideo]) -> float:
         """Return the mean average precision on videos; NaN where there is none."""
@@ -168,16 +179,16 @@ class Epochs:
         scores, right = (torch.cat(each) for each in zip(*found, strict=True))
         return mean_average_precision(scores, right)
 
-    def scores(self) -> dict[str, tuple[Tensor, Tensor]]:
+    def validation_scores(self) -> dict[str, tuple[Tensor, Tensor]]:
         """Return the scores and labels of each validation video, by the weights that are kept."""
-        with self.run.replica.first_buffers():
-            self.model.load_state_dict(self.run.weights())
+        with self.replica.first_buffers():
+            self.model.load_state_dict(self.weights())
             return self._scored(self.task.videos.validation)
 
     @torch.no_grad()
     def _scored(self, videos: Sequence[TunedVideo]) -> dict[str, tuple[Tensor, Tensor]]:
         """Return scores and labels by video; ranks share the videos."""
-        replica, model = self.run.replica, self.model
+        replica, model = self.replica, self.model
         model.eval()
         own = {}
         for video in videos[replica.rank :: replica.size]:

@@ -1,4 +1,4 @@
-"""The figures of recall curves, misses and reliability."""
+"""The figures of methods: recall curves, misses and reliability."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -11,18 +11,9 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 from actionspan.errors import counted
-from actionspan.evaluation.drawn import (
-    AREA,
-    CHARACTERISTICS,
-    NAMES,
-    PANELS,
-    Bin,
-    Curve,
-    ScoreBin,
-    ScoredProposals,
-    curves_of,
-)
-from actionspan.evaluation.summary import Record
+from actionspan.evaluation.misses import CHARACTERISTICS, NAMES, Bin
+from actionspan.evaluation.records import AREA, PANELS, Curve, Record, curves_of
+from actionspan.evaluation.reliability import ScoreBin, ScoredProposals
 from actionspan.storage.figures import COLOURS, INK, QUIET, house_style, save_figure, spread_labels
 
 # distinguished by lightness and by dashes

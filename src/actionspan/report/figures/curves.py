@@ -4,8 +4,8 @@ import argparse
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from actionspan.evaluation.drawn import curves_of
-from actionspan.evaluation.summary import Record, read_records
+from actionspan.evaluation.records import Record, curves_of
+from actionspan.evaluation.summary import read_records
 from actionspan.storage.writing import write_tsv
 
 
@@ -20,7 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Write the table of recall curves, and draw it."""
-    from actionspan.evaluation.figures import draw_curves
+    from actionspan.report.figures.methods import draw_curves
 
     records = read_records(arguments.evaluations)
     write_tsv(arguments.out_table, CURVE_COLUMNS, curve_rows(records))

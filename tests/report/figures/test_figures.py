@@ -15,10 +15,10 @@ from matplotlib.colors import to_hex
 
 from actionspan.annotations.tables import Instance
 from actionspan.errors import InputError
-from actionspan.evaluation.curves import CURVE_COLUMNS, curve_rows
-from actionspan.evaluation.drawn import AR_AGAINST_AN, RECALL_AGAINST_TIOU
-from actionspan.evaluation.figures import draw_curves
-from actionspan.evaluation.timeline_figure import (
+from actionspan.evaluation.records import AR_AGAINST_AN, RECALL_AGAINST_TIOU
+from actionspan.report.figures.curves import CURVE_COLUMNS, curve_rows
+from actionspan.report.figures.methods import draw_curves
+from actionspan.report.figures.timeline_figure import (
     SHADES,
     _clock,
     draw_timeline,

@@ -21,7 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Draw one video's timeline, an empty figure if it was left out of the data set."""
-    from actionspan.evaluation.timeline_figure import draw_timeline
+    from actionspan.report.figures.timeline_figure import draw_timeline
 
     video_id = arguments.video
     videos = {video.video_id: video for video in read_annotations(arguments.annotations)}

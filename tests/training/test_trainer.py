@@ -1,7 +1,9 @@
 """The engine with a toy module: resuming to the bit, keeping, logging, rates, one line."""
 
 import math
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -14,8 +16,8 @@ from actionspan.parallel.model_averaging import InProcessAveraging
 from actionspan.parallel.settings import ParallelSettings
 from actionspan.storage.torch_files import write_sealed
 from actionspan.storage.writing import read_tsv
-from actionspan.training.fit import CHECKPOINT, Run, begin, end, fit
 from actionspan.training.settings import rate_after, rate_every
+from actionspan.training.trainer import CHECKPOINT, Trainer, begin
 from storage.changed import changed_leaves
 from tiers import first_tier
 from worlds.limits import files_of_at_most
@@ -35,6 +37,19 @@ class Dice:
 
     def restore(self, state):
         self.generator.set_state(state)
+
+
+@dataclass(kw_only=True)
+class ToyTrainer(Trainer[nn.Module]):
+    """A trainer with the epochs and the validation of a `Toy`."""
+
+    toy: Any = None
+
+    def train_epoch(self, epoch):
+        return self.toy.train_epoch(epoch)
+
+    def validate(self):
+        return self.toy.validate()
 
 
 class Toy:
@@ -58,7 +73,7 @@ class Toy:
         self.spoilt_in = self.killed_in = None
         self.trained = []
 
-    def build(self, _):
+    def build(self, _=None):
         seed_torch(0)
         models = [nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.Linear(4, 1))]
         seed_torch(0)
@@ -69,14 +84,16 @@ class Toy:
         replica = (
             InProcessAveraging(models, optimisers, settings)
             if self.learners > 1
-            else Replica(optimisers[0])
+            else Replica(models[0], optimisers[0])
         )
         self.dice = Dice()
-        return Run(
+        return ToyTrainer(
+            toy=self,
             digest=self.digest,
-            models=models,
-            optimisers=optimisers,
+            model=models[0],
             replica=replica,
+            learning_rate=lambda epoch: 0.1 / epoch,
+            checkpoint=self.checkpoint,
             kept=self.keep,
             average_after=self.average_after,
             more=self.dice,
@@ -85,9 +102,7 @@ class Toy:
     def train_epoch(self, epoch):
         total, drawn = 0.0, 0.0
         for step in range(3):
-            for learner, (model, optimiser) in enumerate(
-                zip(self.run.models, self.run.optimisers, strict=True)
-            ):
+            for learner, (model, optimiser) in enumerate(self.trainer.replica.learners):
                 if (epoch, step) == (self.killed_in, 1):
                     raise KeyboardInterrupt
                 assert model.training
@@ -99,32 +114,25 @@ class Toy:
                 loss = (model(inputs)[:, 0] - roll * inputs.sum(dim=1)).square().mean()
                 loss.backward()
                 total += float(loss.detach())
-            self.run.replica.step()
-        self.run.replica.synchronise()
+            self.trainer.replica.step()
+        self.trainer.replica.synchronise()
         self.trained.append(epoch)
         return {"training_loss": math.nan if epoch == self.spoilt_in else total, "drawn": drawn}
 
     def validate(self):
         epoch = self.trained[-1]
         self.weights_of[epoch] = {
-            name: value.clone() for name, value in self.run.models[0].state_dict().items()
+            name: value.clone() for name, value in self.trainer.model.state_dict().items()
         }
         return {"validation_loss": self.losses.get(epoch, float(epoch))}
 
     def __call__(self, epochs=EPOCHS, killed_in=None, spoilt_in=None):
         """Train, from the checkpoint if there is one; return the weights that are kept."""
         self.killed_in, self.spoilt_in, self.weights_of = killed_in, spoilt_in, {}
-        _, self.run = begin(None, 1.0, lambda: None, self.build, self.checkpoint)
-        self.made = fit(
-            self.run,
-            epochs,
-            self.train_epoch,
-            self.validate,
-            learning_rate=lambda epoch: 0.1 / epoch,
-            score=lambda row: -row["validation_loss"],
-            checkpoint=self.checkpoint,
-        )
-        return {name: value.clone() for name, value in self.run.weights().items()}
+        self.trainer = self.build()
+        self.trainer.resume()
+        self.made = self.trainer.fit(epochs)
+        return {name: value.clone() for name, value in self.trainer.weights().items()}
 
 
 def same(first, second):
@@ -132,7 +140,7 @@ def same(first, second):
 
 
 def logged(toy):
-    return [[row[name] for name in COLUMNS] for row in toy.run.rows]
+    return [[row[name] for name in COLUMNS] for row in toy.trainer.rows]
 
 
 @pytest.mark.parametrize("keep", ["best", "average", "last"])
@@ -153,8 +161,28 @@ def test_killed_in_any_epoch_it_ends_with_the_same_bits(tmp_path, keep, options)
         assert toy.made == EPOCHS - killed_in + 1
         assert toy.trained == list(range(1, EPOCHS + 1))
         assert logged(toy) == logged(whole)
-        end(toy.run, toy.checkpoint)
-        assert not toy.checkpoint.exists()
+        assert toy.checkpoint.exists()
+
+
+def test_the_checkpoint_is_kept_until_the_results_are_written(tmp_path):
+    """A training that is not to resume starts over from a checkpoint of its own settings."""
+    toy, parallel = Toy(tmp_path), ParallelSettings()
+    with pytest.raises(KeyboardInterrupt):
+        toy(killed_in=3)
+    reached = []
+    for continued in (True, False):
+        killed = pytest.raises(KeyboardInterrupt)
+        with (
+            killed,
+            begin(dict, toy.build, tmp_path, None, parallel, 1, continued=continued) as trainer,
+        ):
+            reached.append(trainer.epoch)
+            raise KeyboardInterrupt
+        assert toy.checkpoint.exists()
+    assert reached == [2, 0]
+    with begin(dict, toy.build, tmp_path, None, parallel, 1):
+        pass
+    assert not toy.checkpoint.exists()
 
 
 def test_killed_in_every_epoch_too(tmp_path):
@@ -187,7 +215,7 @@ def test_the_best_epoch_is_kept_or_the_last(tmp_path, losses, kept):
     best, last = (Toy(tmp_path / keep, keep=keep, losses=losses) for keep in ("best", "last"))
     assert same(best(), best.weights_of[kept])
     assert same(last(), last.weights_of[EPOCHS])
-    assert not last.run.kept_weights, "the last epoch needs no copy of the weights"
+    assert not last.trainer.kept_weights, "the last epoch needs no copy of the weights"
     assert not same(best.weights_of[1], best.weights_of[2])
 
 
@@ -208,7 +236,7 @@ def test_the_average_is_the_mean_of_the_weights_after_each_of_the_last_epochs(
             assert torch.equal(value, toy.weights_of[EPOCHS][name])
     assert same(kept, toy.weights_of[EPOCHS]) == (after == 4)
     if learners == 2:  # the learners go on from their own weights, not from the mean
-        assert same(toy.run.models[1].state_dict(), toy.weights_of[EPOCHS])
+        assert same(toy.trainer.replica.learners[1].model.state_dict(), toy.weights_of[EPOCHS])
 
 
 def test_an_average_of_more_epochs_than_there_are_is_that_of_all(tmp_path):
@@ -221,8 +249,8 @@ def test_an_average_of_more_epochs_than_there_are_is_that_of_all(tmp_path):
 def test_the_learning_rate_and_the_log_are_of_each_epoch(tmp_path):
     toy = Toy(tmp_path)
     toy()
-    assert toy.run.optimisers[0].param_groups[0]["lr"] == 0.1 / EPOCHS
-    toy.run.log(tmp_path / "log.tsv", (*COLUMNS, "seconds"))
+    assert toy.trainer.replica.optimiser.param_groups[0]["lr"] == 0.1 / EPOCHS
+    toy.trainer.log(tmp_path / "log.tsv", (*COLUMNS, "seconds"))
     rows = read_tsv(tmp_path / "log.tsv")
     assert [int(row["epoch"]) for row in rows] == [1, 2, 3, 4, 5]
     assert [float(row["learning_rate"]) for row in rows] == [0.1 / n for n in range(1, 6)]
@@ -234,7 +262,7 @@ def test_a_loss_that_is_no_number_stops_with_advice(tmp_path):
     line = "the training loss is nan in epoch 3; lower learning_rate, now 0.1"
     with pytest.raises(InputError, match=line):
         toy(spoilt_in=3)
-    assert len(toy.run.rows) == 2
+    assert len(toy.trainer.rows) == 2
     assert toy.checkpoint.exists()
 
 
@@ -264,19 +292,22 @@ def test_a_damaged_checkpoint_is_one_line_whatever_was_changed(tmp_path):
     toy = Toy(tmp_path)
     with pytest.raises(KeyboardInterrupt):
         toy(killed_in=3)
-    path, run = toy.checkpoint, toy.build(None)
+    path, trainer = toy.checkpoint, toy.build()
     damaged = f"{path}: damaged; delete it and run again"
     whole, content = path.read_bytes(), torch.load(path)
-    assert run.resume(path)["epoch"] == 2
+    trainer.resume()
+    assert trainer.epoch == 2
     for change, other in (*changed_leaves(content), ("list", [1, 2])):
         torch.save(other, path)
         if change.startswith("digest: "):  # of other settings, as far as it says
-            assert run.resume(path) is None, change
+            trainer.epoch = 0
+            trainer.resume()
+            assert trainer.epoch == 0, change
         else:
-            assert refusal(lambda: run.resume(path)) == damaged, change
+            assert refusal(trainer.resume) == damaged, change
     for size in range(0, len(whole), 701):
         path.write_bytes(whole[:size])
-        assert refusal(lambda: run.resume(path)) == damaged
+        assert refusal(trainer.resume) == damaged
     for name in ("model", "optimiser", "rows"):  # by someone who knows the seal
         write_sealed(path, {k: v for k, v in content.items() if k not in (name, "seal")})
         assert refusal(toy) == damaged
@@ -308,22 +339,22 @@ def test_without_room_for_the_checkpoint_the_one_before_stays(tmp_path):
 def test_a_checkpoint_holds_each_tensor_once(tmp_path):
     toy = Toy(tmp_path, keep="last")
     toy()
-    state = toy.run.state()
-    model = toy.run.models[0].state_dict()
+    state = toy.trainer.state()
+    model = toy.trainer.model.state_dict()
     assert all(state["model"][name].data_ptr() == model[name].data_ptr() for name in model)
     assert state["kept_weights"] == {}
 
 
 def test_a_group_with_a_share_has_that_part_of_the_learning_rate(tmp_path):
     class Shared(Toy):
-        def build(self, data):
-            run = super().build(data)
-            run.optimisers[0].add_param_group({"params": [nn.Parameter(torch.ones(1))]})
-            run.optimisers[0].param_groups[1]["share"] = 0.1
+        def build(self, _=None):
+            run = super().build()
+            run.replica.optimiser.add_param_group({"params": [nn.Parameter(torch.ones(1))]})
+            run.replica.optimiser.param_groups[1]["share"] = 0.1
             return run
 
         def train_epoch(self, epoch):
-            rates.append([group["lr"] for group in self.run.optimisers[0].param_groups])
+            rates.append([group["lr"] for group in self.trainer.replica.optimiser.param_groups])
             return super().train_epoch(epoch)
 
     rates = []
@@ -339,8 +370,8 @@ def test_weights_that_are_kept_come_back_to_where_the_model_is(keep):
     def made(device):
         model = nn.Linear(2, 1, device=device)
         optimiser = torch.optim.SGD(model.parameters())
-        alone = Replica(optimiser)
-        return Run(digest="", models=[model], optimisers=[optimiser], replica=alone, kept=keep)
+        how = {"digest": "", "learning_rate": lambda epoch: 0.1, "kept": keep}
+        return ToyTrainer(model=model, replica=Replica(model, optimiser), **how)
 
     host, there = made("cpu"), made("meta")
     host.keep(1.0)
