@@ -91,7 +91,7 @@ def direct(name: str, exchange: Exchange, tensor: torch.Tensor) -> Callable[[], 
         return lambda: MPI.COMM_WORLD.Allreduce(MPI.IN_PLACE, array)
     if tensor.device.type == "cpu" and name == "gloo":
         return lambda: torch.distributed.all_reduce(tensor)
-    return lambda: exchange.allreduce(tensor)
+    return exchange.bind(tensor)  # as training does
 
 
 def moved(shared: Shared, ranks: int) -> Callable[[], object]:

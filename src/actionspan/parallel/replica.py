@@ -55,6 +55,8 @@ class _SynchronousReplica(Member):
                 self._bucket_ready,
                 getattr(self.exchange, "room", zeros),
             )
+        buckets = enumerate(self._gradients.buckets)
+        self._calls = [self.exchange.bind(bucket.flat, number) for number, bucket in buckets]
         check_tags(self.comm, len(self._gradients.buckets))
         # the thread that exchanges finished buckets while backward runs
         self._error: BaseException | None = None
@@ -149,7 +151,7 @@ class _SynchronousReplica(Member):
             if number in self._filled:
                 self._filled.pop(number).synchronize()
             with self.watchdog.waiting(what):
-                self.exchange.allreduce(buckets[number].flat, number)
+                self._calls[number]()
 
 
 def check_tags(comm: Communicator, buckets: int) -> None:
