@@ -64,8 +64,8 @@ rule evaluation_evaluate:
     resources:
         runtime=minutes(40, "scoring"),
     params:
-        code=step("evaluation evaluate", "evaluation reader", "evaluation misses"),
         **SCORING_PARAMS,
+        code=step("evaluation evaluate", "evaluation reader", "evaluation misses"),
         proposals=lambda wildcards, input: input.proposals,
     shell:
         "python -m actionspan evaluation evaluate" f"{SCORING}"
@@ -95,13 +95,13 @@ rule evaluation_baseline:
     resources:
         runtime=minutes(60, "scoring"),
     params:
+        **SCORING_PARAMS,
         code=step(
             "evaluation baseline",
             "evaluation evaluate",
             "evaluation reader",
             "evaluation misses",
         ),
-        **SCORING_PARAMS,
         baseline=lambda wildcards: RunName.of(wildcards.method).base,
         settings=plan.outcomes.baseline_flags,
         proposals=lambda wildcards, output: output.json,
