@@ -1,4 +1,4 @@
-"""The settings of the evaluation stage; the Snakefile reads them, so imports stay light."""
+"""The settings of the evaluation stage; imports stay light, as the Snakefile reads them."""
 
 from dataclasses import dataclass
 from typing import Literal

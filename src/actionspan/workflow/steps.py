@@ -3,8 +3,7 @@
 Plug-ins add to them (entry points `actionspan.steps`): a package is a stage, a module a command,
 and a module called `stage.step` a step of a stage.
 
-The files that a step depends on are found without importing anything. Snakemake does not see
-changes inside imported modules: a digest of these files is a parameter of a rule.
+The files that a step depends on are found without importing anything.
 """
 
 import hashlib
@@ -138,8 +137,7 @@ _IMPORT = re.compile(
 def step(*words: str) -> str:
     """Return a digest of the source files of steps, e.g. of `"video flow"`.
 
-    As a parameter of their rule it makes a change in the code re-run exactly the rules that it
-    touches. Snakemake would see a change in inputs, too, but takes long for each input of each job.
+    As a parameter it makes a change in the code, which Snakemake does not see, re-run the rule.
 
     Raises:
         ValueError: A step does not exist.
