@@ -3,13 +3,14 @@
     python benchmarks/exchange.py --ranks 2 4 --launches 5
 
 Starts `mpiexec` several times for each number of ranks. In a launch all exchanges take turns on
-tensors of each size (1 KiB to 64 MiB, and MTN's whole gradient for 256 channels), so that whatever
-else the machine does meets them alike; a launch's figure is the median over its turns of the
-slowest rank's seconds, a row the median over launches. `ratio` is how many times the ring is as
-fast, with the range over launches. `alone` is the same of the turn behind the fastest tenth: on a
-busy machine other work interrupts half of the turns, which then measure the scheduler. Each
-exchange sums tensors that lie where its buckets do in training. On the CPU the libraries are called
-directly, without our wrapper: `MPI.COMM_WORLD` on a NumPy array, `torch.distributed` on a tensor.
+tensors of each size (1 KiB to 64 MiB, and MTN's whole gradient for 256 channels), each time in
+another order, so that whatever else the machine does, and what the one before leaves in the caches,
+meets them alike; a launch's figure is the median over its turns of the slowest rank's seconds, a
+row the median over launches. `ratio` is how many times the ring is as fast, with the range over
+launches. `alone` is the same of the turn behind the fastest tenth: on a busy machine other work
+interrupts half of the turns, which then measure the scheduler. Each exchange sums tensors that lie
+where its buckets do in training. On the CPU the libraries are called directly, without our wrapper:
+`MPI.COMM_WORLD` on a NumPy array, `torch.distributed` on a tensor.
 
 MPI_Allreduce takes and frees a buffer in every call, so it matters what the C library does with
 freed memory. `limit` is the time of the ring's reads and writes alone, by all ranks at once,
@@ -21,6 +22,7 @@ launches in which it gives large blocks back (0), as in any other program, take 
 import argparse
 import json
 import operator
+import random
 import statistics
 import subprocess
 import sys
@@ -50,7 +52,7 @@ def measure(keep: bool, device: str) -> None:
     if keep:
         keep_freed_memory()  # as `actionspan temporal train` does
     comm = world()
-    place = choose_device(device)
+    place, between = choose_device(device), comm.Dup()
     exchanges = {name: make_exchange(name, comm.Dup(), ParallelSettings()) for name in NAMES}
     for size in SIZES:
         tensors = {  # as buckets are
@@ -63,13 +65,14 @@ def measure(keep: bool, device: str) -> None:
             tensors["limit"], calls["limit"] = shared.own, moved(shared, comm.Get_size())
         turns = 9 if size > 1 << 21 else 101
         seconds: dict[str, list[float]] = {name: [] for name in calls}
-        for _ in range(turns):
-            for name, call in calls.items():
+        for turn in range(turns):
+            # barriers have a communicator of their own: they leave it in the caches
+            for name in random.Random(turn).sample(sorted(calls), len(calls)):
                 tensors[name].fill_(1.0)
                 settle(place)
-                comm.Barrier()
+                between.Barrier()
                 begun = time.perf_counter()
-                call()
+                calls[name]()
                 settle(place)
                 seconds[name].append(time.perf_counter() - begun)
         assert all(float(tensors[name][-1]) == comm.Get_size() for name in NAMES)
@@ -91,7 +94,7 @@ def direct(name: str, exchange: Exchange, tensor: torch.Tensor) -> Callable[[], 
         return lambda: MPI.COMM_WORLD.Allreduce(MPI.IN_PLACE, array)
     if tensor.device.type == "cpu" and name == "gloo":
         return lambda: torch.distributed.all_reduce(tensor)
-    return lambda: exchange.allreduce(tensor)
+    return exchange.bind(tensor)  # as training does
 
 
 def moved(shared: Shared, ranks: int) -> Callable[[], object]:

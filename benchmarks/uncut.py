@@ -40,7 +40,7 @@ from accuracy import BASELINES, READER, call, changed_config, read, run_baseline
 from actionspan.annotations.tables import write_annotations
 from actionspan.evaluation.evaluate import VIDEO_COLUMNS, evaluate_files
 from actionspan.evaluation.reader import most_found
-from actionspan.evaluation.records import EvaluationSettings
+from actionspan.evaluation.settings import EvaluationSettings
 from actionspan.features.collect import MOTION
 from actionspan.features.cues import REACHES
 from actionspan.features.store import read_transform

@@ -96,7 +96,8 @@ def test_steps_are_listed_and_run(installed, tmp_path):
     assert "'end': '9'" in actionspan(installed, "evaluation", "longest", "--proposals", table)
     missing = ("laps", "count", "--proposals", tmp_path / "none.csv")
     assert actionspan(installed, *missing, status=2).count("\n") == 1
-    code = "from actionspan.workflow.steps import step; print(*step('laps count'), sep='\\n')"
+    code = "from actionspan.workflow.steps import source_files, step_module\n"
+    code += "print(*source_files(step_module('laps count')), sep='\\n')"
     files = python(installed, "-c", code).stdout.split()
     for name in ("laps/steps/count.py", "actionspan/errors.py"):
         assert any(file.endswith(name) for file in files)

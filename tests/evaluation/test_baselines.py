@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from actionspan.annotations.tables import VIDEO_COLUMNS, Video, write_annotations, write_videos
 from actionspan.evaluation.baseline import (
-    BaselineSettings,
     actionness,
     cut_proposals,
     frame_differences,
@@ -18,6 +17,7 @@ from actionspan.evaluation.baseline import (
     relative_lengths,
     sliding_windows,
 )
+from actionspan.evaluation.settings import BaselineSettings
 from actionspan.features.collect import collect
 from actionspan.features.settings import SequenceSettings
 from actionspan.proposals.grouping import group_proposals

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from actionspan.evaluation import average_recall_activitynet, average_recall_thumos14
 from actionspan.evaluation.files import read_ground_truth
 from actionspan.evaluation.recall import contributed, kept_proposals, to_frames
-from actionspan.evaluation.records import EvaluationSettings, recall_intervals
+from actionspan.evaluation.records import recall_intervals
 from actionspan.evaluation.rows import match_ids
+from actionspan.evaluation.settings import EvaluationSettings
 from evaluation.oracle import literal_at, literal_auc, literal_recall, literal_thumos14
 from tiers import examples
 

@@ -1,9 +1,12 @@
 """Which exchange `auto` takes: by the bytes, as measured once and kept."""
 
+from functools import partial
+
 import pytest
 import torch
 
 from actionspan.parallel import fastest
+from actionspan.parallel.communicator import Exchange
 from actionspan.parallel.exchange import make_exchange
 from actionspan.parallel.fastest import SIZES, BySize, keep, kept, measure
 from actionspan.parallel.settings import ParallelSettings
@@ -23,7 +26,7 @@ class Clock:
         return self.now
 
 
-class Taking:
+class Taking(Exchange):
     """An exchange that takes so many seconds and so many more a byte."""
 
     def __init__(self, clock, seconds, per_byte):
@@ -124,14 +127,27 @@ class Doubling:
         recvbuf *= 2
 
 
-def test_a_small_tensor_is_known_by_its_memory_its_length_and_its_type():
+@pytest.mark.parametrize("bound", [False, True])
+def test_mpi_sums_where_the_values_lie(bound):
     pytest.importorskip("mpi4py.MPI")
     exchange = make_exchange("mpi", Doubling(), ParallelSettings())
-    values, half = torch.ones(4), torch.ones(4, dtype=torch.float16)
+    auto = BySize({"mpi": exchange}, [(0, "mpi")], zeros)
+    values, half = torch.ones(4, requires_grad=True), torch.ones(4, dtype=torch.float16)
     for tensor in (values, values[:2], values.view(2, 2), half, half, values[:0]):
-        exchange.allreduce(tensor)
+        call = auto.bind(tensor) if bound else partial(auto.allreduce, tensor)
+        call()
     assert values.tolist() == [8, 8, 4, 4]
     assert half.tolist() == [4, 4, 4, 4]
-    for tensor in (values.view(2, 2).t(), values.view(torch.int32)):
+    for tensor in (values.view(2, 2).t(), values.detach().view(torch.int32)):
         with pytest.raises(ValueError, match=r"contiguous|one of"):
-            exchange.allreduce(tensor)
+            (auto.bind(tensor) if bound else partial(auto.allreduce, tensor))()
+
+
+def test_a_bound_call_sums_the_values_of_its_time():
+    pytest.importorskip("mpi4py.MPI")
+    values = torch.ones(3)
+    call = make_exchange("mpi", Doubling(), ParallelSettings()).bind(values)
+    call()
+    values += torch.tensor([1.0, 2.0, 3.0])
+    call()
+    assert values.tolist() == [6, 8, 10]

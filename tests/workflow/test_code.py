@@ -1,5 +1,6 @@
 """The files that a rule's code depends on: all of them, and none of anybody else's."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -39,7 +40,7 @@ def package(tmp_path, monkeypatch) -> Path:
 
 
 def found(module: str) -> list[str]:
-    return [path.removeprefix("src/actionspan/") for path in source_files(module)]
+    return sorted(os.path.relpath(file, steps.PACKAGE_FOLDER) for file in source_files(module))
 
 
 def test_imports_are_followed_at_the_top_inside_functions_and_in_circles(package):
@@ -94,7 +95,7 @@ STATEMENTS = {
 def test_imports_are_found_however_they_are_written(package, statement):
     user = package / "src/actionspan/user.py"
     user.write_text(f"x = 1\n{statement}\n")
-    assert {name.rpartition(".")[2] for name in steps._imported(user)} == STATEMENTS[statement]
+    assert {Path(file).stem for file in steps._imported(str(user))} == STATEMENTS[statement]
 
 
 def test_a_module_that_does_not_exist_is_an_error(package):
@@ -102,10 +103,19 @@ def test_a_module_that_does_not_exist_is_an_error(package):
         source_files("actionspan.missing")
 
 
-def test_paths_are_relative_to_the_working_directory(package, monkeypatch):
-    (package / "elsewhere").mkdir()
-    monkeypatch.chdir(package / "elsewhere")
-    assert source_files("actionspan.other") == ["../src/actionspan/other.py"]
+def test_the_digest_of_a_step_is_of_the_content_of_its_files(package):
+    def digest():
+        steps._digest.cache_clear()  # as in another run
+        return steps.step("top")
+
+    top, deep = (package / "src/actionspan" / name for name in ("top.py", "stage/deep.py"))
+    top.write_text(f"{top.read_text()}add_arguments = None\n")
+    before = digest()
+    os.utime(deep)
+    (package / "src/actionspan/unused.py").write_text("x = 1\n")
+    assert digest() == before
+    deep.write_text(f"{deep.read_text()}x = 1\n")
+    assert digest() != before
 
 
 def test_planning_imports_nothing_that_only_jobs_need():

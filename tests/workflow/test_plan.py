@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from actionspan.errors import InputError
-from actionspan.evaluation.baseline import METHODS
+from actionspan.evaluation.settings import BASELINES
 from actionspan.workflow.outcomes import OutcomesPlan
 from actionspan.workflow.runs import flags, seeded_flags
 from workflow.conftest import Wildcards, merged
@@ -202,7 +202,7 @@ def test_timed_runs_have_a_reference_and_keep_the_last_epoch(planned):
 def test_a_baseline_has_the_flags_it_reads(planned, key, value, readers):
     before = planned().outcomes
     after = planned({"evaluation": {"baseline": {key: value}}}).outcomes
-    for name in METHODS:
+    for name in BASELINES:
         wildcards = Wildcards(method=name)
         changed = before.baseline_flags(wildcards) != after.baseline_flags(wildcards)
         assert changed == (name in readers), name
@@ -212,7 +212,7 @@ def test_soft_nms_is_of_the_baselines_that_group_a_signal(planned):
     before = planned().outcomes
     after = planned({"proposals": {"suppression": {"slope": 0.3}}}).outcomes
     keep = planned({"proposals": {"suppression": {"keep": 50}}}).outcomes
-    for name in METHODS:
+    for name in BASELINES:
         wildcards = Wildcards(method=name)
         changed = before.baseline_flags(wildcards) != after.baseline_flags(wildcards)
         assert changed == (name in {"difference", "tag"})

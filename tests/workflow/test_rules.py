@@ -3,7 +3,6 @@
 import argparse
 import dis
 import importlib
-import os
 import re
 import shlex
 from functools import cache
@@ -15,7 +14,7 @@ import yaml
 
 from actionspan.workflow.jobs import GROUPS, SHORTEST, ClusterPlan
 from actionspan.workflow.sections import fill_in
-from actionspan.workflow.steps import step, step_module
+from actionspan.workflow.steps import source_files, step_module
 from actionspan_papers.rules import Experiment, under
 from actionspan_papers.rules import experiments as experiments_of
 
@@ -23,7 +22,7 @@ ROOT = Path(__file__).parents[2]
 COMMAND = re.compile(
     r"(?:-m actionspan|--then) ((?:papers )?[a-z0-9-]+ [a-z0-9-]+|[a-z0-9-]+ [a-z0-9-]+)"
 )
-CODE = re.compile(r"code=(?:shard_)?step\(([^)]+)\)")
+CODE = re.compile(r"code=step\(([^)]+)\)")
 # that the plan adds where they are wanted: chapters and the bundle of a model
 REST = ["proposals chapters", "proposals bundle"]
 RULE = re.compile(r"^ *(use )?rule (\w+)(?: as (\w+) with)?:", re.MULTILINE)
@@ -154,10 +153,13 @@ def module_file(name: str) -> Path | None:
     return found[0] if found else None
 
 
+def files_of(words: str) -> set[Path]:
+    return {*map(Path, source_files(step_module(words)))}
+
+
 @pytest.mark.parametrize("words", STEPS)
-def test_a_changed_module_re_runs_the_rules_whose_step_imports_it_and_no_other(words, monkeypatch):
-    """The inputs of a rule are the step's module and all it imports, read from the byte code."""
-    monkeypatch.chdir(ROOT)
+def test_a_changed_module_re_runs_the_rules_whose_step_imports_it_and_no_other(words):
+    """The files are the step's module and all it imports, read from the byte code."""
     module = step_module(words)
     path = words.replace(" ", ".").replace("-", "_")
     wing = path.startswith("papers.")
@@ -167,10 +169,9 @@ def test_a_changed_module_re_runs_the_rules_whose_step_imports_it_and_no_other(w
     while waiting:
         needed |= waiting
         waiting = {name for each in waiting for name in imported(module_file(each))} - needed
-    expected = {os.path.relpath(module_file(name)) for name in needed}
-    assert set(step(words)) == expected
-    every = {os.path.relpath(path) for path in ROOT.glob("src/**/*.py")}
-    assert expected < every
+    expected = {module_file(name) for name in needed}
+    assert files_of(words) == expected
+    assert expected < {*ROOT.glob("src/**/*.py")}
 
 
 def outputs(text: str) -> set[str]:
@@ -281,11 +282,10 @@ def test_who_reads_files_that_are_deleted_names_what_they_are_made_of(name):
 @pytest.mark.parametrize(
     "made_by", [["video frames", "video flow", "features extract"], ["features encode"]]
 )
-def test_a_recipe_is_not_made_anew_where_the_features_are_not(made_by, monkeypatch):
+def test_a_recipe_is_not_made_anew_where_the_features_are_not(made_by):
     """Snakemake would make all features again, whether or not the recipe is another."""
-    monkeypatch.chdir(ROOT)
-    own = {f"src/actionspan/features/{name}.py" for name in ("recipe", "video_settings")}
-    assert set(step("features recipe")) - own <= {file for words in made_by for file in step(words)}
+    own = {ROOT / f"src/actionspan/features/{name}.py" for name in ("recipe", "video_settings")}
+    assert files_of("features recipe") - own <= set().union(*map(files_of, made_by))
 
 
 # what another file among their inputs, whose rule sees it, makes again

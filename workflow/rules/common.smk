@@ -38,8 +38,7 @@ from actionspan.workflow.runs import (
     seeded_flags,
 )
 from actionspan.workflow.sections import fill_in
-from actionspan.workflow.steps import shard_step
-from actionspan.workflow.steps import step as step_files
+from actionspan.workflow.steps import step
 from actionspan.workflow.training import LEARNING, STREAMS
 from actionspan.workflow.plan import Plan
 from actionspan.plugins import plugins
@@ -84,11 +83,6 @@ os.environ.update(
         {**config["dataset"], **config["video"]}, "on_bad_input", "stall_seconds"
     ),
 )
-
-
-def step(*words):
-    """Return the source files of steps; they are no results, wherever these lie."""
-    return files.local(sorted({file for each in words for file in step_files(each)}))
 
 
 def decoding_mb(wildcards, threads):

@@ -2,8 +2,6 @@
 
 
 rule dataset_demo:
-    input:
-        code=step("dataset demo"),
     output:
         videos=(
             list(plan.dataset.paths.values())
@@ -21,6 +19,7 @@ rule dataset_demo:
     resources:
         runtime=minutes(60),
     params:
+        code=step("dataset demo"),
         settings=flags(config["demo"]),
         folder=subpath(output.annotations, parent=True),
     shell:
@@ -43,7 +42,7 @@ rule dataset_probe:
     resources:
         runtime=minutes(5, "probing"),
     params:
-        code=shard_step("dataset probe"),
+        code=step("dataset probe"),
         others=plan.dataset.other_videos,
         on_bad_input=config["dataset"]["on_bad_input"],
         limits=LIMITS,
@@ -61,7 +60,6 @@ rule dataset_index:
         # a function: braces in these names are no wildcards
         annotations=lambda wildcards: files.given(plan.dataset.annotation_files),
         video_info=files.given(plan.dataset.video_info),
-        code=step("dataset index"),
     output:
         videos="results/dataset/videos.tsv",
         annotations="results/dataset/annotations.json",
@@ -76,6 +74,7 @@ rule dataset_index:
     resources:
         runtime=minutes(60, "indexing"),
     params:
+        code=step("dataset index"),
         # a folder is given by its name: without it its files have no classes
         annotations=lambda wildcards, input: plan.dataset.annotation_folder
         or input.annotations,
@@ -105,7 +104,6 @@ rule dataset_subset:
     # Before videos are decoded, as its inputs: a subset may be empty.
     input:
         annotations="results/dataset/annotations.json",
-        code=step("dataset subset"),
     output:
         "results/dataset/subsets/{subset}.tsv",
     log:
@@ -119,6 +117,8 @@ rule dataset_subset:
         "../../envs/environment.yaml"
     resources:
         runtime=minutes(5, "indexing"),
+    params:
+        code=step("dataset subset"),
     shell:
         "python -m actionspan dataset subset --annotations {input.annotations}"
         " --subset {wildcards.subset} --out {output} > {log} 2>&1"
@@ -129,7 +129,6 @@ rule dataset_losses:
         rejected="results/dataset/rejected_input.tsv",
         videos="results/dataset/videos.tsv",
         shards=plan.features.shard_files,
-        code=step("dataset losses"),
     output:
         rejected="results/dataset/rejected.tsv",
         losses="results/dataset/losses.tsv",
@@ -140,6 +139,7 @@ rule dataset_losses:
     resources:
         runtime=minutes(30),
     params:
+        code=step("dataset losses"),
         folder=subpath(output.losses, parent=True),
     shell:
         "python -m actionspan dataset losses --rejected {input.rejected} --videos {input.videos}"
@@ -151,7 +151,6 @@ rule dataset_folds:
     input:
         annotations="results/dataset/annotations.json",
         videos="results/dataset/videos.tsv",
-        code=step("dataset folds"),
     output:
         annotations="results/dataset/folds/{number}/annotations.json",
         videos="results/dataset/folds/{number}/videos.tsv",
@@ -164,6 +163,7 @@ rule dataset_folds:
     resources:
         runtime=minutes(30),
     params:
+        code=step("dataset folds"),
         folds=len(plan.folds.numbers),
         folder=subpath(output.videos, parent=True),
     shell:

@@ -48,7 +48,6 @@ rule evaluation_evaluate:
         annotations=of_fold("results/dataset/annotations.json"),
         videos="results/dataset/videos.tsv",
         subset=plan.folds.scored,
-        code=step("evaluation evaluate", "evaluation reader", "evaluation misses"),
     output:
         **SCORES,
     log:
@@ -66,6 +65,7 @@ rule evaluation_evaluate:
         runtime=minutes(40, "scoring"),
     params:
         **SCORING_PARAMS,
+        code=step("evaluation evaluate", "evaluation reader", "evaluation misses"),
         proposals=lambda wildcards, input: input.proposals,
     shell:
         "python -m actionspan evaluation evaluate" f"{SCORING}"
@@ -80,12 +80,6 @@ rule evaluation_baseline:
         annotations=of_fold("results/dataset/annotations.json"),
         videos="results/dataset/videos.tsv",
         subset=plan.folds.scored,
-        code=step(
-            "evaluation baseline",
-            "evaluation evaluate",
-            "evaluation reader",
-            "evaluation misses",
-        ),
     output:
         **SCORES,
         json="results/proposals/{method}/proposals.json",
@@ -102,6 +96,12 @@ rule evaluation_baseline:
         runtime=minutes(60, "scoring"),
     params:
         **SCORING_PARAMS,
+        code=step(
+            "evaluation baseline",
+            "evaluation evaluate",
+            "evaluation reader",
+            "evaluation misses",
+        ),
         baseline=lambda wildcards: RunName.of(wildcards.method).base,
         settings=plan.outcomes.baseline_flags,
         proposals=lambda wildcards, output: output.json,
@@ -120,7 +120,6 @@ rule evaluation_detections:
         detections="results/proposals/{method}/detections.json",
         proposals="results/proposals/{method}/proposals.json",
         annotations=of_fold("results/dataset/annotations.json"),
-        code=step("evaluation detections"),
     output:
         json="results/evaluation/detections/{method}.json",
         markdown="results/evaluation/detections/{method}.md",
@@ -133,6 +132,7 @@ rule evaluation_detections:
     resources:
         runtime=minutes(10, "scoring"),
     params:
+        code=step("evaluation detections"),
         subset=plan.folds.subset,
     shell:
         "python -m actionspan evaluation detections --detections {input.detections}"
@@ -146,7 +146,6 @@ rule evaluation_summary:
     input:
         evaluations=plan.folds.evaluations,
         readers=plan.folds.readers,
-        code=step("evaluation summary", "evaluation curves"),
     output:
         json="results/evaluation/{folds}summary.json",
         tsv="results/evaluation/{folds}summary.tsv",
@@ -163,6 +162,8 @@ rule evaluation_summary:
     localrule: True
     conda:
         "../../envs/environment.yaml"
+    params:
+        code=step("evaluation summary", "evaluation curves"),
     shell:
         "python -m actionspan evaluation summary --evaluations {input.evaluations}"
         " --readers {input.readers} --out-found {output.found}"
@@ -181,7 +182,6 @@ rule evaluation_pool:
             "results/dataset/folds/{number}/annotations.json",
             number=plan.folds.numbers,
         ),
-        code=step("evaluation pool"),
     output:
         json="results/proposals/{pooled}/{listed}.json",
         csv="results/proposals/{pooled}/{listed}.csv",
@@ -193,6 +193,8 @@ rule evaluation_pool:
         "../../envs/environment.yaml"
     resources:
         runtime=minutes(60),
+    params:
+        code=step("evaluation pool"),
     shell:
         "python -m actionspan evaluation pool --proposals {input.proposals}"
         " --annotations {input.annotations} --out-json {output.json} --out-csv {output.csv}"
@@ -209,7 +211,6 @@ rule evaluation_timeline:
         probabilities=f"results/temporal/{{model}}/{plan.ranks.run}/probabilities.h5",
         proposals="results/proposals/{model}/proposals.json",
         annotations="results/dataset/annotations.json",
-        code=step("evaluation timeline"),
     output:
         report(
             "results/evaluation/timelines/{model}/{video}.{suffix,svg|png}",
@@ -226,6 +227,8 @@ rule evaluation_timeline:
         "../../envs/environment.yaml"
     resources:
         runtime=minutes(2, "timelines"),
+    params:
+        code=step("evaluation timeline"),
     shell:
         "python -m actionspan evaluation timeline --probabilities {input.probabilities}"
         " --proposals {input.proposals} --annotations {input.annotations}"
@@ -239,7 +242,6 @@ rule evaluation_reliability:
     input:
         proposals="results/proposals/{method}/proposals.json",
         annotations=of_fold("results/dataset/annotations.json"),
-        code=step("evaluation reliability"),
     output:
         table="results/evaluation/reliability/{method}.tsv",
         markdown="results/evaluation/reliability/{method}.md",
@@ -258,6 +260,7 @@ rule evaluation_reliability:
     resources:
         runtime=minutes(10, "scoring"),
     params:
+        code=step("evaluation reliability"),
         subset=plan.folds.subset,
     shell:
         "python -m actionspan evaluation reliability --proposals {input.proposals}"
@@ -269,7 +272,6 @@ rule evaluation_reliability:
 rule evaluation_worst:
     input:
         videos="results/evaluation/videos/{method}.tsv",
-        code=step("evaluation worst"),
     output:
         "results/evaluation/videos/{method}.md",
     log:
@@ -281,6 +283,7 @@ rule evaluation_worst:
     resources:
         runtime=minutes(5, "scoring"),
     params:
+        code=step("evaluation worst"),
         timelines=plan.outcomes.timelines_flag,
     shell:
         "python -m actionspan evaluation worst --videos {input.videos}"

@@ -5,7 +5,6 @@ rule features_recipe:
     # Features by the same recipe stand when their shard is made again.
     input:
         weights=files.given(plan.features.weights),
-        code=step("features recipe"),
     output:
         "results/features/recipe.json",
     log:
@@ -14,6 +13,7 @@ rule features_recipe:
     conda:
         "../../envs/environment.yaml"
     params:
+        code=step("features recipe"),
         steps=plan.features.code,
         source=plan.features.kind,
         seen=files.seen(plan.features.weights),
@@ -46,7 +46,7 @@ if plan.features.tuned:
             mem_mb=3000,
             runtime=minutes(480),
         params:
-            code=shard_step("features extract"),
+            code=step("features extract"),
             source=plan.features.kind,
             seen=files.seen(plan.features.weights),
             settings=lambda wildcards, input: flags(
@@ -81,7 +81,7 @@ elif plan.features.one_pass:
             mem_mb=encoding_mb,
             runtime=minutes(480),
         params:
-            code=shard_step("features encode"),
+            code=step("features encode"),
             source=plan.features.kind,
             video=f"{flags(plan.features.frames)} {flags(plan.features.flow)}",
             settings=lambda wildcards, input: flags(
@@ -124,7 +124,7 @@ else:
             mem_mb=3000,
             runtime=minutes(480),
         params:
-            code=shard_step("features extract"),
+            code=step("features extract"),
             zones_seen=files.seen(plan.features.zones),
             source=plan.features.kind,
             settings=lambda wildcards, input: flags(
@@ -141,7 +141,6 @@ rule features_external:
         videos="results/dataset/videos.tsv",
         # functions: braces in these names are no wildcards
         files=lambda wildcards: files.given(plan.features.external_files),
-        code=step("features external"),
     output:
         "results/features/shards/external.h5",
     log:
@@ -153,6 +152,7 @@ rule features_external:
     resources:
         runtime=minutes(240),
     params:
+        code=step("features external"),
         seen=lambda wildcards: files.seen(plan.features.external_files),
         # its key `folder` is the command's --folder
         settings=flags(config["features"]["external"]),
@@ -166,7 +166,6 @@ rule features_rescale:
         shards=plan.features.shard_files,
         videos="results/dataset/{fold}videos.tsv",
         annotations="results/dataset/{fold}annotations.json",
-        code=step("features rescale"),
     output:
         "results/features/{fold}features.h5",
     log:
@@ -178,6 +177,7 @@ rule features_rescale:
     resources:
         runtime=minutes(240),
     params:
+        code=step("features rescale"),
         settings=flags(config["features"]["rescale"]),
         on_bad_input=config["dataset"]["on_bad_input"],
     shell:
@@ -191,7 +191,6 @@ rule features_sequences:
         shards=plan.features.shard_files,
         videos="results/dataset/{fold}videos.tsv",
         annotations="results/dataset/{fold}annotations.json",
-        code=step("features sequences"),
     output:
         "results/features/{fold}sequences.h5",
     log:
@@ -203,6 +202,7 @@ rule features_sequences:
     resources:
         runtime=minutes(240),
     params:
+        code=step("features sequences"),
         settings=flags(config["features"]["sequences"]),
         on_bad_input=config["dataset"]["on_bad_input"],
     shell:
@@ -216,7 +216,6 @@ rule features_causal:
         shards=plan.features.shard_files,
         videos="results/dataset/{fold}videos.tsv",
         annotations="results/dataset/{fold}annotations.json",
-        code=step("features causal"),
     output:
         "results/features/{fold}causal.h5",
     log:
@@ -228,6 +227,7 @@ rule features_causal:
     resources:
         runtime=minutes(240),
     params:
+        code=step("features causal"),
         settings=flags(
             {**config["features"]["sequences"], **config["features"]["causal"]}
         ),

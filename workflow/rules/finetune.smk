@@ -20,7 +20,7 @@ rule finetune_store:
     resources:
         runtime=minutes(120),
     params:
-        code=shard_step("finetune store"),
+        code=step("finetune store"),
         settings=flags(config["finetune"]["store"]),
         images=[plan.features.image_settings, *plan.features.image_code],
         zones_seen=files.seen(plan.features.zones),
@@ -36,7 +36,6 @@ rule finetune_train:
         ),
         annotations="results/dataset/annotations.json",
         weights=files.given(plan.finetune.weights),
-        code=step("finetune train"),
     output:
         models=plan.finetune.models,
         folders=[directory(folder) for folder in plan.finetune.folders],
@@ -58,6 +57,7 @@ rule finetune_train:
         cpus_per_task=config["finetune"]["threads"],
         mpi=plan.finetune.launch,
     params:
+        code=step("finetune train"),
         seen=files.seen(plan.finetune.weights),
         settings=plan.finetune.settings,
         joined=plan.finetune.joined,
@@ -77,7 +77,6 @@ rule finetune_online:
         ),
         annotations="results/dataset/annotations.json",
         weights=files.given(plan.finetune.weights),
-        code=step("finetune online"),
     output:
         temporal="results/finetune/online/{head}/temporal.safetensors",
         plan="results/finetune/online/{head}/plan.json",
@@ -94,6 +93,7 @@ rule finetune_online:
         mem_mb=plan.finetune.memory,
         runtime=minutes(1440),
     params:
+        code=step("finetune online"),
         seen=files.seen(plan.finetune.weights),
         settings=plan.finetune.settings,
         folder=subpath(output.temporal, parent=True),

@@ -48,7 +48,6 @@ for experiment in EXPERIMENTS:
             experiment.name
         input:
             **experiment.inputs,
-            code=step(experiment.command),
             texts=files.local(experiment.texts),
         output:
             **{under(flag): path for flag, path in experiment.tables.items()},
@@ -66,6 +65,7 @@ for experiment in EXPERIMENTS:
             **({"mem_mb": experiment.mem_mb} if experiment.mem_mb else {}),
             runtime=minutes(experiment.minutes),
         params:
+            code=step(experiment.command),
             words=experiment.words,
             # compared between runs, unlike words: those are derived from files
             settings=experiment.knobs,

@@ -6,7 +6,6 @@
 rule proposals_losses:
     input:
         log="results/proposals/{model}/pem.tsv",
-        code=step("proposals losses"),
     output:
         report(
             "results/proposals/{model}/pem.{suffix,svg|png}",
@@ -22,6 +21,8 @@ rule proposals_losses:
         "../../envs/environment.yaml"
     resources:
         runtime=minutes(5, "scoring"),
+    params:
+        code=step("proposals losses"),
     shell:
         "python -m actionspan proposals losses --log {input.log} --out {output} > {log} 2>&1"
 
@@ -31,7 +32,6 @@ rule proposals_classifier:
     input:
         features="results/features/{fold}features.h5",
         annotations="results/dataset/{fold}annotations.json",
-        code=step("proposals classifier"),
     output:
         classifier="results/proposals/{fold}classifier.safetensors",
         log="results/proposals/{fold}classifier.tsv",
@@ -45,6 +45,7 @@ rule proposals_classifier:
         mem_mb=4000,
         runtime=minutes(240),
     params:
+        code=step("proposals classifier"),
         settings=flags(config["proposals"]["classifier"]),
     shell:
         "python -m actionspan proposals classifier --features {input.features}"
@@ -59,15 +60,6 @@ rule proposals_generate:
         features=of_fold("results/features/features.h5"),
         annotations=of_fold("results/dataset/annotations.json"),
         classifier=of_fold("results/proposals/classifier.safetensors"),
-        code=step(
-            "temporal predict",
-            "proposals candidates",
-            "proposals train",
-            "proposals generate",
-            "proposals detections",
-            "proposals chapters",
-            "proposals bundle",
-        ),
     output:
         probabilities=f"results/temporal/{{model}}/{plan.ranks.run}/probabilities.h5",
         candidates="results/proposals/{model}/candidates.h5",
@@ -92,6 +84,15 @@ rule proposals_generate:
         mem_mb=4000,
         runtime=minutes(280, "scoring"),
     params:
+        code=step(
+            "temporal predict",
+            "proposals candidates",
+            "proposals train",
+            "proposals generate",
+            "proposals detections",
+            "proposals chapters",
+            "proposals bundle",
+        ),
         candidates=flags(config["proposals"]["candidates"]),
         training=lambda wildcards: seeded_flags(
             config["proposals"]["evaluator"], wildcards.model
@@ -129,14 +130,6 @@ rule proposals_select:
         videos="results/dataset/videos.tsv",
         zones=files.given(plan.features.zones),
         shards=plan.features.zoned_shards,
-        code=step(
-            "temporal predict",
-            "proposals density",
-            "proposals select",
-            "proposals detections",
-            "proposals chapters",
-            "proposals bundle",
-        ),
     output:
         probabilities=f"results/temporal/{{model}}/{plan.ranks.run}/probabilities.h5",
         scorer="results/proposals/{model}/density.safetensors",
@@ -161,6 +154,14 @@ rule proposals_select:
         mem_mb=4000,
         runtime=minutes(280, "scoring"),
     params:
+        code=step(
+            "temporal predict",
+            "proposals density",
+            "proposals select",
+            "proposals detections",
+            "proposals chapters",
+            "proposals bundle",
+        ),
         density=plan.outcomes.density_flags,
         settings=flags(
             {**config["proposals"]["selection"], **config["proposals"]["events"]}
@@ -190,7 +191,6 @@ rule proposals_detections:
         proposals="results/proposals/{baseline}/proposals.json",
         features=of_fold("results/features/features.h5"),
         classifier=of_fold("results/proposals/classifier.safetensors"),
-        code=step("proposals detections"),
     output:
         "results/proposals/{baseline}/detections.json",
     log:
@@ -202,6 +202,7 @@ rule proposals_detections:
     resources:
         runtime=minutes(10, "scoring"),
     params:
+        code=step("proposals detections"),
         settings=flags(config["proposals"]["detections"]),
     shell:
         "python -m actionspan proposals detections --proposals {input.proposals}"
@@ -215,7 +216,6 @@ if not plan.outcomes.chapters_of:  # of a set that nobody can browse: on demand
         input:
             proposals=plan.outcomes.listed,
             missing=plan.dataset.missing_video,
-            code=step("proposals chapters"),
         output:
             "results/proposals/{model}/chapters/{video}.vtt",
         log:
@@ -227,6 +227,7 @@ if not plan.outcomes.chapters_of:  # of a set that nobody can browse: on demand
         resources:
             runtime=minutes(5, "scoring"),
         params:
+            code=step("proposals chapters"),
             folder=subpath(output[0], parent=True),
             settings=flags(config["proposals"]["chapters"]),
         shell:

@@ -5,7 +5,6 @@ if plan.recognition.trimmed:
     rule recognition_list:
         input:
             files=lambda wildcards: files.given(plan.recognition.clip_files),
-            code=step("recognition list"),
         output:
             "results/recognition/clips.tsv",
         log:
@@ -15,6 +14,7 @@ if plan.recognition.trimmed:
         resources:
             runtime=minutes(60),
         params:
+            code=step("recognition list"),
             seen=lambda wildcards: files.seen(plan.recognition.clip_files),
             folder=plan.recognition.folder_flags,
         shell:
@@ -23,7 +23,6 @@ if plan.recognition.trimmed:
     rule recognition_clips:
         input:
             files=lambda wildcards: files.given(plan.recognition.shard_files(wildcards)),
-            code=step("recognition clips"),
         output:
             "results/recognition/clips/{clip_shard}.h5",
         log:
@@ -37,6 +36,7 @@ if plan.recognition.trimmed:
             mem_mb=decoding_mb,
             runtime=minutes(480),
         params:
+            code=step("recognition clips"),
             seen=lambda wildcards: files.seen(plan.recognition.shard_files(wildcards)),
             folder=plan.recognition.folder_flags,
             clips=plan.recognition.shard_flags,
@@ -66,7 +66,6 @@ else:
             shard="results/dataset/shards/{clip_shard}.txt",
             annotations="results/dataset/annotations.json",
             zones=files.given(plan.features.zones),
-            code=step("recognition segments"),
         output:
             "results/recognition/clips/{clip_shard}.h5",
         log:
@@ -79,6 +78,7 @@ else:
         resources:
             runtime=minutes(120),
         params:
+            code=step("recognition segments"),
             settings=flags(
                 config["recognition"]["store"],
                 "height",
@@ -106,7 +106,6 @@ rule recognition_train:
         listed="results/recognition/clips.tsv" if plan.recognition.trimmed else [],
         rgb=plan.recognition.rgb_classifier,
         weights=lambda wildcards: files.given(plan.recognition.weights(wildcards)),
-        code=step("recognition train"),
     output:
         model="results/recognition/{stream}/model.safetensors",
         log="results/recognition/{stream}/log.tsv",
@@ -125,6 +124,7 @@ rule recognition_train:
         cpus_per_task=config["recognition"]["threads"],
         mpi=plan.recognition.launch,
     params:
+        code=step("recognition train"),
         learners=plan.recognition.flags,
         weights=plan.recognition.weights_flags,
         seen=lambda wildcards: files.seen(plan.recognition.weights(wildcards)),
@@ -153,7 +153,6 @@ rule recognition_accuracy:
     input:
         rgb="results/recognition/rgb/scores.json",
         flow="results/recognition/flow/scores.json",
-        code=step("recognition accuracy"),
     output:
         tsv="results/recognition/accuracy.tsv",
         markdown="results/recognition/accuracy.md",
@@ -162,6 +161,8 @@ rule recognition_accuracy:
     localrule: True
     conda:
         "../../envs/environment.yaml"
+    params:
+        code=step("recognition accuracy"),
     shell:
         "python -m actionspan recognition accuracy --rgb {input.rgb} --flow {input.flow}"
         " --out-tsv {output.tsv} --out-markdown {output.markdown} > {log} 2>&1"

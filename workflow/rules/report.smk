@@ -23,7 +23,6 @@ rule report_index:
         ),
         # copies that are there by now: another one makes the page again
         copies=plan.outcomes.made_copies,
-        code=step("report index"),
     output:
         report(
             "results/report/index.html",
@@ -38,6 +37,7 @@ rule report_index:
     resources:
         runtime=minutes(60),
     params:
+        code=step("report index"),
         model=plan.outcomes.shown,
         settings=flags(config["report"], "subsets", "most_videos", "thumbnails"),
         results=subpath(output[0], ancestor=2),
@@ -53,7 +53,6 @@ rule report_index:
 rule report_video:
     input:
         video=plan.dataset.video_file,
-        code=step("report video"),
     output:
         "results/report/videos/{video}.mp4",
     log:
@@ -64,6 +63,7 @@ rule report_video:
         mem_mb=lambda wildcards: decoding_mb(wildcards, 1),
         runtime=minutes(60),
     params:
+        code=step("report video"),
         settings=flags(config["report"]["copies"]),
         seen=lambda wildcards: files.seen([plan.dataset.paths.get(wildcards.video, "")]),
     shell:
@@ -76,7 +76,6 @@ rule report_contact_sheet:
         video=plan.dataset.video_file,
         proposals="results/proposals/{method}/proposals.json",
         events=plan.outcomes.events,
-        code=step("report contact-sheet"),
     output:
         "results/report/contact_sheets/{method}/{video}.jpg",
     log:
@@ -86,6 +85,8 @@ rule report_contact_sheet:
     resources:
         mem_mb=lambda wildcards: decoding_mb(wildcards, 1),
         runtime=minutes(10),
+    params:
+        code=step("report contact-sheet"),
     shell:
         "python -m actionspan report contact-sheet --video={input.video:q}"
         " --proposals {input.proposals} --events {input.events} --out={output:q} > {log:q} 2>&1"

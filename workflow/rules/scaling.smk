@@ -7,7 +7,6 @@ rule scaling_run:
     input:
         features="results/features/features.h5",
         annotations="results/dataset/annotations.json",
-        code=step("temporal train"),
     output:
         timing="results/scaling/runs/{run}/{repeat}/timing.json",
         log="results/scaling/runs/{run}/{repeat}/log.tsv",
@@ -26,6 +25,7 @@ rule scaling_run:
         mpi=plan.ranks.launch,
         slurm_extra="--exclusive",
     params:
+        code=step("temporal train"),
         parallel=plan.ranks.flags,
         settings=flags(plan.ranks.scaling_training),
         model=config["scaling"]["model"],
@@ -45,7 +45,6 @@ rule scaling_times:
             run=plan.ranks.scaling_runs,
             repeat=range(1, config["scaling"]["repeats"] + 1),
         ),
-        code=step("scaling times"),
     output:
         "results/scaling/times.tsv",
     log:
@@ -53,6 +52,8 @@ rule scaling_times:
     localrule: True
     conda:
         "../../envs/environment.yaml"
+    params:
+        code=step("scaling times"),
     shell:
         "python -m actionspan scaling times --timings {input.timings} --out {output} > {log} 2>&1"
 
@@ -60,7 +61,6 @@ rule scaling_times:
 rule scaling_fit:
     input:
         times="results/scaling/times.tsv",
-        code=step("scaling fit"),
     output:
         "results/scaling/timing_model.json",
     log:
@@ -68,6 +68,8 @@ rule scaling_fit:
     localrule: True
     conda:
         "../../envs/environment.yaml"
+    params:
+        code=step("scaling fit"),
     shell:
         "python -m actionspan scaling fit --times {input.times} --out {output} > {log} 2>&1"
 
@@ -75,7 +77,6 @@ rule scaling_fit:
 rule scaling_plot_speedup:
     input:
         times="results/scaling/times.tsv",
-        code=step("scaling plot-speedup"),
     output:
         report(
             "results/scaling/speedup.{suffix,svg|png}",
@@ -88,6 +89,8 @@ rule scaling_plot_speedup:
     localrule: True
     conda:
         "../../envs/environment.yaml"
+    params:
+        code=step("scaling plot-speedup"),
     shell:
         "python -m actionspan scaling plot-speedup --times {input.times} --out {output} > {log} 2>&1"
 
@@ -96,7 +99,6 @@ rule scaling_plot_fit:
     input:
         times="results/scaling/times.tsv",
         model="results/scaling/timing_model.json",
-        code=step("scaling plot-fit"),
     output:
         report(
             "results/scaling/fit.{suffix,svg|png}",
@@ -109,6 +111,8 @@ rule scaling_plot_fit:
     localrule: True
     conda:
         "../../envs/environment.yaml"
+    params:
+        code=step("scaling plot-fit"),
     shell:
         "python -m actionspan scaling plot-fit --times {input.times} --model {input.model}"
         " --out {output} > {log} 2>&1"

@@ -6,7 +6,6 @@ rule temporal_train:
         features=plan.outcomes.network_features,
         annotations=of_fold("results/dataset/annotations.json"),
         subset="results/dataset/subsets/training.tsv",
-        code=step("temporal train"),
     output:
         model="results/temporal/{model}/{run}/model.safetensors",
         log="results/temporal/{model}/{run}/log.tsv",
@@ -25,6 +24,7 @@ rule temporal_train:
         cpus_per_task=config["temporal"]["threads"],
         mpi=plan.ranks.launch,
     params:
+        code=step("temporal train"),
         parallel=plan.ranks.flags,
         model=lambda wildcards: RunName.of(wildcards.model).base,
         settings=lambda wildcards: seeded_flags(
@@ -44,7 +44,6 @@ rule temporal_predict:
     input:
         model="results/temporal/{model}/{run}/model.safetensors",
         features=plan.outcomes.network_features,
-        code=step("temporal predict"),
     output:
         "results/temporal/{model}/{run}/probabilities.h5",
     log:
@@ -55,6 +54,8 @@ rule temporal_predict:
         "../../envs/environment.yaml"
     resources:
         runtime=minutes(30),
+    params:
+        code=step("temporal predict"),
     shell:
         "python -m actionspan temporal predict --model {input.model} --features {input.features}"
         " --out {output} > {log} 2>&1"

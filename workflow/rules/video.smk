@@ -23,7 +23,7 @@ rule video_frames:
         mem_mb=decoding_mb,
         runtime=minutes(240),
     params:
-        code=shard_step("video frames"),
+        code=step("video frames"),
         settings=f"{flags(plan.features.frames)} {flags(config['video'], 'decoder')}",
         recipe=plan.features.recipe_flag,
         zones=plan.features.zones_flag,
@@ -50,7 +50,7 @@ rule video_flow:
     resources:
         runtime=minutes(480),
     params:
-        code=shard_step("video flow"),
+        code=step("video flow"),
         settings=flags(config["video"]["flow"]),
     shell:
         "python -m actionspan video flow --frames {input.frames} {params.settings} --processes {threads}"

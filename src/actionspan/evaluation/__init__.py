@@ -1,25 +1,16 @@
 """Scores and baselines: how good a set of proposals is."""
 
-from actionspan.evaluation.detection import (
-    DetectionPrecision,
-    PrecisionByClass,
-    detection_precision,
-    detection_precision_by_class,
-)
-from actionspan.evaluation.recall import (
-    AverageRecall,
-    Thumos14Recall,
-    average_recall_activitynet,
-    average_recall_thumos14,
-)
+from actionspan.lazy import lazy
 
-__all__ = [
-    "AverageRecall",
-    "DetectionPrecision",
-    "PrecisionByClass",
-    "Thumos14Recall",
-    "average_recall_activitynet",
-    "average_recall_thumos14",
-    "detection_precision",
-    "detection_precision_by_class",
-]
+_MODULES = {
+    "AverageRecall": "actionspan.evaluation.recall",
+    "DetectionPrecision": "actionspan.evaluation.detection",
+    "PrecisionByClass": "actionspan.evaluation.detection",
+    "Thumos14Recall": "actionspan.evaluation.recall",
+    "average_recall_activitynet": "actionspan.evaluation.recall",
+    "average_recall_thumos14": "actionspan.evaluation.recall",
+    "detection_precision": "actionspan.evaluation.detection",
+    "detection_precision_by_class": "actionspan.evaluation.detection",
+}
+__all__ = list(_MODULES)
+__getattr__ = lazy(__name__, _MODULES)

@@ -5,9 +5,7 @@ import hashlib
 import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 
@@ -15,17 +13,17 @@ from actionspan.annotations.tables import Annotation, read_annotations
 from actionspan.arrays import Float64, Int64
 from actionspan.errors import InputError
 from actionspan.evaluation.files import without_videos
+from actionspan.evaluation.settings import BASELINES, BaselineSettings
 from actionspan.features.steps import merge_windows
 from actionspan.features.store import open_features
 from actionspan.proposals.grouping import group_proposals
 from actionspan.proposals.segments import result_rows, write_proposals
 from actionspan.proposals.settings import SuppressionSettings
 from actionspan.proposals.shots import shot_runs
-from actionspan.settings import Checked, add_settings, from_arguments, option
+from actionspan.settings import add_settings, from_arguments
 from actionspan.storage.writing import open_h5
 from actionspan.temporal.probabilities import read_probabilities
 
-METHODS = ("random", "tiles", "sliding", "difference", "cuts", "tag")
 _SCALE_STEP = 2**0.5
 
 _READ = {  # the input of a method: the flag and its file
@@ -40,7 +38,7 @@ Proposals = tuple[Float64, Float64]
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the step's flags."""
-    parser.add_argument("--method", required=True, choices=METHODS, help="which baseline")
+    parser.add_argument("--method", required=True, choices=BASELINES, help="which baseline")
     parser.add_argument("--annotations", type=Path, required=True, help="annotations.json")
     features = "features.h5, for its frame differences, or sequences.h5, for its cuts"
     parser.add_argument("--features", type=Path, nargs="?", help=features)
@@ -96,24 +94,6 @@ def _proposals(
         group_proposals(signal, video.duration_seconds, None, suppression, stretch=is_motion)
         for signal, video in zip(signals, videos, strict=True)
     ]
-
-
-@dataclass(frozen=True, kw_only=True)
-class BaselineSettings(Checked):
-    """How the baselines make proposals, and how many."""
-
-    proposals: int = option(100, "most proposals of a video", least=1, most=100_000)
-    seed: int = option(1, "seed of the random proposals", least=0)
-    tiles: int = option(5, "equal parts of a video", least=1, most=100)
-    overlap: float = option(
-        0.6, "share that neighbouring sliding windows have in common", least=0, most=0.95
-    )
-    shortest_window: float = option(
-        0.02, "shortest sliding window, as a share of the video", least=0.001, most=1
-    )
-    window_prior: Literal["training", "none"] = option(
-        "training", "order of the windows: by the lengths of training instances, or none"
-    )
 
 
 def random_proposals(video_id: str, duration: float, settings: BaselineSettings) -> Proposals:

@@ -13,8 +13,9 @@ from actionspan.errors import InputError
 from actionspan.evaluation import recall
 from actionspan.evaluation.detection import detection_precision
 from actionspan.evaluation.files import read_frame_rates
-from actionspan.evaluation.records import AR_NUMBERS, EvaluationSettings, evaluation_record
+from actionspan.evaluation.records import AR_NUMBERS, evaluation_record
 from actionspan.evaluation.score import read_scored
+from actionspan.evaluation.settings import EvaluationSettings
 from actionspan.settings import add_settings, from_arguments
 from actionspan.storage.writing import write_json, write_tsv
 

@@ -1,7 +1,6 @@
 """Scores as JSON records, with bootstrap intervals over the videos."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -9,20 +8,11 @@ import numpy as np
 from actionspan.arrays import Float64
 from actionspan.evaluation.detection import DetectionPrecision, PrecisionByClass
 from actionspan.evaluation.recall import AVERAGE_NUMBERS, AverageRecall, Thumos14Recall, blocks
-from actionspan.settings import Checked, option
+from actionspan.evaluation.settings import EvaluationSettings
 
 AR_NUMBERS = (1, 5, 10, 50, 100)
 Record = Mapping[str, Any]
 _DRAWS = 1 << 20  # of videos, in memory at a time
-
-
-@dataclass(frozen=True, kw_only=True)
-class EvaluationSettings(Checked):
-    """How the bootstrap intervals of AUC and recall are made."""
-
-    resamples: int = option(1000, "bootstrap resamples of the videos", least=1, most=1_000_000)
-    confidence: float = option(0.95, "share of the resamples inside the interval", above=0, below=1)
-    seed: int = option(1, "seed of the bootstrap", least=0)
 
 
 def evaluation_record(

@@ -12,6 +12,7 @@ from actionspan.errors import InputError, counted
 from actionspan.evaluation import files, recall, records
 from actionspan.evaluation.detection import detection_precision, detection_precision_by_class
 from actionspan.evaluation.rows import match_ids
+from actionspan.evaluation.settings import EvaluationSettings
 from actionspan.settings import add_settings, from_arguments
 from actionspan.storage.scratch import VideoTables
 
@@ -60,17 +61,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     subset = f"default: validation; {files.ALL_SUBSETS}: every video"
     parser.add_argument("--subset", default="validation", help=subset)
     parser.add_argument("--json", action="store_true", help="print everything as one JSON object")
-    add_settings(parser, records.EvaluationSettings)
+    add_settings(parser, EvaluationSettings)
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Print the scores."""
-    settings = from_arguments(records.EvaluationSettings, arguments)
+    settings = from_arguments(EvaluationSettings, arguments)
     record = _score(arguments, settings)
     print(json.dumps(record) if arguments.json else "\n".join(_lines(record, settings)))
 
 
-def _score(arguments: argparse.Namespace, settings: records.EvaluationSettings) -> dict[str, Any]:
+def _score(arguments: argparse.Namespace, settings: EvaluationSettings) -> dict[str, Any]:
     """Return the record of the protocol.
 
     Raises:
@@ -190,7 +191,7 @@ def _frame_rates(ground_truth: Path, videos: Path | None) -> dict[str, float]:
     return rates
 
 
-def _lines(record: Mapping[str, Any], settings: records.EvaluationSettings) -> list[str]:
+def _lines(record: Mapping[str, Any], settings: EvaluationSettings) -> list[str]:
     """Return the record as a few lines to read."""
     is_detection = record["protocol"].startswith("detection")
     lines = [

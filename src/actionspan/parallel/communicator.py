@@ -9,8 +9,9 @@ import pickle
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import timedelta
+from functools import partial
 from typing import Any, NoReturn, Protocol, cast
 
 import torch
@@ -305,3 +306,7 @@ class Exchange(Protocol):
 
     def allreduce(self, tensor: Tensor, bucket: int = 0) -> None:
         """Sum a tensor in place; every rank makes the same call and ends with the same bits."""
+
+    def bind(self, tensor: Tensor, bucket: int = 0) -> Callable[[], object]:
+        """Return `allreduce` of a tensor that keeps its memory and its shape, for many calls."""
+        return partial(self.allreduce, tensor, bucket)

@@ -3,10 +3,10 @@
 import re
 import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
-from typing import Any
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -18,7 +18,7 @@ from actionspan.parallel.neighbours import Shared, shared_zeros
 from actionspan.parallel.parameter_server import ParameterServer, Placement
 from actionspan.parallel.ring import ring_allreduce
 from actionspan.parallel.settings import ExchangeName, ParallelSettings
-from actionspan.parallel.transfer import check, workspace, zeros
+from actionspan.parallel.transfer import SUMMED, check, workspace, zeros
 from actionspan.parallel.watchdog import GRACE_SECONDS
 
 _PLACEMENTS: dict[str, Placement] = {
@@ -28,7 +28,7 @@ _PLACEMENTS: dict[str, Placement] = {
 }
 
 
-class RingExchange:
+class RingExchange(Exchange):
     """The ring; tensors that `room` has made are read in place by ranks of the same machine."""
 
     def __init__(self, comm: Communicator, wire: torch.dtype | None, cuda_aware: bool) -> None:
@@ -37,7 +37,7 @@ class RingExchange:
 
     def room(self, length: int, dtype: torch.dtype, device: torch.device) -> Tensor:
         """Return (length,) zeros; all ranks call it, in the same order and with the same values."""
-        summed_as_it_is = device.type == "cpu" and dtype in (torch.float32, torch.float64)
+        summed_as_it_is = device.type == "cpu" and dtype in SUMMED
         if summed_as_it_is and self.wire is None and length and self.comm.Get_size() > 1:
             shared = shared_zeros(length, dtype, self.comm)
             if shared is not None:
@@ -91,11 +91,10 @@ def make_exchange(name: ExchangeName, comm: Communicator, settings: ParallelSett
     raise ValueError(f"exchange {name!r} makes no sums")
 
 
-_SMALL_BYTES, _KEPT = 1 << 18, 64
 _LOST = re.compile(r"[Cc]onnection|[Pp]eer|[Bb]roken pipe|[Ss]ocket|remote")  # as torch words it
 
 
-class _MpiAllreduce:
+class _MpiAllreduce(Exchange):
     """MPI_Allreduce; half-precision tensors are summed, and travel, in float32."""
 
     def __init__(self, comm: Communicator, cuda_aware: bool = False) -> None:
@@ -103,28 +102,24 @@ class _MpiAllreduce:
 
         self.comm, self.cuda_aware = comm, cuda_aware
         self._in_place, self._sum = MPI.IN_PLACE, MPI.SUM
-        # MPI's buffers of small tensors, where Python takes as long as MPI, by address, bytes, type
-        self._small: dict[tuple[int, int, torch.dtype], Any] = {}
 
     def allreduce(self, tensor: Tensor, bucket: int = 0) -> None:
         """Sum a tensor in place, as `ring_allreduce` does; calls match by order, not by bucket."""
-        key = tensor.data_ptr(), tensor.nbytes, tensor.dtype
-        buffer = self._small.get(key)
-        if buffer is not None and tensor.is_contiguous():
-            self.comm.Allreduce(self._in_place, buffer, self._sum)
-            return
         with workspace(tensor, self.cuda_aware) as flat:
             if len(flat):
                 buffer = flat.numpy() if flat.device.type == "cpu" else flat
                 self.comm.Allreduce(self._in_place, buffer, self._sum)
-                own = flat.device.type == "cpu" and flat.data_ptr() == key[0]
-                if own and tensor.nbytes <= _SMALL_BYTES and len(self._small) < _KEPT:
-                    self._small[key] = (
-                        buffer  # it holds the memory, so that no other has its address
-                    )
+
+    def bind(self, tensor: Tensor, bucket: int = 0) -> Callable[[], object]:
+        """Return the call of MPI itself, as Python takes as long as MPI for a small tensor."""
+        check(tensor)
+        if tensor.device.type != "cpu" or tensor.dtype not in SUMMED or not tensor.numel():
+            return super().bind(tensor, bucket)
+        buffer = tensor.detach().view(-1).numpy()
+        return partial(self.comm.Allreduce, self._in_place, buffer, self._sum)
 
 
-class TorchAllreduce:
+class TorchAllreduce(Exchange):
     """torch.distributed's all-reduce, `gloo` on CPUs and `nccl` on GPUs.
 
     Its process group is made over TCP from rank 0's address, which MPI distributes.

@@ -3,7 +3,7 @@
 import json
 import platform
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import torch
 from torch import Tensor
@@ -21,7 +21,7 @@ SECONDS = 0.4  # for all sizes
 _FOR = "exchanges-"
 
 
-class BySize:
+class BySize(Exchange):
     """Sums a tensor by the exchange that a table names for its bytes.
 
     `room` makes tensors for all of them, as in `buckets.plan_buckets`.
@@ -29,15 +29,17 @@ class BySize:
 
     def __init__(self, exchanges: Mapping[str, Exchange], table: Table, room: Room) -> None:
         self.exchanges, self.table, self.room = exchanges, table, room
-        self._chosen: dict[int, Exchange] = {}  # by bytes
 
     def allreduce(self, tensor: Tensor, bucket: int = 0) -> None:
         """Sum a tensor in place over the ranks."""
-        size = tensor.nbytes
-        if size not in self._chosen:
-            name = [name for least, name in self.table if least <= size][-1]
-            self._chosen[size] = self.exchanges[name]
-        self._chosen[size].allreduce(tensor, bucket)
+        self._chosen(tensor).allreduce(tensor, bucket)
+
+    def bind(self, tensor: Tensor, bucket: int = 0) -> Callable[[], object]:
+        """Return the call of the exchange for a tensor."""
+        return self._chosen(tensor).bind(tensor, bucket)
+
+    def _chosen(self, tensor: Tensor) -> Exchange:
+        return self.exchanges[[name for least, name in self.table if least <= tensor.nbytes][-1]]
 
 
 def fastest(exchanges: Mapping[str, Exchange], comm: Communicator, room: Room) -> Table:
@@ -91,8 +93,9 @@ def measure(exchanges: Mapping[str, Exchange], comm: Communicator, room: Room) -
     begun = time.perf_counter()
     for number, size in enumerate(SIZES, start=1):
         values, turns, more = buffer[: size // 4], list[list[float]](), True
+        calls = [each.bind(values) for each in exchanges.values()]
         while more:
-            turns.append([_seconds(each, values, comm) for each in exchanges.values()])
+            turns.append([_seconds(call, values, comm) for call in calls])
             late = time.perf_counter() - begun > SECONDS * number / len(SIZES)
             more = comm.bcast(len(turns) < (_FEWEST_TURNS if late else _TURNS), root=0)
         slowest = torch.tensor(comm.allgather(turns)).amax(0)  # (turns, exchanges)
@@ -103,10 +106,10 @@ def measure(exchanges: Mapping[str, Exchange], comm: Communicator, room: Room) -
     return [(0, name), *reversed(table[:-1])]
 
 
-def _seconds(exchange: Exchange, values: Tensor, comm: Communicator) -> float:
+def _seconds(call: Callable[[], object], values: Tensor, comm: Communicator) -> float:
     """Return the seconds of one all-reduce; all ranks begin together."""
     values.fill_(1.0)
     comm.allgather(None)
     begun = time.perf_counter()
-    exchange.allreduce(values)
+    call()
     return time.perf_counter() - begun

@@ -18,6 +18,7 @@ from torch import Tensor
 from actionspan.parallel.communicator import (
     Communicator,
     CountingCommunicator,
+    Exchange,
     PointToPoint,
     as_buffer,
     settle,
@@ -43,7 +44,7 @@ def pull_rounds(rank: Any, size: int) -> Iterator[Round]:
         yield Round(rank, (rank + j) % size, (rank - j) % size, (rank - j) % size)
 
 
-class ParameterServer:
+class ParameterServer(Exchange):
     """Sums tensors over workers through servers.
 
     Placements, for n workers and tensors of K bytes:

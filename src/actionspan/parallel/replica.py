@@ -55,7 +55,9 @@ class _SynchronousReplica(Member):
                 self._bucket_ready,
                 getattr(self.exchange, "room", zeros),
             )
-        check_tags(self.comm, len(self._gradients.buckets))
+        buckets = self._gradients.buckets
+        self._calls = [self.exchange.bind(each.flat, k) for k, each in enumerate(buckets)]
+        check_tags(self.comm, len(buckets))
         # the thread that exchanges finished buckets while backward runs
         self._error: BaseException | None = None
         self._done = threading.Event()
@@ -143,13 +145,12 @@ class _SynchronousReplica(Member):
             self._done.set()
 
     def _exchange(self, number: int) -> None:
-        buckets = self._gradients.buckets
-        what = f"bucket {number + 1} of {len(buckets)} in step {self._steps + 1}"
+        what = f"bucket {number + 1} of {len(self._calls)} in step {self._steps + 1}"
         with timed(self.seconds, "communication"):
             if number in self._filled:
                 self._filled.pop(number).synchronize()
             with self.watchdog.waiting(what):
-                self.exchange.allreduce(buckets[number].flat, number)
+                self._calls[number]()
 
 
 def check_tags(comm: Communicator, buckets: int) -> None:

@@ -16,7 +16,8 @@ from actionspan.parallel.communicator import PointToPoint, as_buffer, settle, ta
 PIECE_BYTES = 2 << 20  # short enough to be added while it is still in a cache
 IN_FLIGHT = 2  # pieces under way in each direction
 _SCRATCH = threading.local()
-_TYPES = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
+SUMMED = (torch.float32, torch.float64)  # as they are; others in float32
+_TYPES = (*SUMMED, torch.float16, torch.bfloat16)
 
 
 def check(tensor: Tensor) -> None:

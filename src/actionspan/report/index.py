@@ -4,14 +4,12 @@ import argparse
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
 from actionspan import __version__
-from actionspan.annotations.formats.records import Subset
 from actionspan.annotations.tables import (
     Annotation,
     Video,
@@ -27,29 +25,15 @@ from actionspan.jobs.apart import work_apart
 from actionspan.proposals.segments import Row, iterate_proposals
 from actionspan.report import charts as made
 from actionspan.report.content import Chart, Page, PageVideo, Table, choose_videos, path_from
+from actionspan.report.settings import PageSettings
 from actionspan.report.video import playable_file
-from actionspan.settings import Checked, add_settings, from_arguments, option
+from actionspan.settings import add_settings, from_arguments
 from actionspan.storage.writing import open_h5
 from actionspan.temporal.probabilities import read_probabilities
 
 CURVES = ("start", "actionness", "end")
 _STALL_SECONDS = 120.0  # for an image
 _MOST_POINTS = 500  # of a curve: more than a screen shows
-
-
-@dataclass(frozen=True, kw_only=True)
-class PageSettings(Checked):
-    """Which videos the page shows, and how many images of each."""
-
-    subsets: tuple[Subset, ...] = option(
-        ("validation", "training", "testing"), "the subset of the videos shown", fewest=1
-    )
-    most_videos: int = option(
-        200,
-        "where there are more: a third of lowest recall, a third of highest, the rest by chance",
-        least=1,
-    )
-    thumbnails: int = option(16, "small images of each video; 0: none", least=0, most=200)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from actionspan.networks.names import FROM_TIMM, FROM_TRANSFORMERS, PACKAGED, TUNED, is_hub
 from actionspan.workflow.runs import flags
-from actionspan.workflow.steps import shard_step
+from actionspan.workflow.steps import step
 
 _RECIPE = "results/features/recipe.json"
 
@@ -34,9 +34,9 @@ class FeaturesPlan:
         self.frames_file = f"results/video/frames/{new}{{shard}}.h5"  # patterns of a shard's files
         self.flow_file = f"results/video/flow/{new}{{shard}}.h5"
         # digests of the code of the steps that make frames and flow, and features
-        self.image_code = [shard_step("video frames"), shard_step("video flow")]
-        separate = [*self.image_code, shard_step("features extract")]
-        self.code = [shard_step("features encode")] if self.one_pass else separate
+        self.image_code = [step("video frames"), step("video flow")]
+        separate = [*self.image_code, step("features extract")]
+        self.code = [step("features encode")] if self.one_pass else separate
         self.external_files: list[str] = []  # a changed one re-runs what depends on it
         if self.external:
             self.external_files = sorted(map(str, Path(features["external"]["folder"]).iterdir()))

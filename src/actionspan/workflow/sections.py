@@ -8,8 +8,7 @@ from typing import Any
 from actionspan.dataset.matching import IndexSettings
 from actionspan.dataset.settings import LimitSettings
 from actionspan.demo.scenario import DemoSettings
-from actionspan.evaluation.baseline import BaselineSettings
-from actionspan.evaluation.records import EvaluationSettings
+from actionspan.evaluation.settings import BaselineSettings, EvaluationSettings
 from actionspan.features import settings as features
 from actionspan.finetune.settings import FinetuneSettings, StoreSettings
 from actionspan.jobs.shards import FaultSettings
@@ -18,7 +17,7 @@ from actionspan.plugins import settings_of_steps
 from actionspan.proposals import settings as ranked
 from actionspan.recognition.clip_lists import ClipSettings
 from actionspan.recognition.settings import RecognitionSettings
-from actionspan.report.index import PageSettings
+from actionspan.report.settings import PageSettings
 from actionspan.settings import Knob, knobs_of
 from actionspan.temporal.settings import TemporalSettings
 from actionspan.video.settings import CopySettings, DecoderSettings, FlowSettings, FrameSettings

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Literal
 
 from actionspan.annotations.formats.records import Subset
-from actionspan.evaluation.baseline import METHODS
+from actionspan.evaluation.settings import BASELINES
 from actionspan.networks.names import ImageNetwork
 from actionspan.parallel.settings import ON_CPUS, ExchangeName
 from actionspan.settings import Checked, option
@@ -163,7 +163,7 @@ class EvaluationKnobs(Checked):
         "random; tiles: equal parts; sliding: windows of many lengths; difference: grouped frame "
         "differences; tag: grouped actionness of the model origin, which is trained for it; cuts: "
         "runs of shots, for edited footage",
-        choices=METHODS,
+        choices=BASELINES,
     )
     timelines: int = option(1, "figures of single videos that a plain run draws", least=0)
     folds: int = option(

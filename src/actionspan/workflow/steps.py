@@ -3,13 +3,10 @@
 Plug-ins add to them (entry points `actionspan.steps`): a package is a stage, a module a command,
 and a module called `stage.step` a step of a stage.
 
-The files that a step depends on are found without importing anything. Snakemake does not see
-changes inside imported modules: as inputs of a rule these files make a change re-run exactly the
-rules with the code that it touches.
+The files that a step depends on are found without importing anything.
 """
 
 import hashlib
-import os
 import re
 from collections.abc import Mapping
 from functools import cache
@@ -144,55 +141,50 @@ _IMPORT = re.compile(
 )
 
 
-def step(words: str) -> list[str]:
-    """Return the source files of a step of the command line, e.g. `"video flow"`.
+def step(*words: str) -> str:
+    """Return a digest of the source files of steps, e.g. of `"video flow"`.
+
+    As a parameter it makes a change in the code, which Snakemake does not see, re-run the rule.
 
     Raises:
-        ValueError: The step does not exist.
+        ValueError: A step does not exist.
     """
-    return source_files(step_module(words))
+    files = {file for each in words for file in source_files(step_module(each))}
+    return hashlib.sha256(b"".join(sorted(map(_digest, files)))).hexdigest()[:16]
 
 
-def shard_step(words: str) -> str:
-    """Return a digest of the source files of a step that runs once per shard.
-
-    It is a parameter of the rule. Snakemake takes milliseconds for each input of each job: with
-    these files as inputs, planning thousands of shards would take most of its time on them.
-    """
-    made_of = b"".join(Path(file).read_bytes() for file in step(words))
-    return hashlib.sha256(made_of).hexdigest()[:16]
+@cache
+def _digest(file: str) -> bytes:
+    return hashlib.sha256(Path(file).read_bytes()).digest()
 
 
-def source_files(module: str) -> list[str]:
-    """Return the files of a module and of all it imports from the package and from plug-ins.
-
-    They are sorted, and relative to the working directory.
-    """
-    paths: dict[str, Path] = {}
-    waiting = [module]
+def source_files(module: str) -> set[str]:
+    """Return the files of a module and of all it imports from the package and from plug-ins."""
+    found, waiting = set[str](), [str(file_of(module))]
+    assert Path(waiting[0]).is_file(), f"no such module: {module}"
     while waiting:
-        name = waiting.pop()
-        if name not in paths and (path := file_of(name)).is_file():
-            paths[name] = path
-            waiting += _imported(path)
-    assert module in paths, f"no such module: {module}"
-    return sorted(os.path.relpath(path) for path in paths.values())
+        if (file := waiting.pop()) not in found:
+            found.add(file)
+            waiting += _imported(file)
+    return found
 
 
 @cache  # the import graph is read once, whatever the number of rules
-def _imported(path: Path) -> tuple[str, ...]:
-    """Return the names a file imports from the package, at its top, in functions or by text.
+def _imported(file: str) -> tuple[str, ...]:
+    """Return the files that a file imports from the package, at its top, in functions or by text.
 
     Statements are found by a pattern: to parse three hundred files takes half a second.
     """
     # continued lines are joined, and comments left out
-    text = re.sub(r"\\\n|#.*", " ", path.read_text(encoding="utf-8"))
+    text = re.sub(r"\\\n|#.*", " ", Path(file).read_text(encoding="utf-8"))
     # modules imported by name: `import_module("actionspan.…")`
-    names = _QUOTED_MODULE.findall(text)
+    names = set(_QUOTED_MODULE.findall(text))
+    ours = {"actionspan", *(point.value.split(".")[0] for point in plugins("steps").values())}
     for module, listed in _IMPORT.findall(text):
         words = [each.split() for each in listed.strip("()").split(",")]
         inner = [".".join(filter(None, (module, word[0]))) for word in words if word]
-        # in `from package import name` the name may itself be a module
-        names += [name if not module or file_of(name).is_file() else module for name in inner]
-    ours = {"actionspan", *(point.value.split(".")[0] for point in plugins("steps").values())}
-    return tuple(name for name in names if name.split(".")[0] in ours)
+        for name in inner if not module or module.split(".")[0] in ours else ():
+            # in `from package import name` the name may itself be a module
+            names.add(name if not module or file_of(name).is_file() else module)
+    paths = [file_of(name) for name in names if name.split(".")[0] in ours]
+    return tuple(str(path) for path in paths if path.is_file())

@@ -7,7 +7,7 @@ from typing import cast
 
 import numpy as np
 
-from actionspan.evaluation.records import EvaluationSettings
+from actionspan.evaluation.settings import EvaluationSettings
 from actionspan_papers import claims
 from actionspan_papers.claims import Claim, Finding, claims_experiment
 from actionspan_papers.estimates import Estimate, over_samples_and_seeds, over_seeds

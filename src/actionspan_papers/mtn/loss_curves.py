@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from actionspan.arrays import Float64
-from actionspan.evaluation.records import EvaluationSettings
+from actionspan.evaluation.settings import EvaluationSettings
 from actionspan_papers.curves import draw_curves, epoch_rows, range_forms
 from actionspan_papers.estimates import Estimate, over_seeds, over_seeds_words
 from actionspan_papers.experiments import Experiment, Row, Table, files, titled

@@ -12,7 +12,7 @@ import numpy as np
 
 from actionspan.arrays import Float64
 from actionspan.errors import counted
-from actionspan.evaluation.records import EvaluationSettings
+from actionspan.evaluation.settings import EvaluationSettings
 from actionspan_papers.estimates import (
     Estimate,
     draw_videos,

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from actionspan.evaluation.records import EvaluationSettings
+from actionspan.evaluation.settings import EvaluationSettings
 from actionspan_papers.mtn.claims import CLAIMS, LOSS, judge_claims, mtn_above_bsn
 from actionspan_papers.mtn.published import TABLES
 from actionspan_papers.mtn.scores import read_video_scores

@@ -7,7 +7,7 @@ import pytest
 
 from actionspan.errors import InputError
 from actionspan.evaluation.evaluate import VIDEO_COLUMNS, evaluate_files
-from actionspan.evaluation.records import EvaluationSettings
+from actionspan.evaluation.settings import EvaluationSettings
 from actionspan.storage.writing import write_tsv
 from actionspan_papers.estimates import seed_scores
 from actionspan_papers.mtn.published import ACTIVITYNET, THUMOS14

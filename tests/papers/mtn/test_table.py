@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from actionspan.evaluation.records import EvaluationSettings
+from actionspan.evaluation.settings import EvaluationSettings
 from actionspan_papers.experiments import table_cells
 from actionspan_papers.mtn.published import TABLES
 from actionspan_papers.mtn.scores import read_video_scores
