@@ -122,7 +122,7 @@ class Corrections:
         return self._counting(lambda kept: kept["state"] and kept["rows"] and not _is_done(kept))
 
     def to_learn(self) -> dict[str, int]:
-        """Return the versions of all videos to learn from: judged ones beside one that is done."""
+        """Return the versions of the videos to learn from, judged ones only if another is done."""
         kept, done = self.all(), self.done()
         names = [*done, *self.judged()] if done else []
         return {name: kept[name]["version"] for name in names}

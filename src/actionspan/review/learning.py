@@ -6,7 +6,7 @@ videos. It is tried by cross-validation on the same videos, against the list of 
 and against grouped motion. It is used only where it is better than both: where its lists find more
 instances by as many events, or as many but not all and its AUC is higher. A model of one video is
 not tried: its halves are not evidence of its worth for others (docs/benchmarks.md). Single events
-that were judged in other videos are learned from beside the corrected ones.
+that were judged in other videos are learned from as well.
 """
 
 import shutil
@@ -70,7 +70,7 @@ class Learned:
     videos: int
     instances: int
     labels: int
-    single_events: int  # judged in other videos
+    single_events: int = 0  # judged in other videos
     figures: Mapping[str, Figures]  # own (if it was tried), included, motion
     ranks: bool  # whether chances rest on too few instances, or show too little
     thresholds: Mapping[str, Sequence[Point]]  # by label, what each chance makes of the events
@@ -136,7 +136,6 @@ def learn(
         "videos": len(corrected),
         "instances": sum(map(len, truth.values())),
         "labels": len({each.label for own in truth.values() for each in own if each.label}),
-        "single_events": 0,
     }
     few = counts["instances"] < FEWEST_FOR_CHANCES
     # 2. the own model, which is used if it is better than both

@@ -42,7 +42,7 @@ def stretches_of(
     """Return the stretches of a video around the events that a person judged.
 
     Args:
-        rows: Of corrections.csv; a row that is no segment of the video does not count.
+        rows: Of corrections.csv; a row must be a segment of the video to count.
         listed: Starts and ends in seconds of the events that the page lists.
         seconds: The duration of the video.
     """
@@ -57,7 +57,7 @@ def stretches_of(
     # 2. the listed events that nobody has judged
     best = temporal_iou(listed, places).max(axis=1, initial=0)
     others = [place for place, tiou in zip(listed, best, strict=True) if tiou < _SAME]
-    # 3. the footage up to these, that of several events as one stretch where it meets
+    # 3. the footage up to these; where it meets, several events have one stretch
     found: list[Stretch] = []
     for start, end, label, happens in sorted(judged):
         after = max([0.0, *(min(last, start) for first, last in others if first < start)])
@@ -101,7 +101,7 @@ def read_stretches(path: Path) -> dict[str, list[Stretch]]:
 def cut_out(
     stretches: Sequence[tuple[Encoded, Stretch]], shard: Path
 ) -> tuple[list[Encoded], Truth]:
-    """Write the features of stretches as those of videos; return them and their instances.
+    """Write the features of stretches like features of videos; return both and the instances.
 
     Args:
         stretches: Of videos with features; a stretch without a snippet is left out.
