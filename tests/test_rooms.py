@@ -201,7 +201,7 @@ LINES = {
     "propose": 1700,
     "recognition": 1700,
     "report": 1750,
-    "review": 2000,
+    "review": 2100,
     "scaling": 1150,
     "storage": 1900,
     "streaming": 4050,

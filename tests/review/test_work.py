@@ -15,6 +15,7 @@ from actionspan.review import page as page_module
 from actionspan.review import work as work_module
 from actionspan.review.command import beside
 from actionspan.review.footage import Encoded
+from actionspan.review.stretches import read_stretches
 from actionspan.review.work import ReviewWork
 from review.conftest import DONE, encode_all, result, save
 from video.numbered import encode as encode_film
@@ -198,7 +199,7 @@ def test_a_file_in_the_place_of_the_corrected_one_is_not_learned_from(seen, star
     rows = [["a", "1.000", "2.000", "wave", "added"]]
     save(seen, "a", rows=rows)
     save(seen, "b")
-    assert seen._not_learned() == ["a", "b"]
+    assert seen.status()["new"] == 2
     seen.videos["a"].write_text("another film")
     seen._round(0)
     assert seen.asked == [["b"]]
@@ -213,6 +214,35 @@ def test_a_file_in_the_place_of_the_corrected_one_is_not_learned_from(seen, star
     save(again, "a", 1, rows=rows)
     assert again.corrections.done() == ["a", "b"]
     assert again.status()["broken"] == {}
+
+
+def test_judged_events_are_learned_from_beside_a_video_that_is_done(seen, start):
+    rejected = [["b", "1.000", "2.000", "", "rejected"]]
+    save(seen, "b", state={"segments": [], "done": False}, rows=rejected)
+    save(seen, "c", state={"segments": [], "done": False}, rows=[])
+    assert seen.status()["new"] == 0
+    seen._round(0)
+    assert seen.asked == [], "nothing is tried on single events alone"
+    save(seen, "a")
+    assert seen.status()["new"] == 2
+    seen._round(0)
+    assert seen.asked == [["a", "b"]]
+    assert read_stretches(seen.folder / "model/stretches.json") == {"b": [(0, 60, 1, [])]}
+    assert seen.status()["new"] == 0
+    # an event more is no reason to learn by itself, but can be asked for
+    save(seen, "b", 1, {"segments": [], "done": False}, rejected * 2)
+    seen._round(0)
+    assert (seen.status()["new"], len(seen.asked)) == (1, 1)
+    with seen:
+        pass
+    again = start({"a": (), "b": (), "c": ()})
+    assert not again._enough()
+    # Done, it is learned from as a whole
+    save(again, "b", 2, rows=rejected)
+    assert again._enough()
+    again._round(0)
+    assert seen.asked[-1] == ["a", "b"]
+    assert read_stretches(seen.folder / "model/stretches.json") == {}
 
 
 def test_proposals_have_the_size_and_time_of_the_file_that_was_encoded(tmp_path, monkeypatch):

@@ -4,7 +4,7 @@ import csv
 import json
 import os
 import threading
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -115,9 +115,22 @@ class Corrections:
 
     def done(self) -> list[str]:
         """Return the videos that were corrected as a whole, without those with a remark."""
+        return self._counting(_is_done)
+
+    def judged(self) -> list[str]:
+        """Return the other videos, without a remark, in which single events were judged."""
+        return self._counting(lambda kept: kept["state"] and kept["rows"] and not _is_done(kept))
+
+    def to_learn(self) -> dict[str, int]:
+        """Return the versions of the videos to learn from, judged ones only if another is done."""
+        kept, done = self.all(), self.done()
+        names = [*done, *self.judged()] if done else []
+        return {name: kept[name]["version"] for name in names}
+
+    def _counting(self, wanted: Callable[[Mapping[str, Any]], Any]) -> list[str]:
         wrong = self.remarks()
         return sorted(
-            name for name, kept in self.all().items() if _is_done(kept) and name not in wrong
+            name for name, kept in self.all().items() if wanted(kept) and name not in wrong
         )
 
     def save(

@@ -5,7 +5,8 @@ the density of a segment is the mean of both, in which the included model weighs
 videos. It is tried by cross-validation on the same videos, against the list of the included model,
 and against grouped motion. It is used only where it is better than both: where its lists find more
 instances by as many events, or as many but not all and its AUC is higher. A model of one video is
-not tried: its halves are not evidence of its worth for others (docs/benchmarks.md).
+not tried: its halves are not evidence of its worth for others (docs/benchmarks.md). Single events
+that were judged in other videos are learned from as well.
 """
 
 import shutil
@@ -50,6 +51,7 @@ from actionspan.review.judging import (
     ranks_well,
     tiles_of,
 )
+from actionspan.review.stretches import Stretch, cut_out
 from actionspan.storage.writing import write_json
 from actionspan.temporal.prediction import predict
 from actionspan.temporal.settings import TemporalSettings
@@ -68,6 +70,7 @@ class Learned:
     videos: int
     instances: int
     labels: int
+    single_events: int = 0  # judged in other videos
     figures: Mapping[str, Figures]  # own (if it was tried), included, motion
     ranks: bool  # whether chances rest on too few instances, or show too little
     thresholds: Mapping[str, Sequence[Point]]  # by label, what each chance makes of the events
@@ -76,6 +79,7 @@ class Learned:
         """Return the result in a sentence for people."""
         parts = [(self.videos, "corrected video"), (self.instances, "instance")]
         parts += [(self.labels, "label")] * (self.labels > 0)
+        parts += [(self.single_events, "single event")] * (self.single_events > 0)
         learned = ", ".join(counted(*part) for part in parts)
         if "own" not in self.figures:
             missing = "to try one of your own takes two videos with events"
@@ -94,7 +98,12 @@ class Learned:
 
 
 def learn(
-    videos: Sequence[Encoded], truth: Truth, out: Path, processes: int = 0, seed: int = SEED
+    videos: Sequence[Encoded],
+    truth: Truth,
+    out: Path,
+    processes: int = 0,
+    seed: int = SEED,
+    stretches: Sequence[tuple[Encoded, Stretch]] = (),
 ) -> Learned:
     """Learn from the videos that `truth` names, and write out/model.safetensors, the model to use.
 
@@ -104,6 +113,8 @@ def learn(
         out: The folder.
         processes: At once; 0: the number of cores, but no more than the trainings.
         seed: Of the networks.
+        stretches: Of other videos, where single events were judged; an own model learns from them,
+            and is not tried on them.
 
     Raises:
         InputError: A file cannot be read.
@@ -131,7 +142,8 @@ def learn(
     found, models = before, {name: base for name in before}
     uses: Literal["own", "included"] = "included"
     if sum(map(bool, truth.values())) > 1:
-        own, unseen = _try(corrected, truth, trials, processes, seed)
+        counts["single_events"] = sum(each.judged for _, each in stretches)
+        own, unseen = _try(corrected, truth, trials, processes, seed, stretches)
         figures = {"own": figures_of(own, truth), **figures}
         if all(figures["own"].better_than(figures[name]) for name in ("included", "motion")):
             uses, found, models = "own", own, unseen
@@ -154,17 +166,29 @@ def learn(
 
 
 def _try(
-    corrected: Sequence[Encoded], truth: Truth, out: Path, processes: int, seed: int
+    corrected: Sequence[Encoded],
+    truth: Truth,
+    out: Path,
+    processes: int,
+    seed: int,
+    stretches: Sequence[tuple[Encoded, Stretch]],
 ) -> tuple[dict[str, Cells], dict[str, Bundle]]:
-    """Train on all corrected videos as out/whole, and by cross-validation.
+    """Train on all corrected videos as out/whole, and by cross-validation; on stretches in each.
 
     Returns:
         The density of each video by a model that has not seen it, and that model.
     """
     folds = _folds(corrected, truth)
-    jobs = [(corrected, truth, out / "whole", seed)]
+    further, inside = cut_out(stretches, out / "stretches.h5")
+    known = {**truth, **inside}
+    jobs = [([*corrected, *further], known, out / "whole", seed)]
     jobs += [
-        ([one for one in corrected if one not in held], truth, out / f"fold-{number}", seed)
+        (
+            [*(one for one in corrected if one not in held), *further],
+            known,
+            out / f"fold-{number}",
+            seed,
+        )
         for number, held in enumerate(folds)
     ]
     pool = worker_pool(min(processes or cores(), len(jobs)))

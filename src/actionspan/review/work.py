@@ -27,6 +27,7 @@ from actionspan.review.corrections import Corrections
 from actionspan.review.footage import Encoded, encode_all, source_with_zones
 from actionspan.review.keys import LabelKeys
 from actionspan.review.page import ServedPage
+from actionspan.review.stretches import write_stretches
 from actionspan.review.zones import DrawnZones
 from actionspan.storage.process import hold_file
 from actionspan.storage.writing import read_json, write_json
@@ -86,7 +87,8 @@ class ReviewWork:
         self._encoded, self._results = dict[str, Encoded](), dict[str, Result]()
         self._broken = dict[str, str]()
         self._learned_from = read_json(self._note) if self._note.exists() else {}
-        self._tried = set(self._learned_from)  # whether or not it came to anything
+        # corrected videos, whether or not it came to anything
+        self._tried = set(self._learned_from).intersection(self.corrections.done())
         self._doing, self._failure = "starting", ""
         self._wake, self._asked, self._closed = threading.Condition(), False, False
         self._zones, self._redrawn = DrawnZones(folder / "zones.json"), False
@@ -121,13 +123,14 @@ class ReviewWork:
     def status(self) -> dict[str, Any]:
         """Return the work under way, and the videos to show."""
         kept, done = self.corrections.all(), self.corrections.done()
+        versions, known = self.corrections.to_learn(), self._learned_from
         return {
             "doing": self._doing or "waiting to learn" * self._asked,
             "said": self._failure or self._noted.get("sentence", ""),
             "page": self._page.version,
             "not_done": len([name for name in kept.keys() - done if kept[name]["state"]]),
             "versions": {name: one["version"] for name, one in kept.items()},
-            "new": len(self._not_learned()),
+            "new": sum(known.get(name) != version for name, version in versions.items()),
             "broken": {**self._broken, **self.corrections.remarks()},
         }
 
@@ -195,12 +198,6 @@ class ReviewWork:
             self._redrawn = True
             self._asked = self._asked or bool(self.corrections.done())
             self._wake.notify()
-
-    def _not_learned(self) -> list[str]:
-        """Return the corrected videos of which the model has not learned the last version."""
-        kept, known = self.corrections.all(), self._learned_from
-        done = self.corrections.done()
-        return [name for name in done if known.get(name) != kept[name]["version"]]
 
     def _enough(self) -> bool:
         """Return whether there are a quarter more corrected videos than were learned from."""
@@ -297,17 +294,19 @@ class ReviewWork:
 
     def _learn(self) -> None:
         """Learn in a process of its own, and propose again."""
-        kept = self.corrections.all()
-        versions = {name: kept[name]["version"] for name in self.corrections.done()}
-        self._tried = set(versions)
-        videos = [self.videos[name] for name in versions if name in self._encoded]
+        versions, self._tried = self.corrections.to_learn(), set(self.corrections.done())
+        known = {name: one for name, one in self._results.items() if name in self._encoded}
+        videos = [self.videos[name] for name in sorted(self._tried & self._encoded.keys())]
         if not videos:
             self._failure = "Not learned: the corrected videos cannot be read"
             return
         self._doing = f"learning from {counted(len(videos), 'corrected video')}"
+        stretches = self._note.with_name("stretches.json")
+        judged = write_stretches(stretches, self.corrections, known)
+        videos += [self.videos[name] for name in judged]
         command = [sys.executable, "-m", "actionspan", "learn", *map(str, videos)]
         command += ["--annotations", str(self.corrections.table), "--out", str(self._model.parent)]
-        command += ["--features", str(self.folder / "features")]
+        command += ["--features", str(self.folder / "features"), "--stretches", str(stretches)]
         command += ["--zones", str(self._zones.path)] * bool(self._zones.cameras)
         with subprocess.Popen(
             command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
