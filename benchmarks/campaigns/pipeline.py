@@ -22,6 +22,7 @@ from random import Random
 import yaml
 
 from actionspan.storage.writing import read_tsv
+from actionspan.workflow.steps import step_module
 from campaigns.children import Ended, call, command
 
 ROOT = Path(__file__).parents[2]
@@ -63,12 +64,9 @@ class Pipeline:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        for name in (*_LATE_IMPORTS.split(), *map(_module, _planned(folder))):
+        steps = [step_module(" ".join(words[:2])) for words in _planned(folder)]
+        for name in (*_LATE_IMPORTS.split(), *steps):
             importlib.import_module(name)
-        for word in chain.from_iterable(_planned(folder)):
-            if word.startswith("results/code/"):  # made by a rule without a command of ours
-                (folder / word).parent.mkdir(parents=True, exist_ok=True)
-                (folder / word).write_text("checksums of source files\n")
         self.steps = [self._first_run(words) for words in _planned(folder)]
 
     def _first_run(self, words: Sequence[str]) -> Step:
@@ -196,10 +194,6 @@ def _in_order(commands: list[list[str]]) -> list[list[str]]:
         waiting.remove(following)
         ordered.append(following)
     return ordered
-
-
-def _module(words: Sequence[str]) -> str:
-    return ".".join(["actionspan", *words[:2]]).replace("-", "_")
 
 
 def _files(folder: Path) -> list[str]:
