@@ -5,7 +5,8 @@ r"""What each round of corrections gives: a simulated person corrects videos, on
 Features are those of uncut.py, whose folds keep people or scenes apart. In each fold the person
 corrects so many of the videos that are not held out, in a random order, and `actionspan learn`
 learns from them. Scored is what the model that it keeps finds in the held-out videos, of which
-nobody corrected any.
+nobody corrected any. With `--judged 3` the person also accepts or rejects the first three listed
+events of each of five further videos, by the model of the round before.
 
 Prints a Markdown table a set: the list that the page would show, judged by `evaluation reader`, in
 percent and seconds, means and deviations over seeds. Above it are the list before any correction,
@@ -26,7 +27,8 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from actionspan.annotations.tables import Annotation, read_annotations, read_videos
+from actionspan.annotations.tables import Annotation, Instance, read_annotations, read_videos
+from actionspan.arrays import temporal_iou
 from actionspan.evaluation.reader import judge_list
 from actionspan.evaluation.recall import average_recall_activitynet
 from actionspan.proposals import selection
@@ -34,12 +36,14 @@ from actionspan.proposals.bundle_files import included_model
 from actionspan.proposals.model_bundle import Bundle, load_bundle
 from actionspan.review import judging, learning
 from actionspan.review.footage import Encoded
+from actionspan.review.stretches import Stretch, stretches_of
 from actionspan.storage.writing import open_h5
 from folds import hashed_folds
 from uncut import SETS, prepare, prepare_demo
 
 COUNTS = (1, 2, 3, 5, 8, 13)
 FOLDS = {"rooms": 5, "cycles": 2, "fights": 2, "demo": 2}
+JUDGED_VIDEOS = 5
 RESAMPLES = 2000
 HEAD = (
     "| corrected | in as many | first right | right of those shown | starts, ends off (s) "
@@ -83,8 +87,41 @@ class Round(NamedTuple):
     instances: int
 
 
+def judge_events(
+    footage: Footage, names: Sequence[str], model: Bundle, judged: int
+) -> list[tuple[Encoded, Stretch]]:
+    """Return the stretches of videos of which a person judges the first listed events."""
+    found = []
+    for name in names if judged else ():
+        one, instances = footage.videos[name], footage.truth[name]
+        listed = shown(model, one)[:, :2]
+        best = temporal_iou(listed, judging.segments_of(instances))
+        rows = [
+            [name, *map(str, place), label_of(instances, tious), status_of(tious)]
+            for place, tious in zip(listed[:judged], best, strict=False)
+        ]
+        own = stretches_of(rows, listed, one.video.duration_seconds)
+        found += [(one, each) for each in own]
+    return found
+
+
+def label_of(instances: Sequence[Instance], tious: np.ndarray) -> str:
+    """Return the label of the instance that an event has the highest tIoU with."""
+    return instances[int(tious.argmax())].label if len(tious) else ""
+
+
+def status_of(tious: np.ndarray) -> str:
+    """Return the judgement of an event with these tIoUs."""
+    return "accepted" if tious.max(initial=0) >= 0.5 else "rejected"
+
+
 def rounds(
-    footage: Footage, drawn: Sequence[str], counts: Sequence[int], seed: int, out: Path
+    footage: Footage,
+    drawn: Sequence[str],
+    counts: Sequence[int],
+    seed: int,
+    out: Path,
+    judged: int = 0,
 ) -> dict[int, Round]:
     """Return what comes of each number of corrected videos, the first of those `drawn`."""
     model, models = load_bundle(included_model()), {}
@@ -96,7 +133,12 @@ def rounds(
         uses = "included"
         if any(truth.values()):
             videos = [footage.videos[name] for name in corrected]
-            uses = learning.learn(videos, truth, out / str(count), processes=1, seed=seed).uses
+            further = drawn[count : count + JUDGED_VIDEOS]
+            stretches = judge_events(footage, further, model, judged)
+            learned = learning.learn(
+                videos, truth, out / str(count), processes=1, seed=seed, stretches=stretches
+            )
+            uses = learned.uses
             model = load_bundle(out / str(count))
             shutil.rmtree(out / str(count))
         models[count] = Round(model, uses == "own", sum(map(len, truth.values())))
@@ -207,7 +249,7 @@ def run_set(name: str, arguments: argparse.Namespace) -> tuple[Footage, dict[int
             drawn = np.random.default_rng([order, seed]).permutation(pool).tolist()
             place = arguments.work / name / f"rounds/{order}-{seed}-{number}"
             shutil.rmtree(place, ignore_errors=True)
-            made = rounds(footage, drawn, arguments.counts, seed, place)
+            made = rounds(footage, drawn, arguments.counts, seed, place, arguments.judged)
             for count, one in made.items():
                 found = {key: judging.expected(one.model, footage.videos[key]) for key in held}
                 lists = {key: shown(one.model, footage.videos[key]) for key in held}
@@ -250,6 +292,8 @@ def main() -> None:
     parser.add_argument("--work", type=Path, default=Path("build/uncut"), help="to write")
     parser.add_argument("--sets", nargs="+", choices=FOLDS, default=list(FOLDS))
     parser.add_argument("--counts", nargs="+", type=int, default=list(COUNTS))
+    text = "listed events that are judged of each of five further videos"
+    parser.add_argument("--judged", type=int, default=0, help=text)
     parser.add_argument("--random", nargs="+", type=int, default=[1], help="seeds of the orders")
     parser.add_argument("--seeds", nargs="+", type=int, default=[1, 2, 3], help="of the networks")
     arguments = parser.parse_args()
