@@ -75,7 +75,7 @@ def test_the_page_says_which_videos_it_counts_and_how_long_the_lists_are(work, b
     said = "Saved, not Done: not counted in corrections.csv"
     assert tab.locator("#counted").inner_text() == (
         f"Counted in corrections.csv: 0 Done. {said}: a."
-        " Their single events are learned from beside videos that are Done."
+        " Their single events are learned from together with Done videos."
     )
     assert tab.locator("#not-done").inner_text() == f"{said}."
     assert tab.locator("#list li").first.inner_text().endswith("1 corrected, not Done")

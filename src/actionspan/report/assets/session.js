@@ -97,7 +97,7 @@ function sayCounted() {
   const names = open.slice(0, MOST_NAMED).map(({ id }) => id);
   if (open.length > MOST_NAMED) names.push(`and ${open.length - MOST_NAMED} more`);
   const left = `Saved, not Done: not counted in corrections.csv: ${names.join(", ")}.`;
-  const single = "Their single events are learned from beside videos that are Done.";
+  const single = "Their single events are learned from together with Done videos.";
   say("counted", open.length ? `Counted in corrections.csv: ${done} Done. ${left} ${single}` : "");
 }
 
