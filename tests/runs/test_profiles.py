@@ -58,7 +58,7 @@ def test_a_run_prints_a_line_a_job_and_its_log_has_the_rest(tmp_path):
     assert lines[-1] == f"[{count}/{count}] dataset_index: {reason}"
     for noise in ("Select jobs", "Execute", "Finished", "Removing", "input:", "ignored"):
         assert noise not in done.stderr
-    assert log_of(tmp_path).read_text().count("    input: ") == count
+    assert log_of(tmp_path).read_text().count("    output: ") == count
 
 
 def test_make_demo_prints_a_line_a_stage_and_where_the_log_is(tmp_path):
