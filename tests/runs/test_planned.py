@@ -77,7 +77,7 @@ def test_a_knob_re_runs_what_depends_on_it(project, change, expected):
 
 EDITS = [
     # which the page, and the steps that draw figures like its, import
-    ("evaluation/drawn.py", AFTER_SCORING),
+    ("evaluation/misses.py", AFTER_SCORING),
     ("proposals/bundle.py", AFTER_TRAIN),
     ("temporal/train.py", AFTER_TRAIN | {"temporal_train"}),
 ]
