@@ -19,10 +19,9 @@ READ = set(
     classifier_features clip_weights clips code copies corrected density detections evaluations
     evaluator events features figure1 figure4 figure6 files first flow flow_weights folder frames
     gradients ground_truth keys learn like links log logs measurements memory messages misses model
-    networks
-    predictions probabilities proposals readers recipe rejected results rgb rgb_model rgb_weights
-    scores second shard shards snippets source speedup splits table1 table2 table3 table4 table5
-    temporal timeline times timings video video_info videos weights zones
+    networks predictions probabilities proposals readers recipe rejected results rgb rgb_model
+    rgb_weights scores second shard shards snippets source speedup splits stretches table1 table2
+    table3 table4 table5 temporal timeline times timings video video_info videos weights zones
     """.split()
 )
 TEXT = {("find", "videos"), ("stream", "source"), ("propose", "model"), ("stream", "model")}
