@@ -1,7 +1,8 @@
 """Stretches of videos that are not Done: footage around the single events that a person judged.
 
-A stretch reaches to the listed events on both sides that nobody has judged, so all that happens in
-it is known. Stretches are learned from like short videos, and nothing is tried on them.
+A stretch reaches to the events on both sides that are listed now and that nobody has judged. It is
+assumed that nothing else happens in it. Stretches are learned from like short videos, and nothing
+is tried on them.
 """
 
 from collections.abc import Mapping, Sequence
