@@ -151,7 +151,9 @@ def shown(model: Bundle, one: Encoded) -> np.ndarray:
     if bouts is not None:
         return np.column_stack([bouts, 1 - np.arange(len(bouts)) / 1000])
     cells = judging.expected(model, one)
-    return np.column_stack(selection.shown_events(*cells, model.density.calibration, model.events))
+    return np.column_stack(
+        selection.shown_events(*cells, model.density.calibration, model.listing(cells[1]))
+    )
 
 
 def judge(footage: Footage, lists: Lists) -> dict:

@@ -1,6 +1,7 @@
 """A model from a stranger: wrong leaves are one line, and nothing that it names is opened."""
 
 import copy
+import dataclasses
 import json
 import sys
 from functools import cache
@@ -37,10 +38,11 @@ from actionspan.proposals.segment_classifier import (
     load_classifier,
 )
 from actionspan.proposals.selection import Calibration
-from actionspan.proposals.settings import LatticeSettings
+from actionspan.proposals.settings import EventSettings, LatticeSettings
 from actionspan.propose import Proposer
 from actionspan.storage.model_files import Part, read_model, write_model
 from actionspan.temporal.networks import build_model, load_model, model_content
+from actionspan.temporal.probabilities import Prediction
 from actionspan.temporal.settings import TemporalSettings
 
 OPENED = []
@@ -146,6 +148,21 @@ def test_a_changed_leaf_is_one_short_line_that_names_the_file(tmp_path, keys, va
     assert said in line
     assert line.isprintable()
     assert len(line) < 500 + len(str(path))
+
+
+@pytest.mark.parametrize(("changed", "most"), [
+    ({}, 3), ({"ranks": False}, None), ({"events": EventSettings(events=7)}, 7),
+])  # fmt: skip
+def test_of_other_footage_as_many_events_are_listed_as_it_expects(changed, most):
+    """Unless a person asks for a number, or its chances are of the person's own videos."""
+    included = dataclasses.replace(load_bundle(Path("demo")), **changed)
+    density = np.array([0.9, 0.9, 0.3])
+    assert included.listing(density).events == most
+    assert included.listing(density / 100).events == (most if changed else 1)
+    prediction = Prediction(np.full((40, 3), 0.5, np.float32))
+    cells = included.expected(prediction, 60.0)
+    listed = included.choose(prediction, 60.0).events
+    assert len(listed) <= (included.listing(cells[1]).events or 10)
 
 
 @pytest.mark.parametrize("stream", ["rgb_weights", "flow_weights"])

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -78,12 +79,28 @@ class Bundle:
         """
         if self.density is not None:
             found = self.expected(prediction, duration_seconds, before)
-            return choose_cells(*found, self.density.calibration, self.selection, self.events)
+            listing = self.listing(found[1])
+            return choose_cells(*found, self.density.calibration, self.selection, listing)
         assert self.evaluator is not None
         candidates = candidates_of(prediction.probabilities, self.candidates)
         how = (self.evaluator, self.suppression, self.ranking)
         segments, scores = evaluators.rank_candidates(candidates, duration_seconds, *how)
         return Chosen(segments=segments, scores=scores)
+
+    @property
+    def of_other_footage(self) -> bool:
+        """Whether it knows only motion, and not of the videos that it is used for."""
+        return self.ranks and self.base is None and self.encoders.source == "motion"
+
+    def listing(self, density: Float64) -> knobs.EventSettings:
+        """Return which events are listed of a video with this density (N,).
+
+        Chances of other footage do not determine how many, so the expected number is listed.
+        """
+        if not self.of_other_footage or self.events.events is not None:
+            return self.events
+        most = math.ceil(np.clip(density.sum(), 1, knobs.MOST_EVENTS))
+        return dataclasses.replace(self.events, events=most)
 
     def expected(
         self, prediction: Prediction, seconds: float, before: Prediction | None = None

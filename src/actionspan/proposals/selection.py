@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from actionspan.arrays import Float32, Float64, Int64, pairwise_tiou, temporal_iou
-from actionspan.proposals.settings import EventSettings, SelectionSettings
+from actionspan.proposals.settings import MOST_EVENTS, EventSettings, SelectionSettings
 
 
 def recall_reached(tiou: Float32) -> Float32:
@@ -95,7 +95,7 @@ def select(
 
 _BLOCK = 256  # segments at once
 _LEAST = 1e-6  # a smaller gain counts as this
-_ROOM = (10, 10_000)  # fewest and most events that a video is given room for
+_ROOM = (10, MOST_EVENTS)  # fewest and most events that a video is given room for
 
 
 class Calibration(NamedTuple):

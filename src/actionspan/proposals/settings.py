@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from actionspan.settings import Checked, option
 from actionspan.training.settings import Keep
 
+MOST_EVENTS = 10**4  # that a video lists
+
 
 @dataclass(frozen=True, kw_only=True)
 class CandidateSettings(Checked):
@@ -162,9 +164,10 @@ class EventSettings(Checked):
 
     events: int | None = option(
         None,
-        "at most this many events a video; null: 10, or twice the number expected if that is more",
+        "at most this many events a video; null: 10, or twice the number expected if that is more, "
+        "and for the included model the number expected",
         least=1,
-        most=10**4,
+        most=MOST_EVENTS,
     )
     overlap: float = option(
         0.5, "most that two events share, of the shorter of both", least=0, below=1

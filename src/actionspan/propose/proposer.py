@@ -212,12 +212,10 @@ def predicted(
 def bouts_listed(bundle: Bundle, facts: Mapping[str, Any], duration: float) -> Float64 | None:
     """Return the bouts (B, 2) of a video if they are its list, else None; see `proposed_of`.
 
-    They are for a model that knows only motion, and not of the videos that it is used for, unless
-    the video is edited.
+    They are for a model of other footage, unless the video is edited.
     """
-    of_other_footage = bundle.ranks and bundle.base is None and bundle.encoders.source == "motion"
     marks = marks_of(facts)
-    if not of_other_footage or BOUTS not in facts or marks.is_edited(duration):
+    if not bundle.of_other_footage or BOUTS not in facts or marks.is_edited(duration):
         return None
     return marks.moves(duration)
 

@@ -89,6 +89,12 @@ def listed_bouts(bundle: Bundle, one: Encoded) -> Float64 | None:
     return bouts_listed(bundle, one.facts(), one.video.duration_seconds)
 
 
+def listed_cells(bundle: Bundle, cells: Cells) -> Float64:
+    """Return the events (E, 2) that a model lists of a video without bouts."""
+    assert bundle.density is not None
+    return selection.shown_events(*cells, bundle.density.calibration, bundle.listing(cells[1]))[0]
+
+
 def tiles_of(one: Encoded, parts: int) -> Float64:
     """Return (N, 3) segments and scores of a video's equal `parts`."""
     return np.column_stack(tiles(one.video.duration_seconds, parts))

@@ -47,6 +47,7 @@ from actionspan.review.judging import (
     expected,
     figures_of,
     listed_bouts,
+    listed_cells,
     motion_of,
     ranks_well,
     tiles_of,
@@ -125,7 +126,10 @@ def learn(
     base = load_bundle(included)
     before = {one.video.video_id: expected(base, one) for one in corrected}
     bouts = {one.video.video_id: listed_bouts(base, one) for one in corrected}
-    listed = {name: own for name, own in bouts.items() if own is not None}
+    listed = {
+        name: listed_cells(base, before[name]) if own is None else own
+        for name, own in bouts.items()
+    }
     equal = {one.video.video_id: tiles_of(one, len(truth[one.video.video_id])) for one in corrected}
     figures = {
         "included": figures_of(before, truth, lists=listed),
@@ -150,7 +154,8 @@ def learn(
     # 3. the model to use, with its chances and thresholds
     calibrated = calibration_of(found, truth)
     source = trials / "whole/model.safetensors" if uses == "own" else included
-    ranks = few or (uses == "included" and bool(listed))  # bouts have no chance
+    by_bouts = any(own is not None for own in bouts.values())  # which have no chance
+    ranks = few or (uses == "included" and by_bouts)
     ranks = ranks or not ranks_well(found, truth, calibrated)
     calibrate_bundle(source, out / "model.safetensors", calibrated, ranks=ranks)
     shutil.rmtree(trials, ignore_errors=True)
