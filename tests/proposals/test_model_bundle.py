@@ -159,10 +159,16 @@ def test_of_other_footage_as_many_events_are_listed_as_it_expects(changed, most)
     density = np.array([0.9, 0.9, 0.3])
     assert included.listing(density).events == most
     assert included.listing(density / 100).events == (most if changed else 1)
+
+
+def test_the_list_of_other_footage_is_as_long_as_is_expected():
+    bundle = load_bundle(Path("demo"))
+    bundle = dataclasses.replace(bundle, events=EventSettings(bar=0))
     prediction = Prediction(np.full((40, 3), 0.5, np.float32))
-    cells = included.expected(prediction, 60.0)
-    listed = included.choose(prediction, 60.0).events
-    assert len(listed) <= (included.listing(cells[1]).events or 10)
+    _, density = bundle.expected(prediction, 60.0)
+    assert len(bundle.choose(prediction, 60.0).events) == np.ceil(density.sum())
+    by_chance = dataclasses.replace(bundle, ranks=False)
+    assert len(by_chance.choose(prediction, 60.0).events) > np.ceil(density.sum())
 
 
 @pytest.mark.parametrize("stream", ["rgb_weights", "flow_weights"])

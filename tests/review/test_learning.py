@@ -219,6 +219,15 @@ def test_bouts_that_the_page_lists_stay_until_something_finds_more(
     assert load_bundle(tmp_path / "out").ranks
 
 
+def test_a_list_without_bouts_is_tried_as_the_page_shows_it(footage, learn_nothing, monkeypatch):
+    monkeypatch.setattr(learning, "listed_bouts", lambda *_: None)
+    first = learn_nothing().figures["included"].in_as_many
+    exact = iter([judging.segments_of(rows) for rows in footage[1].values()])
+    monkeypatch.setattr(learning, "listed_cells", lambda *_: next(exact))
+    learned = learn_nothing()
+    assert learned.figures["included"].in_as_many == learned.instances > first
+
+
 class Here:
     """A pool that works at once."""
 
