@@ -2,10 +2,11 @@
 
 import os
 
+import numpy as np
 import pytest
 import torch
 
-from actionspan.jobs.determinism import deterministic
+from actionspan.jobs.determinism import deterministic, seed_torch
 
 NAME = "CUBLAS_WORKSPACE_CONFIG"
 
@@ -20,3 +21,15 @@ def test_cublas_has_a_workspace_that_repeats(monkeypatch, given, found):
     with deterministic(threads=1):
         assert torch.get_deterministic_debug_mode() == 2
         assert os.environ[NAME] == found
+
+
+def test_a_seed_is_that_of_torch_for_all_its_generators(monkeypatch):
+    seed = int(np.random.SeedSequence((3, 1)).generate_state(1, np.uint64)[0])
+    expected = torch.rand(3, generator=torch.Generator().manual_seed(seed)).tolist()
+    seed_torch(3, 1)
+    assert torch.rand(3).tolist() == expected
+    seeded = []
+    monkeypatch.setattr(torch.accelerator, "is_available", lambda: True)
+    monkeypatch.setattr(torch, "manual_seed", seeded.append)
+    seed_torch(3, 1)
+    assert seeded == [seed], "a GPU's generators too"
