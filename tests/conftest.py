@@ -30,7 +30,7 @@ os.environ["OPENBLAS_NUM_THREADS"] = "1"
 # A busy machine is no failure; a failing example can be repeated from what is printed. `make test`
 # tries a property on fewer examples, to stay short.
 settings.register_profile("actionspan", deadline=None, print_blob=True)
-settings.register_profile("first tier", settings.get_profile("actionspan"), max_examples=40)
+settings.register_profile("first tier", settings.get_profile("actionspan"), max_examples=25)
 settings.load_profile("actionspan")
 
 TESTS = Path(__file__).parent

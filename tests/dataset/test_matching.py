@@ -246,6 +246,7 @@ def test_an_index_without_video_files():
     ]
 
 
+@pytest.mark.full
 def test_activitynet_without_videos(shared_data):
     folder = shared_data / "activitynet"
     info = folder / "video_info_new.csv"

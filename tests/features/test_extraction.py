@@ -58,6 +58,7 @@ def test_flow_is_a_network_a_histogram_or_both(write_images, settings, tmp_path,
     assert found == {"rgb": 1024, "flow": width, "mover": 1024}
 
 
+@pytest.mark.full
 def test_scores_are_one_value_a_class(settings, weights, tmp_path):
     flow = tmp_path / "flow.pth"
     torch.save(BNInception(channels=4, classes=9).state_dict(), flow)

@@ -82,6 +82,7 @@ def test_batches_of_any_length_give_the_same_bits(rng):
     np.testing.assert_array_equal(one(images), other(images))
 
 
+@pytest.mark.full
 def test_a_run_with_another_runtime_makes_the_features_again(write_images, tmp_path, here):
     frames, flow = write_images({"a": 3})
     found = []

@@ -124,6 +124,7 @@ def found_of_the_best(folder, seed: int, length: float) -> int:
     return len(found & set(sorted(every, key=wanted.__getitem__)[-100:]))
 
 
+@pytest.mark.full
 @examples(5, first=2)
 @given(seed=st.integers(0, 1000), length=st.floats(1.2, 9.0))
 def test_it_finds_nearly_all_of_the_best_among_clusters(tmp_path_factory, seed, length):

@@ -147,6 +147,7 @@ def test_what_all_videos_need_is_no_videos_fault(tmp_path, prepare, line):
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
 
 
+@pytest.mark.full
 def test_with_fail_the_others_are_kept_and_the_machines_faults_tried_again(tmp_path, called):
     out, names = tmp_path / "shard.h5", ["a", "bad", "crash", "c"]
     fails = FaultSettings(on_bad_input="fail")

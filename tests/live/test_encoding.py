@@ -50,7 +50,11 @@ def offline(video, settings):
         return TwoStream(settings, 2 * CUTTING.stack)(images, FLOW.bound), motion
 
 
-@pytest.mark.parametrize("name", ENCODERS)
+CUT = [(executor, name) for executor in ("thread", "process") for name in ("network", "both")]
+CUT += [("thread", "histogram"), ("process", "histogram")]
+
+
+@pytest.mark.parametrize("name", first_tier(ENCODERS, "both"))
 @pytest.mark.parametrize(
     ("runtime", "rounding"), first_tier([("eager", 1e-6), ("auto", 1e-5)], ("auto", 1e-5))
 )
@@ -73,7 +77,7 @@ def test_features_are_the_workflows(video, name, runtime, rounding):
 
 @pytest.mark.parametrize(
     ("executor", "name"),
-    [("thread", "network"), ("thread", "histogram"), ("process", "both"), ("process", "histogram")],
+    first_tier(CUT, ("thread", "histogram"), ("process", "both")),
 )
 def test_any_cut_under_any_executor_gives_the_same_bits(video, executor, name):
     settings = EncoderSettings(**ENCODERS[name])

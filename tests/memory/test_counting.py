@@ -26,6 +26,7 @@ PUBLISHED = {
     ("resnet50", 112): (20.76, 10.01),
     ("resnet50", 224): (81.92, 39.53),
 }
+NAMES = "efficientnet_lite0", "resnet18", "resnet50"
 both_devices = pytest.mark.parametrize("device", ["cpu", "meta"])
 
 
@@ -35,7 +36,7 @@ def saves(network, rows, pixels):
     return counted.total
 
 
-@pytest.mark.parametrize("name", ["efficientnet_lite0", "resnet18", "resnet50"])
+@pytest.mark.parametrize("name", first_tier(NAMES, "resnet18"))
 def test_bytes_of_a_frame_are_the_published_ones(name):
     for folded in (False, True):
         network = image_network(name, folded=folded, classes=10).to("meta")
@@ -289,7 +290,7 @@ def saves_by(way, network, head, frames, ratio=1.0, **how):
 
 
 @pytest.mark.parametrize("pixels", first_tier([112, 224], 112))
-@pytest.mark.parametrize("name", ["efficientnet_lite0", "resnet18", "resnet50"])
+@pytest.mark.parametrize("name", first_tier(NAMES, "resnet18"))
 def test_split_saves_its_part_of_the_encoder_and_the_whole_head(name, pixels):
     count = 80
     network, channels = encoder(name)
@@ -302,7 +303,10 @@ def test_split_saves_its_part_of_the_encoder_and_the_whole_head(name, pixels):
         assert saved == pytest.approx(ratio * (full - above.total) + above.total, rel=0.005)
 
 
-@pytest.mark.parametrize(("name", "ratio"), [("resnet18", 1 / 4), ("plain", 1 / 4), ("plain", 1)])
+REPLAYED = ("resnet18", 1 / 4), ("plain", 1 / 4), ("plain", 1)
+
+
+@pytest.mark.parametrize(("name", "ratio"), first_tier(REPLAYED, *REPLAYED[1:]))
 def test_replay_saves_the_same_for_a_video_of_any_length(name, ratio):
     if name == "plain":
         layers = [nn.Conv2d(3, 8, 3), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten()]

@@ -49,6 +49,7 @@ def same_bits(found, expected):
     return equal(*map(list, values))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("make", first_tier([lite0, resnet18], lite0))
 def test_features_of_image_networks_are_those_of_full_training(make):
     encoder, frames = make(), pictures(7)
@@ -67,7 +68,7 @@ def test_features_of_image_networks_are_those_of_full_training(make):
     assert furthest(every.gradients, expected.gradients) < 1e-4
 
 
-@pytest.mark.parametrize("make", [tiny, lite0, resnet18])
+@pytest.mark.parametrize("make", first_tier([tiny, lite0, resnet18], tiny, lite0))
 def test_split_with_all_rows_kept_is_plain_training_to_the_bit(make):
     encoder, frames = make(), video(7) if make is tiny else pictures(5)
     expected = full(encoder, frames)
@@ -77,7 +78,7 @@ def test_split_with_all_rows_kept_is_plain_training_to_the_bit(make):
         assert equal(found.gradients, expected.gradients)
 
 
-@pytest.mark.parametrize("weight", WEIGHTS)
+@pytest.mark.parametrize("weight", first_tier(WEIGHTS, WEIGHTS[-1]))
 @pytest.mark.parametrize("sampler", SPLIT_SAMPLERS)
 def test_replay_and_split_have_the_same_gradient(sampler, weight):
     for ratio in (0.25, 0.6, 1.0, [0.2, 0.5, 0.8], [0.3, 0.6, 1.0]):

@@ -71,6 +71,7 @@ def test_features_agree_with_eager(name, size, channels, threads, rng, set_threa
     np.testing.assert_array_equal(np.concatenate([fast(images[:1]), fast(images[1:])]), found)
 
 
+@pytest.mark.full
 @pytest.mark.skipif(not openvino_computes("bfloat16"), reason="this CPU has no bfloat16")
 def test_bfloat16_is_near_and_does_not_depend_on_the_batch(rng):
     network, _ = build_network("efficientnet_lite0", None, 3, "pooled")

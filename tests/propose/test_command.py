@@ -146,6 +146,7 @@ def test_a_folder_holds_the_proposals_of_one_model(here, films, tmp_path):
     assert not (out / f"{first.stem}.svg").exists()
 
 
+@pytest.mark.full
 def test_a_least_score_leaves_the_others_out(here, films, tmp_path):
     words = (films[0], *NONE)
     here(tmp_path, *words)

@@ -177,6 +177,7 @@ def test_without_the_flags_nothing_is_added(joined, whole):
     assert list(record["curves"]) == ["motion"]
 
 
+@pytest.mark.full
 def test_the_page_has_the_loudness_of_videos_with_sound(here, whole, tmp_path):
     tone = write_tone(tmp_path / "tone.mp4", (0.5, 0.05), seconds=4.0, late=1.0)
     damaged = tmp_path / "damaged.mp4"

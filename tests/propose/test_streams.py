@@ -45,6 +45,7 @@ def test_a_model_with_clips_gives_the_bits_of_the_workflow(same_bits, tmp_path):
     assert list(bundle.transform.streams) == ["rgb", "flow", "clip"]
 
 
+@pytest.mark.full
 def test_a_model_of_motion_gives_the_bits_of_the_workflow(same_bits, tmp_path):
     """In footage that is cut, where half of the instances lie on cuts."""
     cut = replace(DEMO, seed=10)

@@ -74,6 +74,7 @@ def test_differences_are_learned(learn, clips, network, stream, learners, epochs
     assert not (out / CHECKPOINT).exists()
 
 
+@pytest.mark.full
 def test_learners_average_once_an_epoch_or_every_k_of_their_steps(learn):
     """12 clips, 2 learners with batches of 2: 3 steps an epoch, after which there is an average."""
     for steps, wanted in ((-1, [1, 2, 3]), (1, [3, 6, 9]), (2, [2, 4, 6]), (5, [1, 2, 3])):

@@ -106,6 +106,7 @@ def test_samples_know_the_part_of_each_training_video_and_shares_of_steps_in_reg
         np.testing.assert_array_equal(labels[steps:, :3], 0)
 
 
+@pytest.mark.full
 def test_it_learns_a_toy_problem(toy, tmp_path):
     settings = replace(SMALL, epochs=30, learning_rate=0.01, dropout=0.0, decay_epochs=(25,))
     fit_span(toy, tmp_path, settings)

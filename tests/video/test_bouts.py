@@ -63,7 +63,7 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize("case", first_tier(CASES, {}, {"moves": ()}))
+@pytest.mark.parametrize("case", first_tier(CASES, {}))
 def test_a_box_in_a_still_picture_gives_its_movements_and_no_other_event(case, tmp_path):
     drawn = {"rate": 25, "seconds": 25.0, "moves": MOVES} | case
     how = {"rate": Fraction(drawn["rate"]), "codec": drawn.pop("codec", "libx264")}

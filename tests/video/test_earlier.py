@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import h5py
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from actionspan.annotations.tables import Video
@@ -25,6 +25,7 @@ from actionspan.video.earlier import (
     take_features,
 )
 from actionspan.workflow.features import drop_features, keep_features
+from tiers import examples
 from worlds.videos import video_of
 
 
@@ -106,7 +107,7 @@ def test_a_frame_group_is_filled_with_features_or_left_as_it_is(made, tmp_path):
         assert dict(group.attrs) == row("a").attributes
 
 
-@settings(max_examples=30)
+@examples(30, 10)
 @given(seed=st.integers(0, 2**32))
 def test_nothing_is_made_twice_whatever_the_history(seed):
     """Videos come, go and change, shards split and merge, settings change, and runs are killed."""

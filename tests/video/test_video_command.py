@@ -57,6 +57,7 @@ def test_mistakes_are_one_line(words, line, capsys, tmp_path, monkeypatch):
     assert line in error
 
 
+@pytest.mark.full
 def test_flow_needs_no_torch(shard, tmp_path):
     """It costs seconds."""
     frames = tmp_path / "frames.h5"

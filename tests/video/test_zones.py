@@ -26,6 +26,7 @@ from actionspan.video.zones import (
     zones_attributes,
     zones_of,
 )
+from tiers import first_tier
 from video.numbered import write_film
 from video.test_bouts import pictures
 from worlds.camera import LEFT, MOVES, RIGHT, camera
@@ -148,7 +149,7 @@ def test_without_zones_events_at_the_edge_are_listed_and_with_them_only_the_true
         assert [row.get("zone") for row in rows] == sides
 
 
-@pytest.mark.parametrize("light", [0, 40])
+@pytest.mark.parametrize("light", first_tier([0, 40], 40))
 def test_a_mover_that_fills_a_small_zone_is_no_light(light, tmp_path):
     """A twelfth of the frame, which the box crosses and nearly fills."""
     drawn = pictures(rate=25, seconds=20, moves=((6.0, 10.0),), size=60, speed=80, light=light)

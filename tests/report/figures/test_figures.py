@@ -111,7 +111,11 @@ def timeline(path, **changes):
 
 
 @pytest.mark.parametrize(
-    ("suffix", "draw"), [("png", timeline), ("svg", lambda path: draw_curves(path, RECORDS))]
+    ("suffix", "draw"),
+    [
+        pytest.param("png", timeline, marks=pytest.mark.full),
+        ("svg", lambda path: draw_curves(path, RECORDS)),
+    ],
 )
 def test_a_figure_has_the_same_bytes_each_time_and_no_date(tmp_path, suffix, draw):
     first, second = tmp_path / f"one.{suffix}", tmp_path / f"two.{suffix}"
@@ -125,17 +129,26 @@ def test_a_figure_has_the_same_bytes_each_time_and_no_date(tmp_path, suffix, dra
 NOTHING = {"segments": [], "scores": []}
 
 
+LITTLE = {**NOTHING, "instances": [], "probabilities": None}
+STRANGE = {"video_id": "a_b$c$ <&> ünï"}
+
+
 @pytest.mark.parametrize(
     "changes",
     [
-        {"instances": []},
-        {"probabilities": None},
+        LITTLE,
+        STRANGE,
         {"probabilities": None, "motion": np.linspace(0, 3, 7)},
-        {**NOTHING, "instances": [], "probabilities": None},
-        {"segments": [[0, 12]], "scores": [0.0]},
-        {"duration": 0.04, "instances": []},
-        {"duration": 20_000.0},
-        {"video_id": "a_b$c$ <&> ünï"},
+        *(
+            pytest.param(each, marks=pytest.mark.full)
+            for each in (
+                {"instances": []},
+                {"probabilities": None},
+                {"segments": [[0, 12]], "scores": [0.0]},
+                {"duration": 0.04, "instances": []},
+                {"duration": 20_000.0},
+            )
+        ),
     ],
 )
 def test_every_video_has_a_figure(tmp_path, changes):
