@@ -133,7 +133,6 @@ def test_a_pose_is_idle_outside_of_instances():
     assert (differs[acting] > 0.01).mean() > 0.95
 
 
-@pytest.mark.full
 def test_the_files_are_what_the_annotations_say(short):
     content = json.loads((short / "annotations.json").read_text())
     database = content["database"]
