@@ -253,7 +253,7 @@ def logged() -> Iterator[Callable[[str], list[str]]]:
     def logged(name: str) -> list[str]:
         messages: list[str] = []
         handler = logging.Handler()
-        handler.emit = lambda record: messages.append(record.getMessage())  # type: ignore[method-assign]
+        handler.emit = lambda record: messages.append(record.getMessage())
         logging.getLogger(name).addHandler(handler)
         handlers.append((name, handler))
         return messages
