@@ -1,8 +1,6 @@
 """Fixtures that tests of several stages share, and the two tiers of the tests."""
 
-import gc
 import json
-import logging
 import multiprocessing
 import multiprocessing.spawn
 import os
@@ -134,12 +132,6 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(Durations())
 
 
-def pytest_collection_finish() -> None:
-    """No search for garbage looks again at what stays: the tests and what they import."""
-    gc.collect()
-    gc.freeze()
-
-
 @pytest.fixture(scope="session")
 def both_tiers(pytestconfig: pytest.Config) -> bool:
     """Whether the second tier is run too: fixtures that run many cases at once leave it out."""
@@ -243,24 +235,6 @@ def wheel(program, tmp_path_factory) -> Path:
     assert done.returncode == 0, done.stderr
     (built,) = folder.glob("*.whl")
     return built
-
-
-@pytest.fixture
-def logged() -> Iterator[Callable[[str], list[str]]]:
-    """Return the messages, from now on, of a logger by name."""
-    handlers = []
-
-    def logged(name: str) -> list[str]:
-        messages: list[str] = []
-        handler = logging.Handler()
-        handler.emit = lambda record: messages.append(record.getMessage())
-        logging.getLogger(name).addHandler(handler)
-        handlers.append((name, handler))
-        return messages
-
-    yield logged
-    for name, handler in handlers:
-        logging.getLogger(name).removeHandler(handler)
 
 
 @pytest.fixture

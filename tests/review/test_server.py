@@ -3,6 +3,7 @@
 import errno
 import http.client
 import json
+import logging
 import socket
 import time
 from pathlib import Path
@@ -194,8 +195,8 @@ def test_a_folder_that_cannot_be_written_is_a_line_with_the_files_own_name(clien
     assert answer.json["error"].endswith(".json: Read-only file system")
 
 
-def test_a_tab_that_is_closed_while_it_saves_is_no_traceback(client, logged):
-    messages = logged("uvicorn.error")
+def test_a_tab_that_is_closed_while_it_saves_is_no_traceback(client, caplog):
+    logging.getLogger("uvicorn.error").addHandler(caplog.handler)
     head = f"PUT /corrections/x HTTP/1.1\r\nHost: 127.0.0.1:{client.port}\r\n"
     head += "".join(f"{name}: {value}\r\n" for name, value in client.headers.items())
     with socket.create_connection(("127.0.0.1", client.port)) as tab:
@@ -203,7 +204,7 @@ def test_a_tab_that_is_closed_while_it_saves_is_no_traceback(client, logged):
         time.sleep(0.3)
     time.sleep(0.3)
     assert client("GET", "/status").status == 200
-    assert messages == []
+    assert caplog.records == []
 
 
 def test_a_page_that_is_gone_is_a_line_and_a_name_that_is_no_text_is_sent(
