@@ -50,8 +50,10 @@ def offline(video, settings):
         return TwoStream(settings, 2 * CUTTING.stack)(images, FLOW.bound), motion
 
 
-CUT = [(executor, name) for executor in ("thread", "process") for name in ("network", "both")]
-CUT += [("thread", "histogram"), ("process", "histogram")]
+CUT = [
+    *(("thread", name) for name in ("network", "histogram")),
+    *(("process", name) for name in ("both", "histogram")),
+]
 
 
 @pytest.mark.parametrize("name", first_tier(ENCODERS, "both"))
