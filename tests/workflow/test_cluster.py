@@ -22,6 +22,7 @@ from actionspan.workflow.jobs import (
     read_partitions,
 )
 
+SHORT, OTHER = {"short": Partition(5, 1000, 8, True)}, {"a": Partition(60, 1000, 8, False)}
 MAIN = {"main": Partition(60, 4000, 8, True), "long": Partition(math.inf, 2000, 8, False)}
 
 
@@ -76,11 +77,9 @@ def test_time_limits_are_read_as_sinfo_writes_them(limit, expected):
 
 
 def test_a_partition_has_the_memory_of_its_largest_node():
-    found = read_partitions("main*|1:00:00|4000|32\nmain*|1:00:00|64000+|8+\ngpu|infinite|8000|4\n")
-    assert found == {
-        "main": Partition(60, 64000, 32, True),
-        "gpu": Partition(math.inf, 8000, 4, False),
-    }
+    lines = "main*|1:00:00|4000|32\nmain*|1:00:00|64000+|8+\ngpu|infinite|8000|4\n"
+    gpu = Partition(math.inf, 8000, 4, False)
+    assert read_partitions(lines) == {"main": Partition(60, 64000, 32, True), "gpu": gpu}
 
 
 def test_a_job_over_the_limit_is_named_with_the_limit_and_the_cure():
@@ -100,34 +99,19 @@ def test_a_job_over_the_limit_is_named_with_the_limit_and_the_cure():
 
 
 @pytest.mark.parametrize(
-    ("asked", "there", "line"),
+    ("partition", "wanted", "there", "line"),
     [
-        (
-            Asked("a", None, 60, 1, 1),  # less than groups can keep within
-            {"short": Partition(5, 1000, 8, True)},
-            "would wait for ever: give another slurm_partition",
-        ),
-        (
-            Asked("features_extract", "long", 9999, 3000, 1),
-            MAIN,
-            r"has 2000 MB, but features_extract \(3000\) ask",
-        ),
-        (
-            Asked("video_flow", "main", 60, 3000, 16),
-            MAIN,
-            r"has 8 cores, but video_flow \(16\) ask .* --set-threads RULE=8, or",
-        ),
-        (Asked("a", "mian", 1, 1, 1), MAIN, "slurm_partition: mian: .* has long, main"),
-        (
-            Asked("a", None, 1, 1, 1),
-            {"a": Partition(60, 1000, 8, False)},
-            "no default partition; give one of a in",
-        ),
+        # less than groups can keep within
+        (None, (60, 1, 1), SHORT, "would wait for ever: give another slurm_partition"),
+        ("long", (9999, 3000, 1), MAIN, r"has 2000 MB, but the_job \(3000\) ask"),
+        ("main", (60, 3000, 16), MAIN, r"has 8 cores, but the_job \(16\) .* RULE=8, or"),
+        ("mian", (1, 1, 1), MAIN, "slurm_partition: mian: .* has long, main"),
+        (None, (1, 1, 1), OTHER, "no default partition; give one of a in"),
     ],
 )
-def test_what_no_partition_gives_is_one_line(asked, there, line):
+def test_what_no_partition_gives_is_one_line(partition, wanted, there, line):
     with pytest.raises(InputError, match=line):
-        check_limits([asked], there)
+        check_limits([Asked("the_job", partition, *wanted)], there)
 
 
 def test_jobs_within_the_limits_and_clusters_without_answer_pass(monkeypatch, tmp_path):
@@ -139,7 +123,6 @@ def test_jobs_within_the_limits_and_clusters_without_answer_pass(monkeypatch, tm
 
 
 def put_command(folder: Path, name: str, line: str) -> str:
-    """Write a command of one line of the shell, return a PATH that finds it first."""
     (folder / name).write_text(f"#!/bin/sh\n{line}\n")
     (folder / name).chmod(0o755)
     return f"{folder}{os.pathsep}{os.environ['PATH']}"

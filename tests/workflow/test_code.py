@@ -26,6 +26,8 @@ def package(tmp_path, monkeypatch) -> Path:
         "stage/settings.py": "",
         "other.py": "from actionspan_plugin import x\nimport actionspanner\nimport torch.nn\n",
         "unused.py": "import actionspan.top\n",
+        "user.py": "from actionspan.stage import KNOB\n",
+        "lazy.py": 'MODULES = {"x": "actionspan.stage.settings", "y": "actionspan.missing"}\n',
     }
     for name, text in files.items():
         (tmp_path / "src/actionspan" / name).parent.mkdir(parents=True, exist_ok=True)
@@ -43,36 +45,19 @@ def found(module: str) -> list[str]:
     return sorted(os.path.relpath(file, steps.PACKAGE_FOLDER) for file in source_files(module))
 
 
-def test_imports_are_followed_at_the_top_inside_functions_and_in_circles(package):
-    """And not into other packages, even of a longer name."""
-    assert found("actionspan.top") == "near.py other.py stage/deep.py stage/far.py top.py".split()
-
-
-def test_a_module_brings_nothing_that_it_does_not_import(package):
-    assert found("actionspan.stage.settings") == ["stage/settings.py"]
-    assert found("actionspan.other") == ["other.py"]
-
-
-def test_a_package_counts_where_a_name_of_its_own_is_imported(package):
-    (package / "src/actionspan/user.py").write_text("from actionspan.stage import KNOB\n")
-    assert found("actionspan.user") == ["stage/__init__.py", "stage/settings.py", "user.py"]
-
-
-def test_modules_that_are_imported_by_their_names_count(package):
-    lazy = 'MODULES = {"x": "actionspan.unused", "y": "actionspan.missing"}\n'
-    (package / "src/actionspan/lazy.py").write_text(lazy)
-    assert "unused.py" in found("actionspan.lazy")
-
-
-def test_each_file_is_read_once(package, monkeypatch):
-    read = []
-    text_of = Path.read_text
-    monkeypatch.setattr(Path, "read_text", lambda *a, **k: read.append(a[0]) or text_of(*a, **k))
-    steps._imported.cache_clear()
-    for module in ("actionspan.top", "actionspan.near", "actionspan.top"):
-        source_files(module)
-    assert sorted(set(read)) == sorted(read)
-    assert len(read) == len(found("actionspan.top"))
+@pytest.mark.parametrize(
+    ("module", "files"),
+    [
+        # at the top, inside functions and in circles
+        ("top", "near.py other.py stage/deep.py stage/far.py top.py"),
+        ("stage.settings", "stage/settings.py"),
+        ("other", "other.py"),  # no other package, even of a longer name
+        ("user", "stage/__init__.py stage/settings.py user.py"),  # for a name of its own
+        ("lazy", "lazy.py stage/settings.py"),  # by the name in a text
+    ],
+)
+def test_imports_are_followed(package, module, files):
+    assert found(f"actionspan.{module}") == files.split()
 
 
 # Statements of an importing module, and the modules of `package` that they bring.

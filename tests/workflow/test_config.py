@@ -38,7 +38,6 @@ def section(config: dict, name: str) -> dict:
 
 
 def with_values(changes: dict) -> dict:
-    """Return the defaults with some values changed."""
     config = defaults()
     for key, value in changes.items():
         *parents, last = key.split(".")
@@ -136,12 +135,8 @@ def test_the_configuration_is_a_page_to_read():
 
 
 def test_every_key_has_a_help_and_every_bound_is_in_the_schema():
-    keywords = {
-        "above": "exclusiveMinimum",
-        "least": "minimum",
-        "below": "exclusiveMaximum",
-        "most": "maximum",
-    }
+    keywords = {"above": "exclusiveMinimum", "least": "minimum"}
+    keywords |= {"below": "exclusiveMaximum", "most": "maximum"}
     whole = build_schema()
     for key, knob in KNOBS.items():
         assert knob.help.strip(" .") == knob.help, key
@@ -207,18 +202,12 @@ AS_TEXT = "YAML reads it as text: write it without quotes"
         (f"{TRAINING}.decay_epochs", "20,30", " '20,30': write a list: [20, 30]"),
         ("recognition.experiments.learning_rates", [0.1, "3e-4"], f" [0.1, '3e-4']: …; {AS_TEXT}…"),
         ("recognition.training.aavg", ["momentum"], " 'momentum': one of adaptive_batch, average_"),
-        ("video.flow.bound", 0, " 0: from 0.01 to 10000"),
-        ("demo.shortest_seconds", 1, " 1: at least 5"),
-        ("evaluation.protocol.confidence", 1.0, " 1.0: above 0, below 1"),
-        ("dataset.videos_per_shard", -1, " -1: at least 1, or auto"),
         ("dataset.videos_per_shard", 0, " 0: at least 1, or auto"),
         ("dataset.videos_per_shard", "all", " 'all': a whole number at least 1, or auto"),
         ("video.flow.preset", "slow", " 'slow': one of ultrafast, fast, medium"),
         ("temporal.models", ["mtn", "tem"], " 'tem': one of origin, se, dense, mtn"),
         ("temporal.models", [], " []: one or more of origin, se, "),
         ("temporal.models", ["mtn", "mtn"], " ['mtn', 'mtn']: one or more of "),
-        ("video.processes", 0, " 0: from 1 to 4096"),
-        ("dataset.validation_fraction", 1.5, " 1.5: from 0 to 1"),
         (f"{TRAINING}.decay_epochs", [14, 7], " [14, 7]: ris"),
         ("proposals.suppression.epsilon", float("nan"), " nan: a finite number from 1e-06 to 1"),
         # what no run could take
@@ -229,7 +218,6 @@ AS_TEXT = "YAML reads it as text: write it without quotes"
         ("dataset.videos", "my<results>", " 'my<results>': Snakemake takes <results>"),
         ("dataset.videos", "-v", " '-v': a command takes it for a flag; write the"),
         ("demo.videos", 10**12, " 1000000000000: from 1 to 10000"),
-        ("temporal.ranks", 10**12, " 1000000000000: from 1 to 4096"),
         ("video.flow.bound", -(10**400), " a number of "),
         # Python prints no more than 4,300 digits
         pytest.param("demo.videos", -(10**5000), " a number of ", id="5,000 digits"),
@@ -237,7 +225,6 @@ AS_TEXT = "YAML reads it as text: write it without quotes"
         ("recognition.weights", "a/" * 2048, LONG_PATH),
         ("temporal.models", yaml.safe_load("&a {a: *a}"), " a dict of 1: one"),
         ("dataset.format", "xml", " 'xml': one of auto, activitynet"),
-        (f"{TRAINING}.hidden", 10**12, " 1000000000000: from 1 to"),
     ],
 )
 def test_a_wrong_key_or_value_is_one_line(key, value, expected):
@@ -265,6 +252,7 @@ SCORES, TUNED, MOTION = ({"features.source": name} for name in ("scores", "finet
 CLIPS = {f"{ENCODERS}.clip_encoder": "hf:a/b"}
 NO_TUNING = ".*nothing can tune; leave flow out"
 RECOGNITION, TRANSFER = "recognition.training", {"recognition.training.aavg": ["transfer"]}
+OWN_RGB = {"recognition.weights": "r18.pth", f"{RECOGNITION}.network": "resnet18"}
 FLOW, NO_TRANSFER = "recognition.flow", "recognition.flow: .*transfer"
 
 
@@ -305,29 +293,21 @@ FLOW, NO_TRANSFER = "recognition.flow", "recognition.flow: .*transfer"
         # what classifiers start from
         ({f"{RECOGNITION}.network": "resnet50"}, "recognition.weights: no .* resnet50; give a"),
         (
-            {f"{RECOGNITION}.pretrained": False, "recognition.weights": "mine.pt"},
-            "recognition.weights: mine.pt is not used with .*pretrained: fal",
+            OWN_RGB | {f"{RECOGNITION}.pretrained": False},
+            "recognition.weights: r18.pth .*trained: fal",
         ),
         (
-            {"recognition.flow.network": "resnet34", f"{RECOGNITION}.aavg": []},
-            "recognition.flow.weights: no weights come with resnet34; give a checkp",
+            {f"{FLOW}.network": "resnet34", f"{RECOGNITION}.aavg": []},
+            f"{FLOW}.weights: no weights come with resnet34; give a checkp",
         ),
         (TRANSFER | {f"{FLOW}.network": "bn_inception", f"{FLOW}.weights": "a.pth"}, NO_TRANSFER),
         (TRANSFER | {f"{FLOW}.weights": "a.pth"}, NO_TRANSFER),
         (
-            {"recognition.flow.batch_size": 65, f"{RECOGNITION}.aavg": []},
-            "recognition.flow: batch_cap 64: at least batch_size, 65",
+            {f"{FLOW}.batch_size": 65, f"{RECOGNITION}.aavg": []},
+            f"{FLOW}: batch_cap 64: at least batch_size, 65",
         ),
         # the packaged weights do for flow next to an RGB network with its own
-        (
-            {
-                "recognition.weights": "r18.pth",
-                f"{RECOGNITION}.network": "resnet18",
-                f"{RECOGNITION}.aavg": [],
-                "recognition.flow.network": "efficientnet_lite0",
-            },
-            None,
-        ),
+        (OWN_RGB | {f"{RECOGNITION}.aavg": [], f"{FLOW}.network": "efficientnet_lite0"}, None),
     ],
 )
 def test_values_that_contradict_each_other_are_one_line(changes, fault):
@@ -382,10 +362,8 @@ def test_tuned_networks_of_other_libraries_are_folders_that_wait_for_their_tunin
         check_settings(mine, "my.yaml")
     config["finetune"]["streams"] = ["flow"]
     assert encoders_of(config)["rgb_encoder"] == "timm:vit"
-    assert FeaturesPlan(config, ["s"]).weights == [
-        "own.pt",
-        "results/finetune/flow/model.safetensors",
-    ]
+    flow = "results/finetune/flow/model.safetensors"
+    assert FeaturesPlan(config, ["s"]).weights == ["own.pt", flow]
 
 
 def test_an_encoder_may_be_one_that_other_libraries_bring():
@@ -398,7 +376,6 @@ def test_an_encoder_may_be_one_that_other_libraries_bring():
 
 
 def given(*words: str) -> dict:
-    """Return what Snakemake makes of --config."""
     return parse_config(list(words))
 
 

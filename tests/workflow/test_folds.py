@@ -18,33 +18,31 @@ def folds(planned):
 
 
 def test_names_of_folds_and_of_nothing_else(folds):
-    one, pooled = seeded(["mtn"]) + folds.one, seeded(["mtn"]) + folds.pooled
-    for name in ("mtn", "mtn-fold1", "mtn-seed2-fold3"):
-        assert re.fullmatch(one, name)
-        assert not re.fullmatch(pooled, name)
-    for name in ("mtn-fold0", "mtn-fold4", "mtn-fold", "mtn-fold2-seed2", "mtn-folds"):
-        assert not re.fullmatch(one, name)
-    assert re.fullmatch(pooled, "mtn-folds")
-    assert re.fullmatch(pooled, "mtn-seed2-folds")
-    for folder in ("", "folds/1/", "folds/3/"):
-        assert re.fullmatch(folds.folder, folder)
-    assert not re.fullmatch(folds.folder, "folds/4/")
+    singles, joined = ["mtn", "mtn-fold1", "mtn-seed2-fold3"], ["mtn-folds", "mtn-seed2-folds"]
+    others = ["mtn-fold0", "mtn-fold4", "mtn-fold", "mtn-fold2-seed2"]
+    for pattern, matched in ((folds.one, singles), (folds.pooled, joined)):
+        pattern = seeded(["mtn"]) + pattern
+        found = [name for name in singles + joined + others if re.fullmatch(pattern, name)]
+        assert found == matched
+    folders = ["", "folds/1/", "folds/3/", "folds/4/"]
+    assert [name for name in folders if re.fullmatch(folds.folder, name)] == folders[:-1]
 
 
 @pytest.mark.parametrize("count", [0, 1])
 def test_without_cross_validation_no_name_has_a_fold(planned, count):
     folds = planned({"evaluation": {"folds": count}}).folds
-    assert folds.summary == []
-    assert list(folds.numbers) == []
-    assert re.fullmatch(seeded(["mtn"]) + folds.one, "mtn-seed2")
-    for pattern in (folds.one, folds.pooled):
-        for name in ("mtn-fold1", "mtn-folds"):
-            assert not re.fullmatch(seeded(["mtn"]) + pattern, name)
-    assert re.fullmatch(folds.folder, "")
-    assert not re.fullmatch(folds.folder, "folds/1/")
-    with pytest.raises(InputError, match=r"evaluation\.folds: cross-validation is off"):
+    assert (folds.summary, list(folds.numbers)) == ([], [])
+    names, off = (
+        ("mtn-seed2", "mtn-fold1", "mtn-folds"),
+        "evaluation.folds: cross-validation is off",
+    )
+    one, pooled = seeded(["mtn"]) + folds.one, seeded(["mtn"]) + folds.pooled
+    assert [name for name in names if re.fullmatch(one, name)] == ["mtn-seed2"]
+    assert not any(re.fullmatch(pooled, name) for name in names[1:])
+    assert [name for name in ("", "folds/1/") if re.fullmatch(folds.folder, name)] == [""]
+    with pytest.raises(InputError, match=off):
         folds.targets(Wildcards())
-    with pytest.raises(InputError, match=r"evaluation\.folds: cross-validation is off"):
+    with pytest.raises(InputError, match=off):
         folds.evaluations(Wildcards(folds="folds/"))
 
 
@@ -91,18 +89,6 @@ def test_the_tables_have_all_methods(folds, planned):
         assert folds.evaluations(Wildcards(folds=folder)) == expected
     assert folds.summary == folds.targets(Wildcards())
     assert "results/evaluation/folds/summary.md" in folds.summary
-
-
-def test_a_baseline_of_a_fold_reads_that_fold_alone(planned):
-    outcomes = planned({"evaluation": {"folds": 3}}).outcomes
-    assert outcomes.baseline_features(Wildcards(method="difference-fold2")) == [
-        "results/features/folds/2/features.h5"
-    ]
-    assert outcomes.baseline_probabilities(Wildcards(method="tag-seed2-fold1")) == [
-        "results/temporal/origin-seed2-fold1/none-1/probabilities.h5"
-    ]
-    flags = [outcomes.baseline_flags(Wildcards(method=f"random{end}")) for end in ("", "-fold2")]
-    assert flags[0] == flags[1]
 
 
 def test_only_single_models_have_timelines(planned):

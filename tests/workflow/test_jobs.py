@@ -29,7 +29,6 @@ def environments(tmp_path_factory) -> tuple[Path, Path]:
 
 
 def jobs_of(python: Path, path: str) -> tuple[str, list[str]]:
-    """Return the environment of a job's `python`, and the folders of its PATH."""
     done = subprocess.run(
         [python, "-c", CODE],
         cwd=python.parent,

@@ -1,42 +1,23 @@
 """What is printed of Snakemake's records, one by one; whole runs are in tests/runs."""
 
-import io
-import logging
-from types import SimpleNamespace
-
 import pytest
-from snakemake.logging import DefaultFilter
 from snakemake.settings.enums import Quietness
 
-from actionspan.workflow.messages import print_briefly
+from workflow.conftest import ASKED, brief_logger
 
-ASKED = {"verbose": False, "printshellcmds": False, "show_failed_logs": False}
 JOB = {"event": "job_info", "jobid": 3, "rule_name": "video_flow", "wildcards": {"a": "", "b": "7"}}
 JOB["log"] = ["results/logs/video_flow/7.log"]
 
 
-@pytest.fixture
-def printed():
+def printed(*records: tuple[str, dict], **asked) -> list[str]:
     """Return what is printed of records, each a message and its fields."""
-
-    def run(*records: tuple[str, dict], **asked) -> list[str]:
-        stream = io.StringIO()
-        handler = logging.StreamHandler(stream)
-        handler.name = "DefaultStreamHandler"
-        settings = {**ASKED, "quiet": None, "dryrun": False, **asked}
-        quiet, dry = settings["quiet"], settings["dryrun"]
-        handler.addFilter(DefaultFilter(quiet, False, False, dry, True))  # Snakemake's own
-        logger = logging.Logger("of a test")
-        logger.addHandler(handler)
-        print_briefly(logger, SimpleNamespace(**settings))
-        for text, fields in records:
-            logger.error(text, extra=fields)
-        return stream.getvalue().splitlines()
-
-    return run
+    logger, stream = brief_logger(**asked)
+    for text, fields in records:
+        logger.error(text, extra=fields)
+    return stream.getvalue().splitlines()
 
 
-def test_a_job_is_named_and_says_why_it_runs(printed):
+def test_a_job_is_named_and_says_why_it_runs():
     follows = "Input files updated by another job: x"
     table = ("total 2", {"event": "run_info", "stats": {"total": 2}})
     own = ("", {**JOB, "reason": f"Missing output files: y; {follows}; Params have changed"})
@@ -49,7 +30,7 @@ def test_a_job_is_named_and_says_why_it_runs(printed):
     ]
 
 
-def test_a_failed_job_is_a_line_and_other_errors_are_whole(printed, tmp_path):
+def test_a_failed_job_is_a_line_and_other_errors_are_whole(tmp_path):
     by_hand = tmp_path / "b.log"  # Ctrl-C may reach a job before the run
     by_hand.write_text("actionspan video: interrupted; run it again to resume\n")
     failed = {"event": "job_error", "jobid": 3, "rule_name": "video_flow", "log": ["a.log"]}
@@ -71,7 +52,7 @@ def test_a_failed_job_is_a_line_and_other_errors_are_whole(printed, tmp_path):
     ]
 
 
-def test_records_of_another_version_are_printed_as_they_are(printed):
+def test_records_of_another_version_are_printed_as_they_are():
     records = [(f"all of {event}", {"event": event}) for event in ("job_info", "run_info", "new")]
     assert printed(*records) == ["all of job_info", "all of run_info", "all of new"]
 
@@ -86,7 +67,7 @@ def stages(names) -> list[tuple[str, dict]]:
     return [table, *jobs, ("MissingOutputException in rule x:", {"event": "error"})]
 
 
-def test_a_quiet_run_prints_a_line_a_stage_and_every_error(printed):
+def test_a_quiet_run_prints_a_line_a_stage_and_every_error():
     # the last is of a workflow that takes ours as a module
     names = ["code", "dataset_demo", "dataset_probe", "video_flow", "actionspan_dataset_index"]
     records = stages(names)
@@ -101,12 +82,12 @@ def test_a_quiet_run_prints_a_line_a_stage_and_every_error(printed):
     assert len(printed(*records)) == 7
 
 
-def test_a_quiet_run_hides_jobs_of_another_version(printed):
+def test_a_quiet_run_hides_jobs_of_another_version():
     records = [("all of it", {"event": "job_info"})]
     assert printed(*records, quiet={Quietness.RULES}) == []
 
 
 @pytest.mark.parametrize("flag", ASKED)
-def test_a_flag_asks_for_all_of_it(printed, flag):
+def test_a_flag_asks_for_all_of_it(flag):
     assert printed(("Select jobs to execute...", {}), **{flag: True}) != []
     assert printed(("Select jobs to execute...", {})) == []

@@ -1,16 +1,14 @@
 """What is said of the time that a run still takes."""
 
-import logging
 import re
-import time
-from types import SimpleNamespace
 
 import pytest
 from snakemake.settings.enums import Quietness
 
 from actionspan.workflow import messages
-from actionspan.workflow.messages import print_briefly
 from actionspan.workflow.pace import Pace, about
+from workflow.conftest import brief_logger
+from worlds.waiting import eventually
 
 
 def test_a_run_of_equal_jobs_takes_what_is_left_of_them():
@@ -57,25 +55,12 @@ def test_a_long_job_says_how_far_it_is(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(messages, "_SILENT_SECONDS", 0.05)
     log = tmp_path / "0000.log"
     log.write_text("encoding: 3/9 videos in 12.0 s\n")
-    lines: list[str] = []
-    logger, handler = logging.Logger("of a test"), logging.Handler()
-    handler.name, handler.emit = "DefaultStreamHandler", lambda record: lines.append(record.msg)
-    logger.addHandler(handler)
-    quiet = {"quiet": {Quietness.RULES}, "dryrun": False, "verbose": False}
-    asked = SimpleNamespace(**quiet, printshellcmds=False, show_failed_logs=False)
-    print_briefly(logger, asked, cores=2)
-    (brief,) = logger.handlers
+    logger, stream = brief_logger(cores=2, quiet={Quietness.RULES})
     logger.error("", extra={"event": "run_info", "stats": {"total": 2, "features_extract": 2}})
     job = {"rule_name": "features_extract", "wildcards": {}, "log": [str(log)], "reason": ""}
     logger.error("", extra={"event": "job_info", "jobid": 1, **job})
-    told = re.compile(r"\[0/2\] done, about \d+ s left: encoding: 3/9 videos")
+    told = re.compile(r"\[0/2\] done, about \d+ s left: encoding: 3/9 videos\n")
     try:
-        for _ in range(1000):
-            if any(map(told.fullmatch, lines)):
-                return
-            brief.acquire()  # lets the other thread print
-            brief.release()
-            time.sleep(0.01)
+        eventually(lambda: told.search(stream.getvalue()), otherwise=stream.getvalue)
     finally:
         logger.error("Terminating processes on user request", extra={"event": None})
-    raise AssertionError(lines)

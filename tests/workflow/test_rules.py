@@ -58,7 +58,6 @@ def made_of(loop: str, experiment: Experiment) -> str:
 
 
 def words(experiment: Experiment) -> str:
-    """Return the command line of a job: a file for each flag, or all that are known."""
     first = {name: values[0] for name, values in experiment.wildcards.items()}
     given = {name: ["in"] if callable(own) else own for name, own in experiment.inputs.items()}
     made = {under(flag): path for flag, path in experiment.tables.items()}
@@ -91,7 +90,6 @@ def with_scoring(text: str) -> str:
 
 
 def steps_of(text: str) -> list[str]:
-    """Return the steps whose code a rule depends on."""
     return [words for listed in CODE.findall(text) for words in re.findall('"([^"]+)"', listed)]
 
 
@@ -116,11 +114,6 @@ def test_the_code_of_a_rule_is_that_of_its_command(name):
         return
     assert steps_of(text) == COMMAND.findall(text) + REST * ("{params.rest}" in text)
     assert steps_of(text)
-
-
-def test_every_rule_is_here():
-    assert len(RULES) > 30
-    assert len(STEPS) > 25
 
 
 @cache
@@ -219,9 +212,10 @@ def test_an_experiment_takes_the_flags_that_its_rule_gives(each):
     parser.parse_args(shlex.split(words(each).removeprefix(each.command)))
 
 
-def test_the_rules_of_the_registry_are_told_apart():
-    names = [each.name for each in EXPERIMENTS]
-    assert len(set(names)) == len(names) > 30
+def test_every_rule_is_here_and_those_of_the_registry_are_told_apart():
+    assert len({each.name for each in EXPERIMENTS}) == len(EXPERIMENTS) > 30
+    assert len(RULES) > len(EXPERIMENTS) + 30
+    assert len(STEPS) > 25
 
 
 COMMANDS = sorted(name for name, (_, text) in RULES.items() if "shell:" in text)

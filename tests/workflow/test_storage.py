@@ -22,12 +22,13 @@ class Registry:
         return SimpleNamespace(uri=uri)
 
 
-@pytest.mark.parametrize(
-    ("path", "is_one"),
-    [("s3://b/v", True), ("gs://b/v", True), ("videos", False), ("/s3:/b", False), (None, False)],
-)
-def test_a_uri_begins_with_its_scheme(path, is_one):
-    assert is_uri(path) == is_one
+class Away(Registry):
+    default_storage_provider = "s3"
+
+
+def test_a_uri_begins_with_its_scheme():
+    paths = ("s3://b/v", "gs://b/v", "videos", "/s3:/b", None)
+    assert [is_uri(path) for path in paths] == [True, True, False, False, False]
 
 
 def test_only_what_a_person_gives_is_kept_out_of_the_storage_of_results():
@@ -61,12 +62,8 @@ def test_other_files_are_seen_by_size_and_any_time_or_by_content(tmp_path, monke
     assert changed(by_content, content=True)
 
 
-@pytest.mark.parametrize("value", [None, object()])
-def test_results_are_in_storage_where_snakemake_says_so(value):
-    registry = Registry()
-    registry.default_storage_provider = value
-    assert Storage(registry).holds_results == (value is not None)
-    assert not Storage().holds_results
+def test_results_are_in_storage_where_snakemake_says_so():
+    assert [Storage(x).holds_results for x in (None, Registry(), Away())] == [False, False, True]
 
 
 @pytest.mark.parametrize("folder", ["gs://b/v", "http://b/v"])
@@ -82,11 +79,9 @@ def test_a_missing_plugin_says_how_to_get_it(planned):
 
 def test_the_first_videos_by_name_are_fetched_where_videos_are_not_on_this_disk(config):
     config = merged(config, {"demo": {"videos": 5}})
-    here, away = Registry(), Registry()
-    away.default_storage_provider = object()
-    first, second = sorted(DatasetPlan(config, "config.yaml", Storage(here)).paths.values())[:2]
-    assert DatasetPlan(config, "config.yaml", Storage(here)).first_fetched(2) == []
-    assert DatasetPlan(config, "config.yaml", Storage(away)).first_fetched(2) == [first, second]
+    here, away = (DatasetPlan(config, "config.yaml", Storage(x)) for x in (Registry(), Away()))
+    assert here.first_fetched(2) == []
+    assert away.first_fetched(2) == sorted(here.paths.values())[:2]
 
 
 @pytest.fixture
@@ -116,9 +111,7 @@ def test_later_runs_and_jobs_elsewhere_make_as_many_shards_as_the_first(shards):
 
 
 def test_cores_do_not_count_where_jobs_run_elsewhere_or_results_are_there(shards):
-    away = Registry()
-    away.default_storage_provider = object()
-    assert [shards(None), shards(7, Storage(away), keep=True)] == [4, 4]
+    assert [shards(None), shards(7, Storage(Away()), keep=True)] == [4, 4]
     assert not Path("results").exists()
     Path("results/dataset").mkdir(parents=True)
     Path("results/dataset/videos.tsv").touch()  # of a version that did not keep the number
@@ -126,17 +119,12 @@ def test_cores_do_not_count_where_jobs_run_elsewhere_or_results_are_there(shards
 
 
 def test_weights_are_where_their_job_finds_them():
-    encoders = {
-        "rgb_weights": "results/finetune/rgb/model.safetensors",
-        "flow_weights": "s3://b/flow.pt",
-    }
-    encoders |= {"clip_weights": "mine.pt", "rgb_encoder": "resnet18", "input_size": 224}
-    tuned = "results/finetune/rgb/tuned_encoder"
-    there = found_weights({"rgb_encoder": tuned}, [f".snakemake/storage/s3/b/{tuned}"])
-    assert there == {"rgb_encoder": f".snakemake/storage/s3/b/{tuned}"}
-    files = [".snakemake/storage/s3/b/me/results/finetune/rgb/model.safetensors"]
-    files += [".snakemake/storage/s3/b/flow.pt", "mine.pt"]
-    found = found_weights(encoders, files)
-    assert [found[f"{stream}_weights"] for stream in ("rgb", "flow", "clip")] == files
-    assert (found["rgb_encoder"], found["input_size"]) == ("resnet18", 224)
-    assert found_weights(encoders, ["results/finetune/rgb/model.safetensors"]) == encoders
+    rgb, tuned = "results/finetune/rgb/model.safetensors", "results/finetune/rgb/tuned_encoder"
+    encoders = {"rgb_weights": rgb, "flow_weights": "s3://b/flow.pt", "clip_weights": "mine.pt"}
+    encoders |= {"rgb_encoder": "resnet18", "input_size": 224}
+    place = ".snakemake/storage/s3/b"
+    there = found_weights({"rgb_encoder": tuned}, [f"{place}/{tuned}"])
+    assert there == {"rgb_encoder": f"{place}/{tuned}"}
+    moved = {"rgb_weights": f"{place}/me/{rgb}", "flow_weights": f"{place}/flow.pt"}
+    assert found_weights(encoders, [*moved.values(), "mine.pt"]) == encoders | moved
+    assert found_weights(encoders, [rgb]) == encoders
