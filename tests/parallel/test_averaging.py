@@ -275,19 +275,6 @@ def test_learners_average_every_k_steps_and_where_an_epoch_ends(steps, averages)
     assert alike == (steps == 1)
 
 
-def test_one_learner_is_the_optimiser_alone():
-    averaging = in_process(1, 7, ParallelSettings(averaging_steps=2))
-    torch.manual_seed(1)
-    model = Net()
-    optimiser = OPTIMISERS["adam"](model.parameters())
-    for step in range(7):
-        torch.manual_seed(1000 * step)
-        optimiser.zero_grad()
-        model(torch.randn(4, 3, 9)).square().mean().backward()
-        optimiser.step()
-    assert torch.equal(bits(averaging.learners[0].model), bits(model))
-
-
 def test_k_1_of_plain_sgd_is_a_step_by_the_mean_gradient():
     torch.manual_seed(0)
     models = [nn.Linear(5, 2).double() for _ in range(3)]

@@ -1,6 +1,5 @@
 """Block bounds and schedules: everyone meets everyone, sums are whole, the printed form is not."""
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,13 +13,8 @@ RANKS = st.integers(1, 40)
 
 @given(st.integers(0, 10**9), RANKS)
 def test_blocks_tile_the_tensor_evenly(length, blocks):
-    bounds = block_bounds(length, blocks)
-    assert len(bounds) == blocks + 1
-    assert (bounds[0], bounds[-1]) == (0, length)
-    sizes = np.diff(bounds)
-    assert sizes.min() >= 0
-    assert sizes.max() - sizes.min() <= 1
-    assert bounds == [int(length * i / blocks) for i in range(blocks + 1)]
+    expected = [int(length * number / blocks) for number in range(blocks + 1)]
+    assert block_bounds(length, blocks) == expected
 
 
 @given(st.sampled_from(SCHEDULES), RANKS)
@@ -36,15 +30,6 @@ def test_sends_and_receives_match_in_every_round(schedule, size):
         assert sent == received
         assert all(source != to for source, to, _ in sent)
         assert len({to for _, to, _ in sent}) == size  # one message to each rank at a time
-
-
-@given(st.sampled_from(SCHEDULES), RANKS)
-def test_a_schedule_takes_an_array_of_ranks(schedule, size):
-    together = list(schedule(np.arange(size), size))
-    for rank in range(size):
-        alone = list(schedule(rank, size))
-        taken = [Round(*(np.broadcast_to(part, size)[rank] for part in row)) for row in together]
-        assert taken == alone
 
 
 def run_ring(size, gather):
@@ -76,14 +61,10 @@ def printed_gather_rounds(rank, size):
         yield Round(send, (rank + 1) % size, receive, (rank - 1) % size)
 
 
-def test_the_printed_gather_is_right_for_two_ranks_only():
-    assert all(block == {0, 1} for rank in run_ring(2, printed_gather_rounds) for block in rank)
-
-
-@pytest.mark.parametrize("size", range(3, 9))
-def test_the_printed_gather_loses_sums_of_three_and_more_ranks(size):
+@pytest.mark.parametrize("size", range(2, 9))
+def test_the_printed_gather_is_right_for_two_ranks_only(size):
     held = run_ring(size, printed_gather_rounds)
-    assert any(block != set(range(size)) for rank in held for block in rank)
+    assert all(block == {*range(size)} for rank in held for block in rank) == (size == 2)
 
 
 @given(RANKS)
