@@ -36,19 +36,6 @@ def held_out(made):
     return [names(fold.held_out) for fold in made]
 
 
-def test_cut_joins_what_is_kept():
-    rows = np.arange(6)[:, None]
-    video = footage("a", rows, [(0.5, 2.5), (2.5, 3.75), (3.0, 4.0), (4.25, 6.0)])
-    cut = folds.cut_footage(video, np.array([True, False, True, False, True, True]))
-    assert (cut.video.duration_seconds, cut.video.frames) == (4.0, 32)
-    assert cut.times.tolist() == [0.5, 1.5, 2.5, 3.5]
-    assert cut.rows["rgb"][:, 0].tolist() == [0, 2, 4, 5]
-    assert cut.rows["frame_difference"].tolist() == [0, 2, 4, 5]
-    # 1 s is left of the first, half a snippet of the second, nothing of the third, all of the last
-    assert [(one.start, one.end) for one in cut.instances] == [(0.5, 1.5), (2.25, 4.0)]
-    assert folds.cut_footage(video, np.full(6, True)) is video
-
-
 def test_outer_snippets_reach_to_the_ends():
     video = footage("a", np.ones((4, 2)))
     video = replace(video, times=np.array([0.25, 1.0, 2.0, 3.0]))  # edges 0, 0.625, 1.5, 2.5, 4
@@ -67,9 +54,14 @@ def test_cut_moves_labels_with_their_footage(keep, ends):
     bounds = sorted(end for end in ends if end <= eighths)
     spans = list(zip(bounds[::2], bounds[1::2], strict=False))
     segments = [(start / 8, end / 8) for start, end in spans]
-    cut = folds.cut_footage(footage("a", np.ones((len(keep), 1)), segments), np.array(keep))
+    video = footage("a", np.arange(len(keep))[:, None], segments)
+    cut = folds.cut_footage(video, np.array(keep))
+    assert (cut is video) == all(keep)
     kept = np.repeat(keep, 8)
-    assert cut.video.duration_seconds == kept.sum() / 8
+    assert (cut.video.duration_seconds, cut.video.frames) == (kept.sum() / 8, kept.sum())
+    assert cut.times.tolist() == (np.arange(sum(keep)) + 0.5).tolist()
+    assert cut.rows["rgb"][:, 0].tolist() == np.flatnonzero(keep).tolist()
+    assert cut.rows["frame_difference"].tolist() == np.flatnonzero(keep).tolist()
     expected = []
     for start, end in spans:
         inside = np.zeros(eighths, bool)
@@ -188,7 +180,6 @@ def test_a_run_gives_its_training_videos_back(tmp_path):
 
 
 def record(folder, name, scores_right, scores_wrong):
-    """A fold's record, of two videos."""
     pairs = [one > other for one in scores_right for other in scores_wrong]
     count = len(scores_right) + len(scores_wrong)
     precision = len(scores_right) / count if count else None

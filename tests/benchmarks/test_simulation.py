@@ -5,10 +5,10 @@ import threading
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from actionspan.parallel import CountingCommunicator, ParameterServer, ring_allreduce
+from actionspan.parallel import ParameterServer, ring_allreduce
 from simulation.ranks import Costs, run_simulated
 from simulation.rounds import ALGORITHMS, SERIES, simulated_seconds
 
@@ -53,33 +53,24 @@ def engine_seconds(algorithm, workers, size, costs):
     return ended - begun
 
 
-def check_clocks(algorithm, workers, size, costs, atol=0.0):
-    """Compare the clocks of many ranks with those of the engine."""
-    many = simulated_seconds(algorithm, workers, 4 * size, costs)
-    engine = engine_seconds(algorithm, workers, size, costs)
-    np.testing.assert_allclose(many, engine, rtol=1e-12, atol=atol)
+SIZES = st.sampled_from([0, 1, 10_007]) | st.integers(0, 300_000)
 
 
-@pytest.mark.parametrize(
-    "costs", [SLOW_NETWORK, SLOW_ADDITIONS, BURSTS], ids=["network", "additions", "bursts"]
-)
-@pytest.mark.parametrize("algorithm", OURS)
-@pytest.mark.parametrize("workers", [1, 2, 3, 4, 5, 8, 13, 16])
-def test_the_clocks_of_many_ranks_are_those_of_the_engine(algorithm, workers, costs):
-    in_pieces = (2 * 2**18, 1_900_003) if workers in (2, 3) else ()
-    for size in (0, 1, workers - 1, workers, workers + 1, 10_007, *in_pieces):
-        check_clocks(algorithm, workers, size, costs)
-
-
-@settings(max_examples=30)
+@settings(max_examples=60)
 @given(
     st.sampled_from(OURS),
-    st.integers(2, 7),
-    st.integers(0, 300_000),
+    st.integers(1, 16),
+    SIZES,
     st.tuples(*[st.floats(0, 1e-3), st.floats(0, 1e-7), st.floats(0, 1e-7), st.floats(0, 1e6)]),
 )
-def test_so_they_are_for_any_costs(algorithm, workers, size, costs):
-    check_clocks(algorithm, workers, size, Costs(*costs), atol=1e-18)
+@example("ring", 3, 1_900_003, SLOW_NETWORK)  # in pieces
+@example("ps", 2, 1_900_003, SLOW_ADDITIONS)
+@example("ps_worker", 3, 2 * 2**18, SLOW_ADDITIONS)
+@example("ps_sharded", 2, 1_900_003, BURSTS)
+def test_the_clocks_of_many_ranks_are_those_of_the_engine(algorithm, workers, size, costs):
+    many = simulated_seconds(algorithm, workers, 4 * size, Costs(*costs))
+    engine = engine_seconds(algorithm, workers, size, Costs(*costs))
+    np.testing.assert_allclose(many, engine, rtol=1e-12, atol=1e-18)
 
 
 @pytest.mark.parametrize("n", [2, 3, 4, 8, 60, 256])
@@ -97,15 +88,6 @@ def test_closed_forms(n):
     for algorithm, seconds in expected.items():
         simulated = simulated_seconds(algorithm, n, k, SLOW_NETWORK)
         assert simulated.max() == pytest.approx(seconds, rel=1e-12), algorithm
-
-
-def test_a_central_server_that_adds_slowly_is_the_bottleneck():
-    costs = Costs(1e-4, 1e-9, 5e-9)
-    n, k = 8, 4 * 10_000
-    expected = costs.alpha + k * costs.beta + (n - 1) * k * costs.gamma  # until all is added
-    expected = expected + k * costs.beta  # the first worker's tensor is not added
-    expected = expected + n * k * costs.beta + costs.alpha
-    assert simulated_seconds("ps", n, k, costs).max() == pytest.approx(expected, rel=1e-12)
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
@@ -135,25 +117,6 @@ def test_mpi_allreduce_folds_other_numbers_into_powers_of_two(n):
     seconds = simulated_seconds("mpi", n, size, SLOW_NETWORK)
     last = seconds[: 2 * (n - 8) : 2]  # ranks that gave their tensors away
     assert seconds.max() == last.max() == pytest.approx(folded + halving)
-
-
-@settings(max_examples=40)
-@given(st.sampled_from(ALGORITHMS), st.integers(1, 300), st.integers(0, 2**20), st.floats(1, 5))
-def test_seconds_scale_and_never_fall_as_messages_grow(algorithm, workers, size, factor):
-    seconds = simulated_seconds(algorithm, workers, 4 * size, SLOW_NETWORK)
-    assert len(seconds) == workers + (algorithm == "ps")
-    slower = Costs(*(factor * cost for cost in SLOW_NETWORK[:3]))
-    np.testing.assert_allclose(
-        simulated_seconds(algorithm, workers, 4 * size, slower), factor * seconds, rtol=1e-9
-    )
-    costlier = SLOW_NETWORK._replace(beta=factor * SLOW_NETWORK.beta)
-    assert simulated_seconds(algorithm, workers, 4 * size, costlier).max() >= seconds.max()
-
-
-def test_clocks_do_not_depend_on_how_threads_run():
-    first = engine_seconds("ps_sharded", 7, 1001, SLOW_NETWORK)
-    for _ in range(5):
-        assert (engine_seconds("ps_sharded", 7, 1001, SLOW_NETWORK) == first).all()
 
 
 def test_a_message_takes_a_port_at_either_end():
@@ -193,25 +156,6 @@ def test_a_burst_passes_at_once_and_the_rest_at_the_rate():
     (sent, received), _ = run_simulated(2, send, 0.5, 0.01, burst=120.0)
     assert sent == pytest.approx([1.8, 2.8])  # 180 bytes wait, then all 100: the bucket is empty
     assert received == pytest.approx([2.3, 3.3])
-
-
-def test_half_precision_travels_in_half_the_time():
-    def run(wire):
-        def sum_ones(comm):
-            ring_allreduce(torch.ones(1000), comm, wire=wire)
-
-        return run_simulated(4, sum_ones, 0.0, 1e-6)[1].max()
-
-    assert run(torch.bfloat16) == pytest.approx(run(None) / 2)
-
-
-def test_counting_over_simulated_ranks():
-    def count(comm):
-        counting = CountingCommunicator(comm)
-        ring_allreduce(torch.ones(10), counting)
-        return sum(counting.sent_bytes.values())
-
-    assert sum(run_simulated(5, count, 0.0, 0.0)[0]) == 2 * 4 * 40
 
 
 def lost(comm):
