@@ -19,23 +19,26 @@ from actionspan.jobs.shards import FaultSettings
 from jobs.test_parts import double, noted, run
 from tiers import first_tier
 
+ERRORS = {
+    "exception": ZeroDivisionError("float division by zero\nand more"),
+    "memory": MemoryError(),
+    "torch": RuntimeError("CUDA out of memory. Tried to allocate 2.00 MiB"),
+    "full disk": OSError(errno.ENOSPC, "No space left on device"),
+    "full disk in HDF5": OSError(
+        "Can't synchronously write data (write failed: errno = 28, error)"
+    ),
+}
+SIGNALS = {"crash": signal.SIGSEGV, "abort": signal.SIGABRT, "killed": signal.SIGKILL}
+
 
 def fail(source, group) -> None:
     """Fail in the way that the source names, in the middle of writing."""
     group["half"] = [1, 2]
+    if source in ERRORS:
+        raise ERRORS[source]
+    if source in SIGNALS:
+        os.kill(os.getpid(), SIGNALS[source])
     match source:
-        case "exception":
-            raise ZeroDivisionError("float division by zero\nand more")
-        case "memory":
-            raise MemoryError
-        case "torch":
-            raise RuntimeError("CUDA out of memory. Tried to allocate 2.00 MiB")
-        case "crash":
-            os.kill(os.getpid(), signal.SIGSEGV)
-        case "abort":
-            os.abort()
-        case "killed":
-            os.kill(os.getpid(), signal.SIGKILL)
         case "exit":
             sys.exit(3)
         case "quit":
@@ -46,10 +49,6 @@ def fail(source, group) -> None:
             for _ in range(6):
                 time.sleep(1)
                 still_working()
-        case "full disk":
-            raise OSError(errno.ENOSPC, "No space left on device")
-        case "full disk in HDF5":
-            raise OSError("Can't synchronously write data (file write failed: errno = 28, error)")
     group["value"] = [3]
 
 

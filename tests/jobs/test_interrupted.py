@@ -4,8 +4,9 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
+
+from worlds.waiting import eventually
 
 SLOW = """
 import os, pathlib, time
@@ -40,10 +41,7 @@ def test_a_worker_that_is_still_importing_says_nothing(tmp_path):
         start_new_session=True,
         env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2] / "src")},
     ) as process:
-        end = time.monotonic() + 60
-        while not (tmp_path / "importing").exists():
-            assert time.monotonic() < end
-            time.sleep(0.02)
+        eventually((tmp_path / "importing").exists)
         os.killpg(process.pid, signal.SIGINT)
         said, errors = process.communicate(timeout=60)
     assert (said, errors) == ("interrupted\n", "")

@@ -15,6 +15,8 @@ from actionspan.jobs.memory import DeviceMemory
 
 GIB = 2**30
 SIZE = 200_000_000
+# the cache of a group is no use of its memory
+GROUP_OF_12 = {"memory.max": 12 * GIB, "memory.stat": f"anon {2 * GIB}\nfile {9 * GIB}"}
 CLEAR = Path("/proc/self/clear_refs")
 # in a process of its own: one that has freed much before takes from that, and does not grow
 HOLD_AND_FREE = f"""
@@ -76,14 +78,7 @@ def test_on_a_gpu_it_is_what_pytorch_holds_there(monkeypatch):
         (16, 3, GIB, {}, 3),
         (16, 100, GIB, {"cpu.max": "800000 100000\n"}, 8),
         (16, 100, GIB, {"meminfo": f"MemAvailable: {10 * 2**20} kB\n"}, 7),
-        # the cache of a group is no use of its memory
-        (
-            16,
-            100,
-            GIB,
-            {"memory.max": 12 * GIB, "memory.stat": f"anon {2 * GIB}\nfile {9 * GIB}"},
-            7,
-        ),
+        (16, 100, GIB, GROUP_OF_12, 7),
         (16, 100, 1000 * GIB, {}, 1),
     ],
 )

@@ -9,6 +9,7 @@ from contextlib import closing
 import pytest
 
 from actionspan.jobs.prefetch import prefetched
+from worlds.waiting import eventually
 
 
 def threads() -> int:
@@ -16,8 +17,6 @@ def threads() -> int:
 
 
 class Source:
-    """Counts what was made of it and notes that it was closed."""
-
     def __init__(self, count, error=None):
         self.count, self.error = count, error
         self.made, self.closed = 0, False
@@ -31,13 +30,6 @@ class Source:
                 raise self.error
         finally:
             self.closed = True
-
-
-def wait_until(condition) -> bool:
-    end = time.monotonic() + 60
-    while not condition() and time.monotonic() < end:
-        time.sleep(0.001)
-    return condition()
 
 
 @pytest.mark.parametrize("ahead", [1, 2, 7])
@@ -59,7 +51,7 @@ def test_the_thread_is_never_more_items_ahead_than_asked(ahead):
     source = Source(20)
     taken = 0
     for taken, _ in enumerate(prefetched(iter(source), ahead), start=1):
-        wait_until(lambda: source.made >= min(taken + ahead, 20))  # noqa: B023 - called at once
+        eventually(lambda: source.made >= min(taken + ahead, 20))  # noqa: B023 - called at once
         time.sleep(0.002)
         assert source.made == min(taken + ahead, 20)
     assert taken == 20

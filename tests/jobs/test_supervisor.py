@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -12,6 +11,7 @@ import pytest
 from actionspan.jobs.supervisor import ENDED, RUN, WRITERS
 from actionspan.storage.process import Process
 from tiers import first_tier
+from worlds.waiting import eventually, gone
 
 SLEEPER = """
 import os, sys, time
@@ -51,19 +51,8 @@ def start(tmp_path, monkeypatch):
 
 
 def child_of(name: str) -> int:
-    """Wait for the process that works and return its PID."""
-    deadline = time.monotonic() + 60
-    while not (Path(name).exists() and Path(name).read_text()):
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    eventually(lambda: Path(name).exists() and Path(name).read_text())
     return int(Path(name).read_text())
-
-
-def gone(pid: int) -> bool:
-    deadline = time.monotonic() + 20
-    while Process.of(pid) is not None and time.monotonic() < deadline:
-        time.sleep(0.01)
-    return Process.of(pid) is None
 
 
 def test_its_exit_status_is_that_of_the_work(start):
@@ -97,7 +86,7 @@ def test_it_passes_on_the_signal_that_asks_it_to_end(start):
     job.terminate()
     assert job.communicate()[1] == ""
     assert job.returncode == -signal.SIGTERM
-    assert gone(pid)
+    eventually(lambda: gone(pid))
 
 
 @pytest.mark.parametrize("victim", first_tier(["run", "shell"], "run"))
@@ -120,8 +109,7 @@ def test_it_ends_with_what_started_it(start, tmp_path, victim):
         shell = int(run.stdout.readline())
         pid = child_of("job")
         os.kill(run.pid if victim == "run" else shell, signal.SIGKILL)
-        assert gone(pid)
-        assert gone(shell)
+        eventually(lambda: gone(pid) and gone(shell))
     finally:
         run.kill()
         run.communicate()

@@ -41,6 +41,7 @@ def dead() -> Process:
 
 def test_the_lock_of_a_killed_run_is_removed(capsys):
     leave_lock(dead(), dead())
+    (RUNS / "cut short by a power failure").write_text("")
     begin_run(main=True)
     assert not LOCKS.exists()
     assert len(list(RUNS.iterdir())) == 1
@@ -51,13 +52,6 @@ def test_the_lock_of_a_killed_run_is_removed(capsys):
 def test_a_number_used_again_or_a_restart_is_no_life():
     for run in (replace(Process.this(), born="1"), replace(Process.this(), boot="before")):
         assert run.alive() is False
-
-
-def test_a_record_cut_short_by_a_power_failure_is_a_dead_run():
-    leave_lock()
-    (RUNS / "run").write_text("")
-    begin_run(main=True)
-    assert not LOCKS.exists()
 
 
 @pytest.mark.parametrize("with_dead", [False, True])
