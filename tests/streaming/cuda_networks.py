@@ -7,41 +7,33 @@ import torch
 from torch import nn
 
 from actionspan.streaming import Pipeline
-from streaming.networks import WIDTH, Enter, Leave, Within, halving, squared, weights
-from streaming.stand_in import Machine
-
-
-def tanh_layers(stages, seed=0):
-    """Return uneven stages: every second one has two layers."""
-    torch.manual_seed(seed)
-    return [
-        nn.Sequential(
-            *(nn.Sequential(nn.Linear(WIDTH, WIDTH), nn.Tanh()) for _ in range(1 + h % 2))
-        )
-        for h in range(stages)
-    ]
+from streaming.networks import WIDTH, Enter, Leave, Within, halving, squared, stream, weights
+from streaming.stand_in import Machine, tensors_in
 
 
 def normed(stages, dropout=0.0):
     """Return stages with batch norm, layers that write into their input, and dropout."""
     torch.manual_seed(1)
-    return [
-        nn.Sequential(
-            nn.Linear(WIDTH, WIDTH),
-            nn.BatchNorm1d(WIDTH),
-            nn.ReLU(inplace=True),
-            *([nn.Dropout(dropout)] if dropout else []),
-        )
-        for _ in range(stages)
-    ]
+    made = []
+    for _ in range(stages):
+        layers = [nn.Linear(WIDTH, WIDTH), nn.BatchNorm1d(WIDTH), nn.ReLU(inplace=True)]
+        made.append(nn.Sequential(*layers, *([nn.Dropout(dropout)] if dropout else [])).double())
+    return made
 
 
 def skipping():
     """Return three stages with a connection that skips the one in the middle."""
     torch.manual_seed(2)
-    first, middle, last = (nn.Linear(WIDTH, WIDTH) for _ in range(3))
+    first, middle, last = (nn.Linear(WIDTH, WIDTH).double() for _ in range(3))
     within = Within(nn.Sequential(middle, nn.Tanh()))
     return [nn.Sequential(first, Enter()), within, nn.Sequential(Leave(), last)]
+
+
+class Reading(nn.Module):
+    """Reads the device, which a graph cannot."""
+
+    def forward(self, x):
+        return x * float(x.detach().abs().max())
 
 
 class TensorAdam(torch.optim.Optimizer):
@@ -82,14 +74,8 @@ BY_SGD = {"loss": squared, "optimiser": fused_sgd}
 BY_ADAM = {"loss": squared, "optimiser": tensor_adam, "schedule": halving}
 
 
-def samples_of(count, seed=3, rows=3):
-    generator = torch.Generator().manual_seed(seed)
-    x, y = (torch.randn(count, rows, WIDTH, generator=generator) for _ in range(2))
-    return list(zip(x, y, strict=True))
-
-
 def inputs_of(count):
-    return [x for x, _ in samples_of(count)]
+    return [x for x, _ in stream(count)]
 
 
 @contextmanager
@@ -103,7 +89,6 @@ def working(machine, checked=True):
 
 
 def run(make, executor, samples, machine=None, **how):
-    """Return the losses, outputs, weights and counts of a stream."""
     stages = make()
     before = weights(stages)
     machine = nullcontext() if executor == "sequential" else working(machine or Machine())
@@ -113,11 +98,7 @@ def run(make, executor, samples, machine=None, **how):
             report = pipeline.report()
         after = weights(stages)
     assert [answer.index for answer in answers] == list(range(len(samples)))
-    outputs = [
-        tensor
-        for answer in answers
-        for tensor in (answer.output if isinstance(answer.output, tuple) else (answer.output,))
-    ]
+    outputs = tensors_in([answer.output for answer in answers])
     return {
         "losses": [answer.loss for answer in answers],
         "tensors": outputs + after,
@@ -130,7 +111,6 @@ def run(make, executor, samples, machine=None, **how):
 
 
 def assert_same(first, second):
-    """Assert that two runs are equal to the last bit."""
     assert first["losses"] == second["losses"]
     assert first["counts"] == second["counts"]
     for one, other in zip(first["tensors"], second["tensors"], strict=True):
@@ -138,7 +118,6 @@ def assert_same(first, second):
 
 
 def as_sequential(make, executor, samples, machine=None, **how):
-    """Assert that an executor gives the bits of the sequential one; return what it found."""
     found = run(make, executor, samples, machine, **how)
     assert_same(found, run(make, "sequential", samples, **how))
     return found

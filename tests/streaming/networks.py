@@ -42,8 +42,6 @@ class Slow(nn.Module):
 
 
 class Failing(nn.Module):
-    """Fails at one of its calls."""
-
     def __init__(self, call: int) -> None:
         super().__init__()
         self.call, self.calls = call, 0
@@ -146,7 +144,6 @@ def recorders(
 
 
 def weights(stages: Sequence[nn.Module]) -> list[Tensor]:
-    """Return copies of all parameters and buffers."""
     return [
         tensor.detach().clone()
         for stage in stages
@@ -155,7 +152,6 @@ def weights(stages: Sequence[nn.Module]) -> list[Tensor]:
 
 
 def same(first: Sequence[Tensor], second: Sequence[Tensor]) -> bool:
-    """Return whether tensors are equal to the last bit."""
     return len(first) == len(second) and all(
         a.dtype == b.dtype and torch.equal(a, b) for a, b in zip(first, second, strict=True)
     )

@@ -7,7 +7,8 @@ import torch
 from torch import nn
 
 from actionspan.streaming import Pipeline, StageError
-from streaming.cuda_networks import fused_sgd, normed, samples_of, squared, tanh_layers
+from streaming.cuda_networks import Reading, fused_sgd, normed
+from streaming.networks import chain, squared, stream
 
 pytestmark = pytest.mark.skipif(
     not torch.cuda.is_available(), reason="torch sees no CUDA device on this machine"
@@ -20,13 +21,9 @@ sgd = partial(fused_sgd, rate=0.0625, momentum=0.875)
 sgd_on_host = partial(torch.optim.SGD, lr=0.0625, momentum=0.875)
 
 
-def doubled(make, stages):
-    return [stage.double() for stage in make(stages)]
-
-
 def learned(stages, executor, samples, **how):
     with Pipeline(stages, executor, **({"loss": squared} | how)) as pipeline:
-        answers = list(pipeline.run([(x.double(), y.double()) for x, y in samples]))
+        answers = list(pipeline.run(samples))
         report = pipeline.report()
     state = [tensor.detach().cpu() for stage in stages for tensor in stage.state_dict().values()]
     assert [answer.index for answer in answers] == list(range(len(samples)))
@@ -42,20 +39,20 @@ def assert_close(found, expected):
 
 
 @pytest.mark.parametrize("executor", EXECUTORS)
-@pytest.mark.parametrize("make", [tanh_layers, normed])
+@pytest.mark.parametrize("make", [chain, normed])
 @pytest.mark.parametrize("stages", [1, 2, 3, 4])
 def test_learning_is_that_of_the_cpu(executor, make, stages):
-    samples = samples_of(40)
-    expected = learned(doubled(make, stages), "sequential", samples, optimiser=sgd_on_host)
-    found = learned(doubled(make, stages), executor, samples, optimiser=sgd)
+    samples = stream(40)
+    expected = learned(make(stages), "sequential", samples, optimiser=sgd_on_host)
+    found = learned(make(stages), executor, samples, optimiser=sgd)
     assert_close(found, expected)
 
 
 @pytest.mark.parametrize("mode", ["inputs", "stash"])
 def test_gradient_modes(mode):
     how = {"optimiser": sgd_on_host, "gradients": mode}
-    expected = learned(doubled(normed, 3), "sequential", samples_of(20), **how)
-    assert_close(learned(doubled(normed, 3), "stream", samples_of(20), **how), expected)
+    expected = learned(normed(3), "sequential", stream(20), **how)
+    assert_close(learned(normed(3), "stream", stream(20), **how), expected)
 
 
 class Late(nn.Module):
@@ -73,26 +70,26 @@ class Late(nn.Module):
 @pytest.mark.parametrize("executor", EXECUTORS)
 @pytest.mark.parametrize("slow", range(3))
 def test_slow_stages_change_nothing(executor, slow):
-    expected = learned(doubled(tanh_layers, 3), "sequential", samples_of(30), optimiser=sgd_on_host)
-    stages = doubled(tanh_layers, 3)
+    expected = learned(chain(3), "sequential", stream(30), optimiser=sgd_on_host)
+    stages = chain(3)
     stages[slow] = nn.Sequential(Late(2_000_000), stages[slow], Late(3_000_000))
-    found = learned(stages, executor, samples_of(30), optimiser=sgd)
+    found = learned(stages, executor, stream(30), optimiser=sgd)
     assert_close(found, expected)
 
 
 @pytest.mark.parametrize("executor", EXECUTORS)
 @pytest.mark.skipif(GPUS < 2, reason=f"needs 2 CUDA devices, torch sees {GPUS}")
 def test_stages_on_several_devices(executor):
-    expected = learned(doubled(normed, 2), "sequential", samples_of(30), optimiser=sgd_on_host)
+    expected = learned(normed(2), "sequential", stream(30), optimiser=sgd_on_host)
     devices = ["cuda:0", "cuda:1"]
-    found = learned(doubled(normed, 2), executor, samples_of(30), optimiser=sgd, devices=devices)
+    found = learned(normed(2), executor, stream(30), optimiser=sgd, devices=devices)
     assert_close(found, expected)
 
 
 @pytest.mark.parametrize("executor", EXECUTORS)
 def test_inference(executor):
     stages = [stage.eval() for stage in normed(3)]
-    samples = [x for x, _ in samples_of(30)]
+    samples = [x for x, _ in stream(30)]
     with Pipeline(stages, "sequential") as pipeline:
         expected = [answer.output for answer in pipeline.run(samples)]
     with Pipeline(stages, executor) as pipeline:
@@ -104,11 +101,11 @@ def test_inference(executor):
 def test_dropout_repeats_with_its_seed_and_the_caller_draws_as_before():
     found = []
     for _ in range(2):
-        stages = doubled(partial(normed, dropout=0.5), 2)
+        stages = normed(2, 0.5)
         torch.cuda.manual_seed(4)
         before = torch.cuda.get_rng_state()
         how = {"optimiser": sgd_on_host, "gradients": "stash", "seed": 3}
-        found.append(learned(stages, "stream", samples_of(9), **how))
+        found.append(learned(stages, "stream", stream(9), **how))
         assert torch.equal(before, torch.cuda.get_rng_state())
     assert found[0][0] == found[1][0]
 
@@ -117,7 +114,7 @@ def test_dropout_repeats_with_its_seed_and_the_caller_draws_as_before():
 @pytest.mark.parametrize("step", [1, 4, 9])
 def test_goes_on_from_a_state(executor, step):
     how = {"loss": squared, "optimiser": fused_sgd}
-    samples = samples_of(20)
+    samples = stream(20)
     with Pipeline(normed(3), executor, **how) as pipeline:
         whole = [answer.loss for answer in pipeline.run(samples)]
     with Pipeline(normed(3), executor, **how) as pipeline:
@@ -135,32 +132,25 @@ def test_goes_on_from_a_state(executor, step):
 @pytest.mark.parametrize("executor", EXECUTORS)
 def test_memory_does_not_grow(executor):
     with Pipeline(normed(3), executor, loss=squared, optimiser=fused_sgd) as pipeline:
-        list(pipeline.run(samples_of(30)))
+        list(pipeline.run(stream(30)))
         before = torch.cuda.memory_allocated()
-        list(pipeline.run(samples_of(200)))
+        list(pipeline.run(stream(200)))
         assert torch.cuda.memory_allocated() <= before + 100_000
-
-
-class Reading(nn.Module):
-    def forward(self, x):
-        return x * float(x.detach().abs().max())
 
 
 def test_a_stage_that_reads_the_device_is_refused_and_the_device_goes_on():
     how = {"loss": squared, "optimiser": fused_sgd}
-    pipeline = Pipeline(
-        [*tanh_layers(1), nn.Sequential(*tanh_layers(1), Reading())], "graph", **how
-    )
+    pipeline = Pipeline([*chain(1), nn.Sequential(*chain(1), Reading())], "graph", **how)
     with pytest.raises(StageError, match='stage 2 of 2.*cannot be a graph.*use executor "stream"'):
-        list(pipeline.run(samples_of(9)))
-    with Pipeline(tanh_layers(2), "graph", **how) as pipeline:
-        assert len(list(pipeline.run(samples_of(9)))) == 9
+        list(pipeline.run(stream(9)))
+    with Pipeline(chain(2), "graph", **how) as pipeline:
+        assert len(list(pipeline.run(stream(9)))) == 9
 
 
 def test_what_is_recorded_is_of_the_device():
     how = {"loss": squared, "optimiser": fused_sgd, "record": True}
-    with Pipeline(tanh_layers(2), "graph", **how) as pipeline:
-        list(pipeline.run(samples_of(20)))
+    with Pipeline(chain(2), "graph", **how) as pipeline:
+        list(pipeline.run(stream(20)))
         events = [event for stage in pipeline.report() for event in stage["events"]]
     assert {event.work for event in events} == {"forward", "backward", "update", "step"}
     assert all(event.end >= event.begin for event in events)

@@ -12,16 +12,15 @@ from actionspan.streaming.slots import SlotAnswers, SlotLink
 from streaming.cuda_networks import (
     BY_ADAM,
     BY_SGD,
+    Reading,
     TensorAdam,
     inputs_of,
     normed,
     run,
-    samples_of,
-    tanh_layers,
     tensor_adam,
     working,
 )
-from streaming.networks import weights
+from streaming.networks import chain, stream, weights
 from streaming.stand_in import Machine
 
 
@@ -40,7 +39,7 @@ def replays(machine):
 def test_the_fill_and_the_drain_run_eagerly_and_graphs_take_turns():
     """Stage h (from 0) is full from step 2D - 2 - h on; its first full step makes the state."""
     machine, samples, stages = Machine(), 12, 3
-    run(partial(tanh_layers, 3), "graph", samples_of(samples), machine, **BY_SGD)
+    run(partial(chain, 3), "graph", stream(samples), machine, **BY_SGD)
     for stage, graphs in replays(machine).items():
         first = 2 * stages - 2 - (stage - 1)
         last = samples - 1 + (stage - 1)  # the last step at which it holds a sample
@@ -51,8 +50,8 @@ def test_the_fill_and_the_drain_run_eagerly_and_graphs_take_turns():
 
 def test_the_two_graphs_of_a_stage_read_and_write_opposite_places():
     seen = {}
-    with working(Machine()), Pipeline(tanh_layers(2), "graph", **BY_SGD) as pipeline:
-        for x, y in samples_of(8):
+    with working(Machine()), Pipeline(chain(2), "graph", **BY_SGD) as pipeline:
+        for x, y in stream(8):
             pipeline.submit(x, y)
         ends, captured = pipeline._executor._ends, pipeline._executor._captured
         for stage in (0, 1):
@@ -87,7 +86,7 @@ def _touched(graph):
 def test_a_write_into_a_place_that_is_still_read_is_found(monkeypatch, broken):
     monkeypatch.setattr(broken, "open", lambda self, **how: None)
     with pytest.raises(AssertionError, match="overwrites what is read by"):
-        run(partial(tanh_layers, 3), "graph", inputs_of(9))
+        run(partial(chain, 3), "graph", inputs_of(9))
 
 
 def test_warm_up_puts_everything_back(monkeypatch):
@@ -120,13 +119,13 @@ def test_warm_up_puts_everything_back(monkeypatch):
         seen.append(min(changed))
 
     monkeypatch.setattr(GraphExecutor, "_warm_up", watched)
-    run(partial(normed, 3), "graph", samples_of(10), **BY_ADAM)
+    run(partial(normed, 3), "graph", stream(10), **BY_ADAM)
     assert len(seen) == 3
     assert min(seen) >= 4 + 3 + 4 * 3  # parameters, statistics and the optimiser's state moved
 
 
 def test_a_state_taken_before_comes_back_into_a_pipeline_with_graphs():
-    samples, stages = samples_of(14), normed(2)
+    samples, stages = stream(14), normed(2)
     whole = run(partial(normed, 2), "sequential", samples, **BY_ADAM)
     with working(Machine()), Pipeline(stages, "graph", **BY_ADAM) as pipeline:
         for x, y in samples[:7]:
@@ -148,7 +147,7 @@ def test_a_change_of_mode_is_captured_again():
     for executor in ("sequential", "graph"):
         stages = normed(2)
         with working(Machine()), Pipeline(stages, executor, **BY_SGD) as pipeline:
-            for number, (x, y) in enumerate(samples_of(16)):
+            for number, (x, y) in enumerate(stream(16)):
                 if number == 6:
                     pipeline.eval(0)
                 if number == 11:
@@ -180,7 +179,7 @@ REFUSED = [
 @pytest.mark.parametrize(("how", "message"), REFUSED)
 def test_what_is_known_beforehand_is_refused_at_once(how, message):
     with working(Machine()), pytest.raises(ValueError, match=message) as found:
-        Pipeline(tanh_layers(2), "graph", **(BY_SGD | how))
+        Pipeline(chain(2), "graph", **(BY_SGD | how))
     assert "\n" not in str(found.value)
 
 
@@ -192,11 +191,6 @@ def test_active_dropout_is_refused():
         pipeline = Pipeline([stage.eval() for stage in normed(2, 0.5)], "graph", **BY_SGD)
         with pytest.raises(ValueError, match=message):
             pipeline.train()
-
-
-class Reading(nn.Module):
-    def forward(self, x):
-        return x * float(x.detach().abs().max())
 
 
 class Drawing(nn.Module):
@@ -233,11 +227,11 @@ class Counting(TensorAdam):
     ],
 )
 def test_what_shows_in_warm_up_or_capture_is_refused(module, optimiser, why):
-    stages = [*tanh_layers(1), nn.Sequential(*tanh_layers(1), module)]
+    stages = [*chain(1), nn.Sequential(*chain(1), module)]
     with working(Machine(), checked=False):
         pipeline = Pipeline(stages, "graph", **(BY_SGD | {"optimiser": optimiser}))
         with pytest.raises(StageError) as found:
-            list(pipeline.run(samples_of(9)))
+            list(pipeline.run(stream(9)))
     assert isinstance(found.value, ValueError)
     assert str(found.value).startswith("stage 2 of 2, sample 1: it cannot be a graph: ")
     assert why in str(found.value)

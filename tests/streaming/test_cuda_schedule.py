@@ -17,13 +17,11 @@ from streaming.cuda_networks import (
     inputs_of,
     normed,
     run,
-    samples_of,
     skipping,
-    tanh_layers,
     tensor_adam,
     working,
 )
-from streaming.networks import MODES, halving, momentum, squared, weights
+from streaming.networks import MODES, chain, halving, momentum, squared, stream, weights
 from streaming.stand_in import Machine
 from tiers import first_tier
 
@@ -47,14 +45,14 @@ one_or_three = pytest.mark.parametrize("gpus", [1, 3])
 @pytest.mark.parametrize(("executor", "how", "stages", "gpus"), first_tier(BITS, *FIRST))
 def test_learning_gives_the_bits_of_the_sequential_executor(executor, how, stages, gpus):
     machine = Machine(gpus)
-    as_sequential(partial(normed, stages), executor, samples_of(14), machine, **(CLIPPED | how))
+    as_sequential(partial(normed, stages), executor, stream(14), machine, **(CLIPPED | how))
     replayed = {name for kind, name, _ in machine.log if kind == "replay"}
     assert len(replayed) == (stages if executor == "graph" else 0)
 
 
 @both
 @one_or_three
-@pytest.mark.parametrize("make", [partial(tanh_layers, 3), partial(normed, 4), skipping])
+@pytest.mark.parametrize("make", [partial(chain, 3), partial(normed, 4), skipping])
 def test_inference_gives_the_bits_of_the_sequential_executor(make, executor, gpus):
     machine = Machine(gpus)
     as_sequential(make, executor, inputs_of(9), machine)
@@ -63,20 +61,20 @@ def test_inference_gives_the_bits_of_the_sequential_executor(make, executor, gpu
 
 
 def frozen():
-    stages = tanh_layers(4)
+    stages = chain(4)
     stages[0].requires_grad_(False)
     stages[2].requires_grad_(False)
     return stages
 
 
-SOME = [(x, y if number % 5 else None) for number, (x, y) in enumerate(samples_of(17))]
+SOME = [(x, y if number % 5 else None) for number, (x, y) in enumerate(stream(17))]
 
 
 @both
 @one_or_three
 @pytest.mark.parametrize(
     ("make", "samples"),
-    [(skipping, samples_of(9)), (frozen, samples_of(12)), (partial(normed, 3), SOME)],
+    [(skipping, stream(9)), (frozen, stream(12)), (partial(normed, 3), SOME)],
     ids=["a connection skips a stage", "frozen stages", "samples without a target"],
 )
 def test_other_stages_and_samples_give_the_bits_too(executor, gpus, make, samples):
@@ -87,7 +85,7 @@ def test_other_stages_and_samples_give_the_bits_too(executor, gpus, make, sample
 @pytest.mark.parametrize("mode", MODES)
 def test_dropout_repeats(mode):
     how = LEARNING | {"gradients": mode, "seed": 7}
-    as_sequential(partial(normed, 3, 0.4), "stream", samples_of(9), **how)
+    as_sequential(partial(normed, 3, 0.4), "stream", stream(9), **how)
 
 
 class Noise(nn.Module):
@@ -95,7 +93,7 @@ class Noise(nn.Module):
 
     def __init__(self, machine, device):
         super().__init__()
-        self.draws, self.layer = machine.generators[device], nn.Linear(4, 4)
+        self.draws, self.layer = machine.generators[device], nn.Linear(4, 4).double()
 
     def forward(self, x):
         return self.layer(x) + torch.rand(x.shape, generator=self.draws)
@@ -112,7 +110,7 @@ def test_stages_draw_their_own_numbers_from_the_generator_of_the_device(mode):
             return [Noise(machine, min(h, gpus - 1)) for h in range(2)]
 
         before = [generator.get_state() for generator in machine.generators]
-        found.append(run(make, "stream", samples_of(8), machine, **LEARNING, gradients=mode))
+        found.append(run(make, "stream", stream(8), machine, **LEARNING, gradients=mode))
         after = [generator.get_state() for generator in machine.generators]
         assert all(map(torch.equal, before, after)), "the caller's numbers were drawn"
     assert_same(*found)
@@ -124,23 +122,20 @@ def test_a_stream_goes_on_from_a_state_of_any_executor(mode, step):
     executors = [("stream", "stream"), ("sequential", "stream"), ("stream", "sequential")]
     how = LEARNING | {"gradients": mode, "schedule": halving}
     machine = Machine(2, patience=2)
-    goes_on(partial(normed, 3, 0.3), samples_of(9), step, machine, executors, **how)
+    goes_on(partial(normed, 3, 0.3), stream(9), step, machine, executors, **how)
 
 
 @pytest.mark.parametrize(("step", "gpus"), first_tier([(0, 2), (2, 1), (5, 2), (8, 1)], (8, 1)))
 def test_graphs_go_on_from_a_state_of_any_executor(step, gpus):
     executors = [("graph", "graph"), ("sequential", "graph"), ("graph", "stream")]
-    goes_on(partial(normed, 3), samples_of(13), step, Machine(gpus), executors, **BY_ADAM)
+    goes_on(partial(normed, 3), stream(13), step, Machine(gpus), executors, **BY_ADAM)
 
 
 def test_the_host_may_be_far_ahead_and_devices_slow():
-    samples = samples_of(20)
-    expected = run(partial(tanh_layers, 3), "sequential", samples, **LEARNING)
-    with (
-        working(Machine(patience=5)),
-        Pipeline(tanh_layers(3), "stream", **LEARNING) as pipeline,
-    ):
-        x = torch.empty(3, 4)
+    samples = stream(20)
+    expected = run(partial(chain, 3), "sequential", samples, **LEARNING)
+    with working(Machine(patience=5)), Pipeline(chain(3), "stream", **LEARNING) as pipeline:
+        x = torch.empty_like(samples[0][0])
         for each, target in samples:
             pipeline.submit(x.copy_(each), target)  # x is free again once it is put in
         answers = pipeline.drain()
@@ -151,11 +146,8 @@ def test_the_host_may_be_far_ahead_and_devices_slow():
 
 
 def test_the_host_waits_for_nobody_between_stages():
-    with (
-        working(Machine(2)) as machine,
-        Pipeline(tanh_layers(4), "stream", **LEARNING) as pipeline,
-    ):
-        for number, (x, y) in enumerate(samples_of(9)):
+    with working(Machine(2)) as machine, Pipeline(chain(4), "stream", **LEARNING) as pipeline:
+        for number, (x, y) in enumerate(stream(9)):
             if number == 6:
                 machine.log.clear()
             pipeline.submit(x, y)
@@ -166,9 +158,9 @@ def test_the_host_waits_for_nobody_between_stages():
 @pytest.mark.parametrize("stages", [1, 3])
 def test_weights_may_be_read_between_steps(executor, stages):
     """The caller reads in a stream of its own: after all work so far, and before what comes."""
-    network = tanh_layers(stages)
+    network = chain(stages)
     with working(Machine(2)), Pipeline(network, executor, **BY_SGD) as pipeline:
-        for x, y in samples_of(9):
+        for x, y in stream(9):
             pipeline.submit(x, y)
             pipeline.wait()
             weights(network)
@@ -176,7 +168,7 @@ def test_weights_may_be_read_between_steps(executor, stages):
 
 def test_each_stage_works_in_a_stream_of_its_own():
     machine = Machine(2)
-    run(partial(tanh_layers, 4), "stream", samples_of(6), machine, **LEARNING)
+    run(partial(chain, 4), "stream", stream(6), machine, **LEARNING)
     assert [stream.name for stream in machine.streams] == [
         f"{kind} {stage}" for stage in range(1, 5) for kind in ("compute", "receive", "send")
     ]
@@ -207,19 +199,19 @@ OF_PLACES = [
 )
 def test_a_schedule_without_one_kind_of_wait_is_found(executor, pair, gpus, how):
     machine = Machine(gpus, deaf=[pair])
-    samples = samples_of(9) if how else inputs_of(9)
+    samples = stream(9) if how else inputs_of(9)
     with pytest.raises(AssertionError, match="too early|overwrites"):
-        run(partial(tanh_layers, 6), executor, samples, machine, **how)
+        run(partial(chain, 6), executor, samples, machine, **how)
     assert machine.waits[pair] > 0
 
 
 def test_memory_that_nobody_holds_is_found():
     with pytest.raises(AssertionError, match="nobody holds it"):
-        run(partial(tanh_layers, 2), "stream", samples_of(5), Machine(holds=False), **LEARNING)
+        run(partial(chain, 2), "stream", stream(5), Machine(holds=False), **LEARNING)
 
 
 def test_what_is_recorded_is_of_the_device():
-    found = run(partial(tanh_layers, 2), "stream", samples_of(5), **LEARNING, record=True)
+    found = run(partial(chain, 2), "stream", stream(5), **LEARNING, record=True)
     for stage in found["report"]:
         works = [event.work for event in stage["events"]]
         assert works.count("forward") == 5
@@ -249,9 +241,9 @@ class Failing(Machine):
 )
 def test_a_stage_or_device_that_fails_or_hangs_is_named(machine, last, error, message):
     with working(machine, checked=False):
-        pipeline = Pipeline([*tanh_layers(1), last], "stream", stall_seconds=0.05)
+        pipeline = Pipeline([*chain(1), last], "stream", stall_seconds=0.05)
         with pytest.raises(error, match=message) as found:  # noqa: PT012
-            pipeline.submit(torch.zeros(3, 4))
+            pipeline.submit(stream(1)[0][0])
             assert pipeline.answer(timeout=0.01) is None
             pipeline.answer()
     assert "\n" not in str(found.value)
@@ -268,11 +260,11 @@ def test_a_stage_or_device_that_fails_or_hangs_is_named(machine, last, error, me
 )
 def test_devices_must_fit(executor, devices, message):
     with working(Machine(2)), pytest.raises(ValueError, match=message):
-        Pipeline(tanh_layers(2), executor, devices=devices)
+        Pipeline(chain(2), executor, devices=devices)
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
 @both
 def test_without_a_gpu_one_line_says_what_to_use(executor):
     with pytest.raises(ValueError, match=f'"{executor}" needs a CUDA device.*use "thread"'):
-        Pipeline(tanh_layers(2), executor)
+        Pipeline(chain(2), executor)

@@ -10,7 +10,6 @@ from torch import nn
 from actionspan.streaming import Pipeline
 from streaming.conftest import every_mode
 from streaming.networks import (
-    MODES,
     WIDTH,
     adam,
     chain,
@@ -63,20 +62,6 @@ def test_every_gradient_output_and_weight_is_that_of_the_closed_form(stages, mod
             wanted = [gradient for _, gradient in sorted(gradients.items())]
             assert len(log) == len(wanted)
             assert all(map(same, log, wanted))
-
-
-@pytest.mark.parametrize("kind", [torch.optim.SGD, torch.optim.Adam, torch.optim.AdamW])
-@every_mode
-@two_to_four
-def test_fused_and_plain_optimisers_learn_the_same(stages, mode, kind):
-    learned = []
-    for how in ({"foreach": False}, {"fused": True}, {"foreach": True}):
-        network, make = chain(stages), partial(kind, lr=0.01, **how)
-        with Pipeline(network, loss=squared, optimiser=make, gradients=mode) as pipeline:
-            list(pipeline.run(stream(SAMPLES)))
-        learned.append(torch.cat([weight.flatten() for weight in weights(network)]))
-    for each in learned[1:]:
-        torch.testing.assert_close(each, learned[0], rtol=0, atol=1e-9)
 
 
 @pytest.mark.parametrize("stages", [3, 4])
@@ -139,14 +124,20 @@ def test_one_stage_is_plain_training(mode, make):
 
 @every_mode
 @two_to_four
-def test_a_constant_stream_without_learning_has_the_true_gradients(stages, mode):
-    network, (sample, *_) = chain(stages), stream(1)
-    logs, makers = recorders(stages, 0.0)
-    with Pipeline(network, loss=squared, optimiser=makers, gradients=mode) as pipeline:
-        list(pipeline.run([sample] * SAMPLES))
-    for log, true in zip(logs, _true_gradients(network, *sample), strict=True):
-        assert log
-        assert all(same(gradient, true) for gradient in log)
+def test_without_learning_a_gradient_is_the_true_one_of_its_sample(stages, mode):
+    """By `paper`, except in the last stage, of a constant stream alone: factors are of others."""
+    network, samples = chain(stages), stream(SAMPLES)
+    constant = [samples[0]] * SAMPLES
+    for given in (constant, samples):
+        logs, makers = recorders(stages, 0.0)
+        with Pipeline(network, loss=squared, optimiser=makers, gradients=mode) as pipeline:
+            list(pipeline.run(given))
+        true = zip(*(_true_gradients(network, *sample) for sample in given), strict=True)
+        for stage, (log, own) in enumerate(zip(logs, true, strict=True)):
+            alike = [same(gradient, right) for gradient, right in zip(log, own, strict=False)]
+            assert alike
+            exact = given is constant or mode != "paper" or stage == stages - 1
+            assert all(alike) == exact
 
 
 def test_the_error_is_first_order_in_the_rate_and_in_the_drift():
@@ -174,20 +165,6 @@ def test_the_error_is_first_order_in_the_rate_and_in_the_drift():
         assert errors[0] > 0
         assert 0.45 < errors[1] / errors[0] < 0.55
         assert 0.45 < errors[2] / errors[1] < 0.55
-
-
-def test_inputs_repairs_what_a_changing_input_breaks():
-    samples, distance = stream(40, correlation=0.0), {}
-    for mode in MODES:
-        network = chain(3)
-        logs, makers = recorders(3, 1e-9)
-        with Pipeline(network, loss=squared, optimiser=makers, gradients=mode) as pipeline:
-            list(pipeline.run(samples))
-        true = [_true_gradients(network, *sample)[0] for sample in samples]
-        distance[mode] = max(map(_distance, logs[0], true))  # paper: T - 4 of them
-    assert distance["inputs"] < 1e-6
-    assert distance["stash"] < 1e-6
-    assert distance["paper"] > 1e-2
 
 
 def _true_gradients(network, x, y):

@@ -219,13 +219,6 @@ def test_skips_cross_cuts_in_tuples(executor, mode):
     assert_same((losses, tensors), learned(parts(), "sequential", samples, **how))
 
 
-def test_a_bad_name_of_an_executor_or_mode_is_said():
-    with pytest.raises(ValueError, match="executor 'gpu': one of"):
-        Pipeline(chain(1), "gpu")
-    with pytest.raises(ValueError, match="gradients 'true': one of paper, inputs, stash"):
-        Pipeline(chain(1), loss=squared, optimiser=sgd, gradients="true")
-
-
 @every_executor
 def test_an_optimiser_for_graphs_learns_on_cpu(executor):
     how = {"lr": torch.tensor(0.01, dtype=torch.float64), "capturable": True}

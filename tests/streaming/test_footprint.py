@@ -33,11 +33,6 @@ def test_what_is_kept_has_the_bytes_of_the_formula(stages, mode):
         assert formula.total == sum(getattr(formula, part) for part in parts)
 
 
-def test_pipedream_keeps_2_d_minus_h_versions_beside_the_weights():
-    formula = stage_bytes(0, 4, gradients="stash", weights=100, learned=100, message=0)
-    assert formula.kept == 6 * 100
-
-
 def test_a_link_holds_two_messages():
     outlet, inlet = link()
     x = torch.randn(1000)

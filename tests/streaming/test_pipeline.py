@@ -30,26 +30,17 @@ LEARNING = {"loss": squared, "optimiser": sgd}
 
 @every_executor
 @learning_or_not
-def test_every_sample_is_answered_once(executor, learning):
-    with Pipeline(chain(3), executor, **(LEARNING if learning else {})) as pipeline:
-        for first, samples in ((0, 0), (0, 1), (1, 2), (3, 3), (6, 7)):
-            given_ = stream(samples)
-            answers = list(pipeline.run(given_ if learning else (x for x, _ in given_)))
-            assert [answer.index for answer in answers] == list(range(first, first + samples))
-            assert all((answer.loss is not None) == learning for answer in answers)
-
-
-@every_executor
-@learning_or_not
 def test_a_step_answers_the_sample_of_d_minus_1_steps_ago(executor, learning):
     with Pipeline(chain(3), executor, **(LEARNING if learning else {})) as pipeline:
         found = [pipeline.step(x, y if learning else None) for x, y in stream(6)]
         assert [answer and answer.index for answer in found] == [None, None, 0, 1, 2, 3]
         assert [answer.index for answer in pipeline.drain()] == [4, 5]
-        # and it goes on after a drain
-        found = [pipeline.step(x, y if learning else None) for x, y in stream(3)]
-        found += pipeline.drain()
-        assert [answer.index for answer in found if answer] == [6, 7, 8]
+        # and it goes on after a drain, also with fewer samples than stages
+        for first, samples in ((6, 0), (6, 1), (7, 2), (9, 3)):
+            given_ = stream(samples)
+            answers = list(pipeline.run(given_ if learning else (x for x, _ in given_)))
+            assert [answer.index for answer in answers] == list(range(first, first + samples))
+            assert all((answer.loss is not None) == learning for answer in answers)
 
 
 @settings(max_examples=30)
@@ -154,8 +145,25 @@ def test_each_stage_has_its_own_rate_schedule_and_clipping():
     assert second["optimiser"]["param_groups"][0]["lr"] == 0.1 * 0.5**2
     moved = [a - b for a, b in zip(weights(network[1:]), weights(chain(2)[1:]), strict=True)]
     assert 0 < max(float(tensor.abs().max()) for tensor in moved) < 1e-8
-    with pytest.raises(ValueError, match="schedule: 1 given for 2 stages"):
-        Pipeline(network, **LEARNING, schedule=[halving])
+
+
+SHARED = Affine(0)
+
+
+@pytest.mark.parametrize(
+    ("stages", "how", "message"),
+    [
+        ([], {}, "at least one stage"),
+        ([SHARED, nn.Sequential(SHARED)], {}, "stages 1 and 2 share a parameter"),
+        (chain(2), LEARNING | {"optimiser": [sgd, None]}, "stage 2 of 2 learns and needs an optim"),
+        (chain(2), LEARNING | {"schedule": [halving]}, "schedule: 1 given for 2 stages"),
+        (chain(1), LEARNING | {"gradients": "true"}, "'true': one of paper, inputs, stash"),
+        (chain(1), {"executor": "gpu"}, "executor 'gpu': one of"),
+    ],
+)
+def test_what_cannot_run_is_refused(stages, how, message):
+    with pytest.raises(ValueError, match=message):
+        Pipeline(stages, **how)
 
 
 @every_executor
@@ -170,16 +178,6 @@ def test_another_shape_in_mid_stream_is_one_clear_error(executor):
             pipeline.submit([1.0])
         pipeline.submit(right)
         assert [answer.index for answer in pipeline.drain()] == [0, 1]
-
-
-def test_stages_that_share_parameters_or_lack_an_optimiser_are_refused():
-    shared = Affine(0)
-    with pytest.raises(ValueError, match="stages 1 and 2 share a parameter"):
-        Pipeline([shared, nn.Sequential(shared)])
-    with pytest.raises(ValueError, match="stage 2 of 2 learns and needs an optimiser"):
-        Pipeline(chain(2), loss=squared, optimiser=[sgd, None])
-    with pytest.raises(ValueError, match="at least one stage"):
-        Pipeline([])
 
 
 @every_executor
