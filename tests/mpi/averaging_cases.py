@@ -71,6 +71,18 @@ def digests(model, optimiser):
     }
 
 
+def train_epoch(averaging, learners, size, epoch):
+    """Train learners by their numbers; return each one's digests, its own and in validation."""
+    for step in range(STEPS):
+        for number, pair in learners.items():
+            backward(*pair, number, size, epoch, step)
+        averaging.step()
+    averaging.synchronise()
+    with averaging.first_buffers():
+        validated = [digests(*pair) for pair in learners.values()]
+    return [[digests(*pair), seen] for pair, seen in zip(learners.values(), validated, strict=True)]
+
+
 def on_ranks(name, settings, comm, optimiser, stopped=False):
     """Train on ranks; stop after an epoch and go on with new objects from a checkpoint, or not."""
     rank, size = comm.Get_rank(), comm.Get_size()
@@ -78,13 +90,7 @@ def on_ranks(name, settings, comm, optimiser, stopped=False):
     replica = make_replica(name, model, own_optimiser, settings, comm)
     made, sent = [], 0
     for epoch in range(EPOCHS):
-        for step in range(STEPS):
-            backward(model, own_optimiser, rank, size, epoch, step)
-            replica.step()
-        replica.synchronise()
-        with replica.first_buffers():
-            validated = digests(model, own_optimiser)
-        made.append([digests(model, own_optimiser), validated])
+        made += train_epoch(replica, {rank: (model, own_optimiser)}, size, epoch)
         if stopped and epoch == 0:
             state = comm.bcast((model.state_dict(), own_optimiser.state_dict()), root=0)
             own = replica.own_state()
@@ -107,18 +113,9 @@ def in_one_process(settings, learners, optimiser):
     """Train the same learners without ranks."""
     pairs = [new_learner(number, optimiser) for number in range(learners)]
     averaging = InProcessAveraging(*zip(*pairs, strict=True), settings)
-    made = [[] for _ in pairs]
-    for epoch in range(EPOCHS):
-        for step in range(STEPS):
-            for number, pair in enumerate(pairs):
-                backward(*pair, number, learners, epoch, step)
-            averaging.step()
-        averaging.synchronise()
-        with averaging.first_buffers():
-            validated = [digests(*pair) for pair in pairs]
-        for row, pair, seen in zip(made, pairs, validated, strict=True):
-            row.append([digests(*pair), seen])
-    return made, averaging.averages
+    numbered = dict(enumerate(pairs))
+    epochs = [train_epoch(averaging, numbered, learners, epoch) for epoch in range(EPOCHS)]
+    return list(zip(*epochs, strict=True)), averaging.averages
 
 
 def values(optimiser):

@@ -33,10 +33,6 @@ class Place(NamedTuple):
     ranks: int
     row: dict
 
-    @property
-    def cases(self):
-        return self.row["cases"]
-
 
 @pytest.fixture(scope="module")
 def job(rows_of, both_tiers):
@@ -59,7 +55,7 @@ def test_sums_are_right_and_bitwise_equal_on_all_ranks_and_in_repeats(place):
 
     Sums are of float32, and half precision is only where values travel.
     """
-    for line in place.cases:
+    for line in place.row["cases"]:
         assert line["error"] <= 1, name(line)
         assert len(line["digests"]) == place.ranks
         (bits,) = {bits for repeats in line["digests"] for bits in repeats}
@@ -136,7 +132,7 @@ def itemsize(line):
 
 
 def test_bytes_and_messages_of_every_rank_peer_and_phase(place):
-    for line in place.cases:
+    for line in place.row["cases"]:
         small = line["size"] * ITEMSIZE[line["kind"]] < AUTO and line["wire"] == "float32"
         chosen = {"auto": "mpi" if small else "ring"}.get(place.exchange, place.exchange)
         expected = expected_counts(chosen, place.n, line["size"], itemsize(line))

@@ -77,7 +77,6 @@ FIRST = [case for case in IN_PLACE if case[0] < 5] + CARRIED[:3]
 
 
 def formula(n, values, itemsize):
-    """Return the bytes that each rank of the ring sends."""
     block = [values * (b + 1) // n - values * b // n for b in range(n)]
     return [
         itemsize * (2 * values - block[(rank + 1) % n] - block[(rank + 2) % n]) if n > 1 else 0

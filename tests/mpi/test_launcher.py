@@ -1,16 +1,10 @@
-"""The tests' own launcher: it ends jobs that hang; and what ranks of a machine know and leave."""
+"""What ranks of a machine know and leave."""
 
 import os
-import time
 from pathlib import Path
 
 import pytest
 
-from mpi.conftest import MARK, job_processes
-from worlds.waiting import eventually
-
-# in a single write, which no other rank's comes into
-SLEEP = f"import os, time; os.write(1, os.environb[b'{MARK}'] + b'\\n'); time.sleep(600)"
 PLACE = (  # one write a line: lines of `print` may come in pieces
     "import os, sys\n"
     "from actionspan.parallel import launch\n"
@@ -26,17 +20,6 @@ KILLED = (
     "os.write(1, re.search(r'/dev/shm/mpich_shm\\S+', maps)[0].encode() + b'\\n'); "
     "comm.barrier(); os.kill(os.getpid(), 9)"
 )
-
-
-@pytest.mark.full
-def test_a_job_that_hangs_fails_in_time_and_leaves_no_rank(mpirun):
-    begun = time.monotonic()
-    with pytest.raises(pytest.fail.Exception, match="took more than 12 s") as failure:
-        mpirun(2, ["-c", SLEEP], timeout=12)
-    assert time.monotonic() - begun < 60
-    job = str(failure.value).splitlines()[1]
-    assert len(job) == 32
-    eventually(lambda: not job_processes(job))
 
 
 def test_arguments_and_environment_reach_the_ranks_and_each_knows_its_place(mpirun):

@@ -67,11 +67,6 @@ def test_what_is_averaged_is_alike_and_the_rest_is_not(trained, ranks, case):
     assert len({epoch[0]["parameters"] for epoch in made[0]}) == 3, "it must learn in each epoch"
 
 
-def test_intervals_and_what_is_averaged_decide_the_model(trained):
-    made = {trained[3, case]["ranks"][0][-1][0]["parameters"] for case in AAVG}
-    assert len(made) == len(AAVG)
-
-
 @our_cases
 def test_an_average_sends_twice_its_values_to_all_ranks_but_one(trained, ranks, case):
     """2(n - 1) · 4 bytes for each value and flag, · 8 for buffers, which are summed in float64."""

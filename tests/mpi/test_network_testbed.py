@@ -38,7 +38,6 @@ with Cluster(hosts=2, mbit=100) as cluster:
 
 @pytest.fixture
 def network(monkeypatch):
-    """Let the scripts of benchmarks/network be imported as they import each other."""
     monkeypatch.syspath_prepend(NETWORK)
     import cluster
 
@@ -134,13 +133,3 @@ def test_what_a_killed_process_left_is_removed_by_the_next(testbed):
     assert testbed.namespaces(f"{name}-")
     with testbed.Cluster(hosts=1, mbit=100):
         assert is_gone(testbed, name)
-
-
-@pytest.mark.parametrize(
-    ("user", "reason"),
-    [(1000, "needs root, for network namespaces"), (0, "needs `ip` (iproute2)")],
-)
-def test_what_is_missing_is_one_line(network, monkeypatch, user, reason):
-    monkeypatch.setattr(os, "geteuid", lambda: user)
-    monkeypatch.setenv("PATH", "")
-    assert network.reason_missing.__wrapped__() == f"an emulated cluster {reason}"

@@ -52,7 +52,6 @@ class Runs:
         return {**place, **ranks, **how, "settings": options}
 
     def alone(self, name: str, learners: int, **options: Any) -> Path:
-        """Train with all learners in this process; return the folder."""
         run(self.case(name, learners, **options), None)
         return self.folder / name
 
@@ -150,14 +149,6 @@ def test_peers_train_too(runs, exchange):
         sum(float(row[f"{name}seconds"]) for row in rows) for name in ("", "communication_")
     )
     assert exchanged < 0.95 * spent  # a learner's: a server does nothing but wait
-
-
-def test_too_few_processes_are_one_line(mpirun, clips, tmp_path):
-    words = ["recognition", "train", "--clips", clips, "--stream=rgb", "--out", tmp_path]
-    done = mpirun(2, ["-m", "actionspan"], *words, "--learners=3", check=False)
-    assert done.returncode == 2
-    assert "--exchange aavg --learners 3: 3 processes are needed, 2 started" in done.stderr
-    assert "Traceback" not in done.stderr
 
 
 @pytest.mark.full

@@ -86,23 +86,19 @@ def on_three(job) -> dict[str, dict]:
 
 @on_workers
 @pytest.mark.parametrize(("case", "optimiser"), first_tier(COURSES, *FIRST_COURSES))
-def test_the_trajectory_is_that_of_one_rank(job, workers, case, optimiser):
+def test_the_trajectory_is_that_of_one_rank_and_all_hold_the_same_bits(
+    job, workers, case, optimiser
+):
     made, reference = job[f"{workers}:{case},optimiser={optimiser}"], alone(optimiser)
+    served = case.split(",")[0] in ("ps", "ps_async")
+    assert len(made["digests"]) == workers + served
+    assert len(set(made["digests"])) == 1
+    assert made["worker"] == [None if served else 0, workers]
     assert len(made["losses"]) == replica_cases.STEPS
     np.testing.assert_allclose(made["losses"], reference["losses"], rtol=0, atol=1e-5)
     np.testing.assert_allclose(made["weights"], reference["weights"], rtol=0, atol=1e-5)
     moved = np.abs(np.diff(reference["losses"])).max()
     assert moved > 1e-3, "the trajectory must be one that a wrong gradient would leave"
-
-
-@on_workers
-@pytest.mark.parametrize("case", first_tier(VARIANTS, *FIRST_VARIANTS))
-def test_all_ranks_hold_the_same_bits(job, workers, case):
-    row = job[f"{workers}:{case},optimiser=adam"]
-    served = case.split(",")[0] in ("ps", "ps_async")
-    assert len(row["digests"]) == workers + served
-    assert len(set(row["digests"])) == 1
-    assert row["worker"] == [None if served else 0, workers]
 
 
 @pytest.mark.full
@@ -127,19 +123,17 @@ def test_the_bucket_size_decides_how_many_there_are(on_three):
     assert sum(sizes) == whole[0] == 4 * (values + 11), "a value and a flag for each parameter"
 
 
-@pytest.mark.parametrize("case", ["ring", "ps_sharded", "ps", "ps_async,staleness=0"])
-def test_bytes_that_ranks_send(on_three, case):
+def test_bytes_that_ranks_send(on_three):
     """Per step, of K bytes: ring and sharded server 2(n - 1)·K in all, a server 2n·K."""
-    row = on_three[case]
-    sent = sum(report["sent_bytes"] for report in row["reports"])
     whole = sum(on_three["ring"]["reports"][0]["bucket_bytes"])  # with 11 flags
-    if case == "ps_async,staleness=0":
-        flat = 4 * (len(row["weights"]) - 3 + 11)  # without the frozen ones, with flags
-        # each after 16 bytes of its version; at the end a worker says that it rests
-        assert sent == replica_cases.STEPS * 2 * 3 * (flat + 16) + 3 * 16
-        assert set(row["reports"][0]["staleness"]) == {"0"}, "the bound lets no gradient age"
-    else:
-        assert sent == replica_cases.STEPS * (2 * 3 if case == "ps" else 2 * 2) * whole
+    # without the frozen ones, each after 16 bytes of its version; at the end a worker rests
+    asynchronous = 2 * 3 * (whole + 16), 3 * 16
+    messages = {"ring": (4 * whole, 0), "ps_sharded": (4 * whole, 0), "ps": (6 * whole, 0)}
+    for case, (each, last) in (messages | {"ps_async,staleness=0": asynchronous}).items():
+        sent = sum(report["sent_bytes"] for report in on_three[case]["reports"])
+        assert sent == replica_cases.STEPS * each + last, case
+    ages = on_three["ps_async,staleness=0"]["reports"][0]["staleness"]
+    assert set(ages) == {"0"}, "the bound lets no gradient age"
     assert "sent_bytes" not in on_three["mpi"]["reports"][0]
 
 

@@ -91,9 +91,6 @@ def test_learners_average_when_they_are_told_to_and_learn(trained):
         out = trained / f"steps {steps}"
         ranks = json.loads((out / "timing.json").read_text())["per_rank"]
         assert [rank["averages"] for rank in ranks] == [count] * 3
-        values = sum(one.numel() for one in weights(out).values())
-        sent = sum(rank["sent_bytes"] for rank in ranks)
-        assert sent == count * 2 * 2 * 4 * values, "parameters alone, all trainable"
         losses = [float(row["validation_loss"]) for row in read_log(out)]
         assert losses[-1] < 0.9 * losses[0]
         made.add(losses[-1])
