@@ -13,7 +13,6 @@ import numpy as np
 
 
 def jpegs(pictures: Sequence[np.ndarray]) -> list[bytes]:
-    """Return RGB pictures as JPEGs."""
     return [cv2.imencode(".jpg", picture[..., ::-1])[1].tobytes() for picture in pictures]
 
 
@@ -56,7 +55,6 @@ class HttpCamera:
         threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
 
     def go_away(self) -> None:
-        """Hang up and refuse connections."""
         self.hangs_up.set()
         if self._server:
             self._server.shutdown()

@@ -126,7 +126,6 @@ def run_stream(
 
 
 def run_until(source: Path, out: Path, limit: float, **words: Any) -> None:
-    """Play a source that is stopped at its first event behind a time in seconds."""
     stopping = threading.Event()
 
     class Stopper(io.StringIO):
@@ -158,7 +157,6 @@ def assert_same(out, whole):
 
 
 def assert_valid(out):
-    """All files can be read, at any instant."""
     assert (out / EVENTS).read_text().endswith("\n")
     cues(out)
     results = json.loads((out / PROPOSALS[0]).read_text())["results"]
@@ -186,7 +184,6 @@ def cues(out):
 
 
 def see_more(out, count=5):
-    """Wait until more snippets were worked on."""
     wanted = seen(out) + count
     eventually(lambda: seen(out) > wanted)
 

@@ -9,8 +9,6 @@ from typing import Any
 
 
 class _Server:
-    """A server in a thread; a context manager."""
-
     def __init__(self, server: Any) -> None:
         self._server = server
         self._server.daemon_threads = True

@@ -26,7 +26,6 @@ raise SystemExit(f"GStreamer lacks {missing}" if missing else 0)
 
 
 def needs_rtsp() -> None:
-    """Skip where GStreamer's RTSP server is missing."""
     if not _SYSTEM.exists():
         pytest.skip(f"no {_SYSTEM}, which would run GStreamer's RTSP server")
     check = subprocess.run([_SYSTEM, "-c", _CHECK], capture_output=True, text=True, check=False)
@@ -73,7 +72,6 @@ class RtspCamera:
         self._process.communicate()
 
     def say(self, word: str) -> None:
-        """Make it `pause` or `go on`."""
         assert self._process.stdin is not None
         self._process.stdin.write(word + "\n")
         self._process.stdin.flush()
@@ -95,11 +93,9 @@ class Line:
         threading.Thread(target=self._accept, daemon=True).start()
 
     def hold(self) -> None:
-        """Keep what comes from the camera."""
         self._open.clear()
 
     def deliver(self) -> None:
-        """Deliver what was kept, and go on."""
         self._open.set()
 
     def close(self) -> None:

@@ -78,8 +78,7 @@ def test_features_are_the_workflows(video, name, runtime, rounding):
 
 
 @pytest.mark.parametrize(
-    ("executor", "name"),
-    first_tier(CUT, ("thread", "histogram"), ("process", "both")),
+    ("executor", "name"), first_tier(CUT, ("thread", "histogram"), ("process", "both"))
 )
 def test_any_cut_under_any_executor_gives_the_same_bits(video, executor, name):
     settings = EncoderSettings(**ENCODERS[name])

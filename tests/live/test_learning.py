@@ -16,6 +16,7 @@ from actionspan.temporal.labels import boundary_overlaps
 from actionspan.temporal.networks import build_model
 from actionspan.temporal.settings import TemporalSettings
 from live.bundles import STEP, add, make_video, streaming_bundle
+from tiers import first_tier
 
 STEPS = 80
 
@@ -36,7 +37,6 @@ def acted(steps, seed=3):
 
 
 def learning(instances, chosen=None):
-    """Return a proposer that learns instances."""
     bundle = streaming_bundle()
     proposer = OnlineProposer(bundle)
     proposer.learner = OnlineLearner(bundle.temporal, instances, chosen or settings())
@@ -48,7 +48,6 @@ def said(proposer, video, first=0, last=None):
 
 
 def small(instances):
-    """Return a learner of a small network."""
     network = build_model("stream", 9, TemporalSettings(hidden=8, members=2))
     return OnlineLearner(network, instances, settings())
 
@@ -94,7 +93,6 @@ def test_a_state_goes_on_bitwise(learned):
     summary = after.learner.summary()
     assert summary == whole.learner.summary()
     assert summary["steps"] > STEPS / 2
-    assert summary["snippets"] > STEPS - 10
     parameters = (each.bundle.temporal.parameters() for each in (whole, after))
     assert all(torch.equal(one, other) for one, other in zip(*parameters, strict=True))
 
@@ -129,22 +127,17 @@ def test_labels_follow_the_snippets_where_their_rate_changes():
     assert labels[(times < 29) | (times > 35), 1].max() == 0
 
 
-@pytest.mark.full
-@pytest.mark.parametrize("late", [0.0, 8.0, 20.0])
-def test_late_labels_are_learned_too(late):
-    video, instances = acted(300)
-    proposer = learning(instances, settings(late))
+LATE = [*((300, late, 24, 100) for late in (0.0, 8.0, 20.0)), SHORT := (60, 2.0, 128, 15)]
+
+
+@pytest.mark.parametrize(("steps", "late", "window", "least"), first_tier(LATE, SHORT))
+def test_late_labels_and_a_stream_shorter_than_the_window_are_learned(steps, late, window, least):
+    video, instances = acted(steps)
+    proposer = learning(instances, settings(late, window))
     add(proposer, video)
     summary = proposer.learner.summary()
-    assert summary["steps"] > 100
-    assert summary["snippets"] > 290
-
-
-def test_a_stream_shorter_than_the_window_is_learned():
-    video, instances = acted(60)
-    proposer = learning(instances, settings(late=2.0, window=128))
-    add(proposer, video)
-    assert proposer.learner.summary()["steps"] > 15
+    assert summary["steps"] > least
+    assert summary["snippets"] > steps - 10
 
 
 def test_nothing_before_a_short_stream_is_as_nothing_at_all():

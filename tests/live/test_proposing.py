@@ -29,7 +29,6 @@ def video():
 
 
 def everything(updates):
-    """Return all actionness, its curves, and all proposals."""
     actionness = [each for update in updates for each in update.actionness]
     curves = [(each.start, each.action, each.end) for each in actionness]
     return actionness, curves, [each for update in updates for each in update.proposals]

@@ -95,17 +95,16 @@ def watching(url: str, **settings: float) -> Iterator[Watched]:
 @pytest.mark.parametrize(
     "words",
     [
-        ["--codec", "h264"],
-        ["--codec", "h265"],
-        ["--codec", "jpeg"],
-        ["--sound"],
-        ["--transport", "UDP"],
-        ["--transport", "TCP"],
+        "--codec h264",
+        "--codec h265",
+        "--codec jpeg",
+        "--sound",
+        "--transport UDP",
+        "--transport TCP",
     ],
-    ids=lambda words: words[-1],
 )
 def test_times_are_those_of_the_camera(words):
-    with RtspCamera(*words) as camera, watching(camera.url()) as found:
+    with RtspCamera(*words.split()) as camera, watching(camera.url()) as found:
         found.wait(20)
     assert np.abs(found.errors()).max() < EXACT
 
@@ -181,19 +180,6 @@ def test_a_camera_that_is_killed_comes_back():
         camera.start()
         found.wait(2 * RATE)
     assert found.holes()
-
-
-def test_a_whole_stream_says_its_gap(tmp_path):
-    with RtspCamera(password="geheim") as camera, streaming(camera.url(), tmp_path):
-        see_more(tmp_path)
-        camera.say("pause")
-        threading.Event().wait(1.5)
-        camera.say("go on")
-        see_more(tmp_path)
-    lost = [gap for gap in events(tmp_path, "gap") if gap["reason"] == "lost"]
-    assert max(gap["to"] - gap["from"] for gap in lost) > 1.0
-    for path in tmp_path.iterdir():
-        assert b"geheim" not in path.read_bytes(), path
 
 
 @pytest.mark.parametrize("user", ["viewer:secret@", ""])

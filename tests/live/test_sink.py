@@ -38,30 +38,33 @@ LATENCY = {"total": 3.0, "look_ahead": 1.0, "compute": 1.5, "queueing": 0.5}
 
 
 def test_every_file_is_valid_after_each_line(tmp_path):
-    echo = io.StringIO()
-    made = Outputs(tmp_path, "holiday", echo)
+    folder, echo = tmp_path / "deep" / "er", io.StringIO()
+    made = Outputs(folder, "holiday", echo)
+    made.write_tables()
+    assert json.loads((folder / PROPOSALS[0]).read_text())["results"] == {"holiday": []}
+    assert cues(folder) == []
     for number, score in enumerate([0.5, 0.9, 0.7]):
         made.actionness(number, number / 2, (0.1, 0.2, 0.3), LATENCY)
         made.proposals([OnlineProposal(float(number), number + 2.0, score)], emitted=number + 2.5)
-        assert cues(tmp_path)
-        assert events(tmp_path)[-1]["score"] == score
+        assert cues(folder)
+        assert events(folder)[-1]["score"] == score
     made.gap(Gap(start=1.0, end=4.0, dropped=3, reason="slow"))
     made.write_tables()
-    results = json.loads((tmp_path / PROPOSALS[0]).read_text())["results"]
+    results = json.loads((folder / PROPOSALS[0]).read_text())["results"]
     made.close()
     assert [row["score"] for row in results["holiday"]] == [0.9, 0.7, 0.5]
-    with (tmp_path / PROPOSALS[1]).open() as file:
+    with (folder / PROPOSALS[1]).open() as file:
         rows = list(csv.DictReader(file))
     assert [row["rank"] for row in rows] == ["1", "2", "3"]
     assert rows[0]["start_seconds"] == "1.0"
-    assert [title for _, _, title in cues(tmp_path)] == ["0:01–0:03 (0.90)"]
-    assert echo.getvalue() == (tmp_path / EVENTS).read_text()
+    assert [title for _, _, title in cues(folder)] == ["0:01–0:03 (0.90)"]
+    assert echo.getvalue() == (folder / EVENTS).read_text()
     gap = {"event": "gap", "from": 1.0, "to": 4.0, "dropped": 3, "reason": "slow"}
-    assert events(tmp_path)[-1] == gap
-    table = (tmp_path / ACTIONNESS).read_text().splitlines()
+    assert events(folder)[-1] == gap
+    table = (folder / ACTIONNESS).read_text().splitlines()
     assert table[0].split("\t") == ["snippet", "seconds", "start", "action", "end"]
     assert table[2] == "1\t0.500000\t0.100000\t0.200000\t0.300000"
-    assert {path.name for path in tmp_path.iterdir()} == {EVENTS, ACTIONNESS, CHAPTERS, *PROPOSALS}
+    assert {path.name for path in folder.iterdir()} == {EVENTS, ACTIONNESS, CHAPTERS, *PROPOSALS}
 
 
 def test_a_label_is_everywhere(tmp_path):
@@ -94,13 +97,6 @@ def test_going_on_forgets_what_came_after(tmp_path):
     (tmp_path / EVENTS).write_text("")
     with pytest.raises(InputError, match=r"events\.jsonl: changed since it was written"):
         Outputs(tmp_path, "v", written=written)
-
-
-def test_an_empty_stream_has_valid_files(tmp_path):
-    folder = tmp_path / "deep" / "er"
-    Outputs(folder, "v").close()
-    assert cues(folder) == []
-    assert json.loads((folder / PROPOSALS[0]).read_text())["results"] == {"v": []}
 
 
 def row(start, end, score, **more):
@@ -225,7 +221,6 @@ def test_a_state_is_read_as_it_was_written(tmp_path):
 
 
 def refusal(folder):
-    """Return the line that refuses a state; nothing where it is read."""
     try:
         read_state(folder, "abc")
     except InputError as error:

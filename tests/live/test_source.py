@@ -44,14 +44,13 @@ def test_a_files_snippets_are_the_workflows(short):
     reader, queue = reader_of(short)
     found, expected = taken(queue, []), list(snippets(short, CUTTING))
     assert len(found) == len(expected) == 12
+    before = None
     for number, (arrived, snippet) in enumerate(zip(found, expected, strict=True)):
-        assert arrived.number == number
-        assert arrived.snippet.seconds == snippet.seconds
+        assert (arrived.number, arrived.after, arrived.gap) == (number, before, None)
+        assert arrived.snippet.seconds == (before := snippet.seconds)
         assert np.array_equal(arrived.snippet.rgb, snippet.rgb)
         assert np.array_equal(arrived.snippet.gray, snippet.gray)
         assert arrived.centre_arrived <= arrived.arrived
-        assert arrived.after == (expected[number - 1].seconds if number else None)
-        assert arrived.gap is None
     assert (reader.frames, reader.lost, reader.reached_limit) == (50, False, False)
 
 
@@ -181,7 +180,6 @@ def test_by_newest_nobody_waits_and_what_waits_goes_at_once(room, plan):
 
 
 def gap_of(dropped, end):
-    """Return the gap that snippets leave which were dropped, up to the next one or the last."""
     if not dropped:
         return None
     start = max(dropped[0] - 1.0, 0.0)
