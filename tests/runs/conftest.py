@@ -1,5 +1,6 @@
 """A whole run of the workflow on a tiny data set, made once for all tests of this folder."""
 
+import json
 import os
 import re
 import shutil
@@ -9,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import pytest
 import yaml
 from filelock import FileLock
@@ -28,6 +30,13 @@ TINY = {
 }
 
 
+EXTERNAL = {
+    "dataset": {"videos": None, "annotations": "truth.json"},
+    "features": {"source": "external", "external": {"folder": "npy"}},
+    "temporal": {"models": ["mtn"]},
+}
+
+
 @dataclass(frozen=True)
 class Project:
     """A copy of the program with a configuration of its own, and its `results/` folder."""
@@ -39,13 +48,11 @@ class Project:
         return self._call(words, config, stderr=subprocess.PIPE)
 
     def make(self, *words: str, config: dict | None = None) -> subprocess.CompletedProcess:
-        """Run Snakemake to its end, without a failed job."""
         done = self.snakemake("--show-failed-logs", *words, config=config)
         assert done.returncode == 0, done.stdout + done.stderr
         return done
 
     def dry_run(self, *words: str, config: dict | None = None) -> tuple[int, str]:
-        """Return the exit status and all that a dry run prints."""
         done = self._call(("--dry-run", *words), config, stderr=subprocess.STDOUT)
         return done.returncode, done.stdout
 
@@ -65,7 +72,6 @@ class Project:
         return ["--cores", "2", *words, "--configfile", *files]
 
     def planned(self, *words: str, config: dict | None = None) -> dict[str, int]:
-        """Return how often each rule would run."""
         status, text = self.dry_run(*words, config=config)
         assert status == 0, text
         if "Nothing to be done" in text:
@@ -94,7 +100,6 @@ def snakemake(
 
 
 def jobs_of(text: str) -> dict[str, int]:
-    """Return how often each rule runs, from the table that Snakemake prints."""
     return {name: int(n) for name, n in re.findall(r"^(\w+) +(\d+)$", text, re.MULTILINE)}
 
 
@@ -104,6 +109,30 @@ def copy_program(folder: Path) -> Project:
     for name in ("workflow", "profiles", "src", "envs"):
         shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
     return Project(folder)
+
+
+@pytest.fixture(scope="module")
+def bare(tmp_path_factory) -> Project:
+    """The program and nothing else."""
+    return copy_program(tmp_path_factory.mktemp("bare"))
+
+
+def write_features(folder: Path, *names: str) -> None:
+    """Write random features of some videos; they differ from call to call."""
+    for name in names:
+        rows = np.random.default_rng().normal(size=(30, 12)).astype(np.float32)
+        np.save(folder / f"npy/{name}.npy", rows)
+
+
+def write_external(folder: Path, subsets: dict[str, str]) -> None:
+    """Write the features and annotations of videos to which EXTERNAL leads."""
+    (folder / "npy").mkdir()
+    write_features(folder, *subsets)
+    database = {}
+    for place, (name, subset) in enumerate(subsets.items()):
+        own = [{"segment": [4.0 + place, 12.0], "label": "jump"}]
+        database[name] = {"subset": subset, "duration": 20.0, "annotations": own}
+    (folder / "truth.json").write_text(json.dumps({"database": database}))
 
 
 @pytest.fixture(scope="session")

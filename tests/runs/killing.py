@@ -31,8 +31,6 @@ COMPARED = ("*.h5", "*.pt", "*.csv", "*.vtt", "proposals.json", "videos.tsv", "a
 
 @dataclass(frozen=True)
 class Kill:
-    """What was done to a run."""
-
     way: str
     victim: str
     """The command of the process, its first words; empty: the run had ended by itself."""
@@ -54,7 +52,6 @@ class Outcome:
     """Commands of killed runs that lived on for seconds, though nobody started anything."""
 
     def tried(self) -> int:
-        """Return how many kills found something to kill."""
         return sum(bool(kill.victim) for kill in self.kills)
 
 
@@ -138,7 +135,6 @@ def _start_and_kill(folder: Path, command: Sequence[str], way: str, chance: rand
 
 
 def words_of(pid: int) -> str:
-    """Return the beginning of a process's command."""
     with contextlib.suppress(OSError):
         words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
         return " ".join(word.decode(errors="replace") for word in words)[:200] or "?"
@@ -187,7 +183,6 @@ class Run:
                 os.kill(pid, number)
 
     def end(self, seconds: float) -> int:
-        """Wait for the end of the command, not of its jobs."""
         try:
             return self.process.wait(seconds)
         except subprocess.TimeoutExpired:

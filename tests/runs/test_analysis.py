@@ -2,8 +2,6 @@
 
 import pytest
 
-from runs.conftest import copy_program
-
 pytestmark = pytest.mark.workflow
 
 RULES = tuple(f"evaluation_{step}" for step in ("evaluate", "reliability", "worst"))
@@ -17,30 +15,24 @@ FILES = (
 )
 
 
-@pytest.fixture(scope="module")
-def alone(tmp_path_factory):
-    """The program and nothing else."""
-    return copy_program(tmp_path_factory.mktemp("analysis"))
-
-
 def test_every_file_is_made_from_the_proposals_of_a_run(project):
     project.make(*(f"results/evaluation/{file.format('mtn')}" for file in FILES))
     for file in FILES:
         assert (project.folder / "results/evaluation" / file.format("mtn")).stat().st_size > 100
 
 
-def test_each_file_can_be_named_for_models_baselines_and_further_seeds(alone):
+def test_each_file_can_be_named_for_models_baselines_and_further_seeds(bare):
     names = ("origin", "mtn-seed3", "random", "random-seed2")
     wanted = [f"results/evaluation/{file.format(name)}" for file in FILES for name in names]
-    planned = alone.planned(*wanted)
+    planned = bare.planned(*wanted)
     scored = {"evaluation_evaluate": 2, "evaluation_baseline": 2}
     assert {rule: planned[rule] for rule in MADE} == {**dict.fromkeys(RULES, 4), **scored}
 
 
-def test_one_target_makes_all_of_them_and_a_plain_run_few(alone):
-    planned = alone.planned("analysis")
+def test_one_target_makes_all_of_them_and_a_plain_run_few(bare):
+    planned = bare.planned("analysis")
     # origin, span and mtn, and the four baselines
     scored = {"evaluation_evaluate": 3, "evaluation_baseline": 4}
     assert {rule: planned[rule] for rule in MADE} == {**dict.fromkeys(RULES, 7), **scored}
-    plain = alone.planned()
+    plain = bare.planned()
     assert {rule: plain[rule] for rule in set(MADE) & set(plain)} == scored

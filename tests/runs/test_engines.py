@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from runs.conftest import ROOT, Project, copy_program
+from runs.conftest import EXTERNAL, ROOT, Project, copy_program, write_external
 
 pytestmark = pytest.mark.workflow
 
@@ -45,22 +45,12 @@ def commands(tmp_path, monkeypatch) -> Path:
 @pytest.fixture
 def external(tmp_path) -> Project:
     """A project whose table of videos needs nothing but annotations."""
-    project = copy_program(tmp_path)
-    (tmp_path / "truth.csv").write_text(
-        "video,start,end,label,subset,duration\na,1,2,jump,training,9\nb,1,2,jump,validation,9\n"
-    )
-    (tmp_path / "features").mkdir()
-    for name in ("a", "b"):
-        (tmp_path / f"features/{name}.csv").write_text("1,2\n" * 5)
-    return project
+    write_external(tmp_path, {"a": "training", "b": "validation"})
+    return copy_program(tmp_path)
 
 
 def configured(image: str | None = None) -> dict:
-    return {
-        "dataset": {"videos": None, "annotations": "truth.csv"},
-        "features": {"source": "external", "external": {"folder": "features"}},
-        "cluster": {"container": image},
-    }
+    return {**EXTERNAL, "cluster": {"container": image}}
 
 
 def rules(text: str) -> list[str]:

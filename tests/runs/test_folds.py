@@ -5,37 +5,25 @@ import json
 import re
 from collections import Counter
 
-import numpy as np
 import pytest
 import torch
 
 from actionspan.dataset.folds import fold_parts
 from actionspan.storage.model_files import read_model
-from runs.conftest import copy_program
+from runs.conftest import EXTERNAL, copy_program, write_external, write_features
 
 pytestmark = pytest.mark.workflow
 
 SUBSETS = {f"v{number}": "training" for number in range(5)}
 SUBSETS |= {"w0": "validation", "x0": "testing", "x1": "testing"}
 TRAINING = [name for name, subset in SUBSETS.items() if subset == "training"]
-CONFIG = {
-    "dataset": {"videos": None, "annotations": "truth.json"},
-    "features": {"source": "external", "external": {"folder": "npy"}},
-    "temporal": {"models": ["mtn"]},
-    "evaluation": {"folds": 2, "subset": "testing", "baselines": ["random", "sliding"]},
-}
+TESTED = {"folds": 2, "subset": "testing", "baselines": ["random", "sliding"]}
+CONFIG = {**EXTERNAL, "evaluation": TESTED}
 # The weights of a fold.
 FOLD = (
     "results/temporal/mtn-fold1/none-1/model.safetensors",
     "results/proposals/mtn-fold1/pem.safetensors",
 )
-
-
-def write_features(project, *names):
-    """Write random features of some videos; they differ from call to call."""
-    for name in names:
-        rows = np.random.default_rng().normal(size=(30, 12)).astype(np.float32)
-        np.save(project.folder / f"npy/{name}.npy", rows)
 
 
 def weights(project):
@@ -45,19 +33,8 @@ def weights(project):
 
 @pytest.fixture(scope="module")
 def bare(tmp_path_factory):
-    """The program, features of eight videos and their annotations."""
     project = copy_program(tmp_path_factory.mktemp("folds"))
-    (project.folder / "npy").mkdir()
-    write_features(project, *SUBSETS)
-    database = {
-        name: {
-            "subset": subset,
-            "duration": 20.0,
-            "annotations": [{"segment": [4.0 + place, 12.0], "label": "jump"}],
-        }
-        for place, (name, subset) in enumerate(SUBSETS.items())
-    }
-    (project.folder / "truth.json").write_text(json.dumps({"database": database}))
+    write_external(project.folder, SUBSETS)
     return project
 
 
@@ -81,7 +58,7 @@ def test_a_fold_is_trained_on_files_of_its_own(bare):
 
 
 def test_a_plain_run_has_the_folds_and_without_them_is_as_before(bare):
-    off = {**CONFIG, "evaluation": {**CONFIG["evaluation"], "folds": 0}}
+    off = {**EXTERNAL, "evaluation": {**TESTED, "folds": 0}}
     plain, folds, both = (
         Counter(bare.planned(*words, config=config))
         for words, config in (((), off), (("folds",), CONFIG), ((), CONFIG))
@@ -136,12 +113,12 @@ def test_the_tables_are_of_testing_and_of_each_training_video_once(project):
 def test_a_fold_learns_nothing_from_the_videos_it_holds_out(project):
     held_out, kept = fold_parts(TRAINING, 2)
     before = weights(project)
-    write_features(project, *held_out, "w0", "x0", "x1")
+    write_features(project.folder, *held_out, "w0", "x0", "x1")
     done = project.make(*FOLD, config=CONFIG)
     assert "temporal_train" in done.stderr, "the network was trained again"
     after = weights(project)
     assert all(torch.equal(before[name], after[name]) for name in before)
-    write_features(project, kept[0])
+    write_features(project.folder, kept[0])
     project.make(*FOLD, config=CONFIG)
     after = weights(project)
     assert not all(torch.equal(before[name], after[name]) for name in before)

@@ -49,7 +49,6 @@ def counts(project: Project) -> dict[str, list[str]]:
 
 
 def done_for(*videos: str) -> dict[str, list[str]]:
-    """Return what is done for videos of one batch."""
     each = [""] * len(videos)
     read = sorted(f"videos/{video}.mp4" for video in videos)
     return {"read_frames": read, "compute_flow": each, "TwoStream.batch": each}

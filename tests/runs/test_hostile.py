@@ -51,7 +51,6 @@ REJECTED = {
 
 
 def fill(folder):
-    """Write the videos, and annotations of all that could have some."""
     videos = folder / "videos"
     videos.mkdir()
     decoded = [*GOOD, "bug", "crash", "memory", "stall"]

@@ -52,7 +52,6 @@ def write_corrections(path: Path, rows: list[tuple]) -> None:
 
 
 def videos_of_page(page: Path) -> set[str]:
-    """Return the ids of a page's list."""
     (data,) = re.findall(r'type="application/json" id="index-data">(.*?)<', page.read_text(), re.S)
     return {video["id"] for video in json.loads(data)["videos"]}
 

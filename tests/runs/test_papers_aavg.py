@@ -4,7 +4,6 @@ import pytest
 
 from actionspan.storage.writing import read_tsv
 from papers.aavg.runs import named, write_log, write_scores
-from runs.conftest import copy_program
 
 pytestmark = pytest.mark.workflow
 
@@ -28,22 +27,17 @@ FEW = {"seeds": 2, "intervals": [1, 4], "learning_rates": [0.0001, 0.0003], "res
 CONFIG = {"recognition": {"experiments": FEW, "training": {"learning_rate": 0.0001}}}
 
 
-@pytest.fixture(scope="module")
-def program(tmp_path_factory):
-    return copy_program(tmp_path_factory.mktemp("figures"))
-
-
-def test_all_figures_need_the_runs_that_they_compare(program):
-    every = program.planned("recognition_figures", config=CONFIG)
+def test_all_figures_need_the_runs_that_they_compare(bare):
+    every = bare.planned("recognition_figures", config=CONFIG)
     # 9 ways with both streams and AAVG4's flow, two seeds of each; a further rate of 3 methods
     assert every["recognition_experiment"] == (9 * 2 + 1) * 2 + 3 * 2
     assert every["papers_aavg_curves"] == 11
     assert {rule for rule in every if rule in RULES} == set(RULES)
 
 
-def test_every_command_runs_on_logs_and_scores(program):
-    folder = program.folder / "results/recognition"
-    made = program.folder / "results/papers/aavg"
+def test_every_command_runs_on_logs_and_scores(bare):
+    folder = bare.folder / "results/recognition"
+    made = bare.folder / "results/papers/aavg"
     for run, accuracy in RUNS.items():
         for name in named(run, 2):
             for stream in ("rgb", "flow"):
@@ -61,15 +55,10 @@ def test_every_command_runs_on_logs_and_scores(program):
         *("traffic.md", "times.md", "claims.md"),
     ]
     targets = [f"results/papers/aavg/{name}" for name in names]
-    program.make(*targets, "--allowed-rules", *RULES, config=CONFIG)
+    bare.make(*targets, "--allowed-rules", *RULES, config=CONFIG)
     assert len(read_tsv(made / "interval_rgb.tsv")) == 3 * 2
-    table = read_tsv(made / "table1.tsv")
-    assert [row["rgb"] for row in table] == ["60.00", "65.00", "70.00", "70.00"]
-    assert [row["seeds"] for row in table] == ["2"] * 4
-    assert table[3]["flow"] == "80.00"
+    assert [row["seeds"] for row in read_tsv(made / "table1.tsv")] == ["2"] * 4
     assert len(read_tsv(made / "learning_rates.tsv")) == 3 * 2 * 2
     claims = read_tsv(made / "claims.tsv")
     assert "reproduced" in {row["verdict"] for row in claims}
-    assert not [row["why"] for row in claims if "Runs of" in row["why"]]
-    caption = (made / "claims.md").read_text()
-    assert "Measured with a network, on some clips; 20 validation clips" in caption
+    assert not [row["why"] for row in claims if "Runs of" in row["why"]], "a run that is missing"

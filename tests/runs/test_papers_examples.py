@@ -11,36 +11,26 @@ from workflow.conftest import merged
 pytestmark = pytest.mark.workflow
 
 PAPERS = yaml.safe_load((ROOT / "examples/papers.yaml").read_text())
-DEMO = {
-    "demo": {"videos": 6, "shortest_seconds": 5.0, "longest_seconds": 6.0},
-    "temporal": {"models": ["origin"]},
-}
+DEMO = {"demo": {"videos": 6, "shortest_seconds": 5.0, "longest_seconds": 6.0}}
 # what makes a laptop's minutes of days; the networks, their batches and weights
-SMALL = {
-    "video": {"frames": {"short_side": 64}, "flow": {"preset": "ultrafast"}},
-    "recognition": {
-        "weights": None,
-        "store": {"height": 64, "width": 80},
-        "training": {
-            "network": "resnet18",
-            "pretrained": False,
-            "epochs": 1,
-            "batch_size": 2,
-            "input_size": 64,
-            "validation_samples": 1,
-            "final_samples": 1,
-        },
-        "flow": {"weights": None, "epochs": 2, "batch_size": 3},
-    },
-    "temporal": {"training": {"epochs": 1, "hidden": 16, "decay_epochs": []}},
-    "proposals": {"evaluator": {"epochs": 1, "hidden": 16}},
-    "evaluation": {"baselines": ["random"], "timelines": 1},
-}
+SMALL = yaml.safe_load("""
+video: {frames: {short_side: 64}, flow: {preset: ultrafast}}
+recognition:
+  weights: null
+  store: {height: 64, width: 80}
+  training:
+    {network: resnet18, pretrained: false, epochs: 1, batch_size: 2, input_size: 64,
+     validation_samples: 1, final_samples: 1}
+  flow: {weights: null, epochs: 2, batch_size: 3}
+temporal: {models: [origin], training: {epochs: 1, hidden: 16, decay_epochs: []}}
+proposals: {evaluator: {epochs: 1, hidden: 16}}
+evaluation: {baselines: [random], timelines: 1}
+""")
 
 
 def test_the_papers_own_run_is_planned(tmp_path):
     project = copy_program(tmp_path)
-    config = merged(PAPERS, {"demo": DEMO["demo"]})
+    config = merged(PAPERS, DEMO)
     status, text = project.dry_run(config=config)
     assert status != 0
     assert "bn_inception.pth" in text

@@ -8,12 +8,14 @@ import sys
 import time
 from pathlib import Path
 
-import numpy as np
 import pytest
 
-from runs.conftest import ROOT, copy_program, snakemake
+from runs.conftest import EXTERNAL, ROOT, copy_program, snakemake, write_external
 
 pytestmark = pytest.mark.workflow
+
+
+SMALL = {"demo": {"videos": 2, "shortest_seconds": 5.0, "longest_seconds": 5.5}}
 
 
 def log_of(folder: Path) -> Path:
@@ -23,13 +25,9 @@ def log_of(folder: Path) -> Path:
 
 def test_a_failure_is_one_block_with_the_last_lines_and_the_log(tmp_path):
     own = copy_program(tmp_path)
+    write_external(tmp_path, {"v": "training"})
     (tmp_path / "truth.csv").write_text("no,header\n")
-    (tmp_path / "npy").mkdir()
-    np.save(tmp_path / "npy/v.npy", np.zeros((5, 3), np.float32))
-    config = {
-        "dataset": {"videos": None, "annotations": "truth.csv"},
-        "features": {"source": "external", "external": {"folder": "npy"}},
-    }
+    config = {**EXTERNAL, "dataset": {"videos": None, "annotations": "truth.csv"}}
     profile = ("--workflow-profile", "workflow/profiles/default")
     done = own.snakemake("results/dataset/videos.tsv", *profile, config=config)
     assert done.returncode == 1
@@ -44,9 +42,7 @@ def test_a_failure_is_one_block_with_the_last_lines_and_the_log(tmp_path):
 
 
 def test_a_run_prints_a_line_a_job_and_its_log_has_the_rest(tmp_path):
-    own = copy_program(tmp_path)
-    small = {"demo": {"videos": 2, "shortest_seconds": 5.0, "longest_seconds": 5.5}}
-    done = own.snakemake("results/dataset/videos.tsv", config=small)
+    done = copy_program(tmp_path).snakemake("results/dataset/videos.tsv", config=SMALL)
     assert done.returncode == 0, done.stderr
     _, _, jobs = done.stderr.partition("\ntotal ")
     first, *lines = jobs.split("\n")
@@ -62,13 +58,11 @@ def test_a_run_prints_a_line_a_job_and_its_log_has_the_rest(tmp_path):
 
 
 def test_make_demo_prints_a_line_a_stage_and_where_the_log_is(tmp_path):
-    own = copy_program(tmp_path)
-    small = {"demo": {"videos": 2, "shortest_seconds": 5.0, "longest_seconds": 5.5}}
     (flags,) = re.findall(
         r"actionspan run --cores \$\(CORES\) (--quiet [a-z ]+)", (ROOT / "Makefile").read_text()
     )
     target = "results/proposals/random/proposals.json"
-    done = own.snakemake(target, *flags.split(), config=small)
+    done = copy_program(tmp_path).snakemake(target, *flags.split(), config=SMALL)
     assert done.returncode == 0, done.stderr
     lines = done.stderr.splitlines()
     numbered = [line.split("] ") for line in lines if line.startswith("[")]

@@ -12,15 +12,9 @@ from video.numbered import encode
 
 pytestmark = [pytest.mark.workflow, pytest.mark.full]
 
-CONFIG = {
-    "dataset": {
-        "videos": "videos",
-        "annotations": "a.csv",
-        "video_info": "info.csv",
-        "videos_per_shard": 1,
-    },
-    "features": {"encoders": {"rgb_weights": "mine.pt", "flow_encoder": "flow_histogram"}},
-}
+FILES = {"videos": "videos", "annotations": "a.csv", "video_info": "info.csv"}
+ENCODERS = {"rgb_weights": "mine.pt", "flow_encoder": "flow_histogram"}
+CONFIG = {"dataset": {**FILES, "videos_per_shard": 1}, "features": {"encoders": ENCODERS}}
 TARGETS = ["results/dataset/videos.tsv", "results/features/recipe.json"]
 OLD = 10**9  # seconds: of 2001
 

@@ -23,20 +23,16 @@ pytestmark = pytest.mark.workflow
 
 DEMO = DemoSettings(videos=6, shortest_seconds=10.0, longest_seconds=12.0)
 # What makes the example's run a small one: videos have 50 to 60 snippets, not thousands.
-SMALL = {
-    "dataset": {"videos": "my videos", "annotations": "annotations", "videos_per_shard": 7},
-    "video": {"frames": {"short_side": 64}, "flow": {"preset": "ultrafast"}},
-    "features": {
-        "encoders": {"input_size": 64},
-        "rescale": {"steps": 20, "stride": 10, "rest": 4, "components": 8},
-    },
-    "temporal": {"models": ["mtn"], "training": {"epochs": 2, "hidden": 16}},
-    "proposals": {
-        "candidates": {"shortest": 2, "longest": 30},
-        "evaluator": {"epochs": 2, "hidden": 16},
-    },
-    "evaluation": {"baselines": ["random", "tag"]},
-}
+SMALL = yaml.safe_load("""
+dataset: {videos: my videos, annotations: annotations, videos_per_shard: 7}
+video: {frames: {short_side: 64}, flow: {preset: ultrafast}}
+features:
+  encoders: {input_size: 64}
+  rescale: {steps: 20, stride: 10, rest: 4, components: 8}
+temporal: {models: [mtn], training: {epochs: 2, hidden: 16}}
+proposals: {candidates: {shortest: 2, longest: 30}, evaluator: {epochs: 2, hidden: 16}}
+evaluation: {baselines: [random, tag]}
+""")
 WANTED = (
     "results/features/features.h5",
     "results/temporal/mtn/none-1/probabilities.h5",
