@@ -8,10 +8,10 @@ from pathlib import Path
 from random import Random
 
 import yaml
-from workflow.killing import WAYS, Run, begin_again, digests, kill_run
 
 from campaigns.cases import Result, wrong
 from runs.conftest import copy_program
+from runs.killing import WAYS, Run, begin_again, digests, kill_run
 
 KILLS = 6  # a case
 _SECONDS = 1800.0  # of the whole run

@@ -42,6 +42,17 @@ def test_a_small_seed_finds_nothing_wrong(names, some, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+def test_each_campaign_finds_what_it_takes_from_the_tests():
+    """Those too whose cases take minutes."""
+    folders = [str(BENCHMARKS), str(BENCHMARKS.parent / "tests")]
+    code = f"import importlib, sys\nsys.path[:0] = {folders}\nimport campaign\n"
+    code += "for name in campaign.NAMES:\n"
+    code += "    print(importlib.import_module('campaigns.' + name).CAMPAIGN.count)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert len(done.stdout.split()) == 10
+
+
 class Loaded:
     """Every fourth case is wrong."""
 
