@@ -17,6 +17,7 @@ from actionspan.proposals.segment_classifier import load_classifier, save_classi
 from actionspan.proposals.settings import ClassifierSettings
 from actionspan.storage.writing import read_json, read_tsv
 from proposals.conftest import run
+from worlds.features import write_features
 from worlds.scored import annotated, write_results
 
 STEPS, CHANNELS = 40, 4
@@ -44,22 +45,18 @@ def relabelled(each, name):
     return replace(each, instances=[replace(one, label=name(one.label)) for one in each.instances])
 
 
-def share_right(classifier, tested):
-    right = []
-    for each in tested:
-        segments = [[one.start, one.end] for one in each.instances]
-        scores = classifier.scores(each.sequence, segments, each.duration_seconds)
-        np.testing.assert_allclose(scores.sum(axis=1), 1)
-        names = [classifier.labels[place] for place in scores.argmax(axis=1)]
-        right += [name == one.label for name, one in zip(names, each.instances, strict=True)]
-    return np.mean(right)
-
-
 def test_it_learns_what_marks_a_class():
     classifier, log = train_classifier(videos(12), CHANNELS)
     assert classifier.labels == LABELS
     assert classifier.channels == CHANNELS
-    assert share_right(classifier, videos(10, seed=1)) > 0.95
+    right = []
+    for each in videos(10, seed=1):
+        segments = [[one.start, one.end] for one in each.instances]
+        scores = classifier.scores(each.sequence, segments, each.duration_seconds)
+        np.testing.assert_allclose(scores.sum(axis=1), 1)
+        names = [LABELS[place] for place in scores.argmax(axis=1)]
+        right += [name == one.label for name, one in zip(names, each.instances, strict=True)]
+    assert np.mean(right) > 0.95
     assert all(tuple(row) == LOG_COLUMNS for row in log)
     assert [row["penalty"] for row in log] == [0.3, 0.03, 0.003]
     assert {(row["folds"], row["videos"], row["instances"]) for row in log} == {(5, 12, 36)}
@@ -153,18 +150,14 @@ def test_classes_that_happen_at_once_are_learned_each_against_the_rest():
 def test_a_class_that_only_touches_another_is_its_negative():
     """Of a long instance a short one inside it says nothing; of the short one the long one does."""
     made = videos(6)
-    long = [
-        replace(each, instances=[*each.instances, Instance(start=0, end=19, label="walk")])
-        for each in made
-    ]
-    classifier, _ = train_classifier(long, CHANNELS)
-    assert classifier.several
+    walk = Instance(start=0, end=19, label="walk")
+    long = [replace(each, instances=[*each.instances, walk]) for each in made]
+    assert train_classifier(long, CHANNELS)[0].several
     edge = [
         replace(each, instances=[replace(one, end=one.end + 2) for one in each.instances])
         for each in made
     ]
-    classifier, _ = train_classifier(edge, CHANNELS)  # at most a third is shared
-    assert not classifier.several
+    assert not train_classifier(edge, CHANNELS)[0].several, "at most a third is shared"
     classes, also = _classes(long[0].instances, (*LABELS, "walk"))
     assert also[:3, 3].all()
     assert not also[3].any()
@@ -204,54 +197,32 @@ def folder(request, tmp_path):
     made = videos(11)
     names = [f"v{number:02}" for number in range(11)]
     subsets = ["training"] * 8 + ["validation"] * 3
-    starts, window = np.array([0]), STEPS
-    if form == "windows":
-        starts, window = np.array([0, 10, 20]), 20
+    starts, window = (np.array([0, 10, 20]), 20) if form == "windows" else (np.array([0]), STEPS)
     repeated = [name for name in names for _ in starts]
-    with h5py.File(tmp_path / "features.h5", "w") as file:
-        parts = [cut_windows(each.sequence, starts, window) for each in made]
-        file["features"] = np.concatenate(parts)
-        text = h5py.string_dtype()
-        file.create_dataset("video_id", data=repeated, dtype=text)
-        file.create_dataset("subset", data=np.repeat(subsets, len(starts)).tolist(), dtype=text)
-        file["duration_seconds"] = np.full(len(repeated), 20.0)
-        if form == "windows":
-            file["first_step"] = np.tile(starts, 11)
-            file["length"] = np.full(len(repeated), STEPS)
+    steps = np.concatenate([cut_windows(each.sequence, starts, window) for each in made])
+    facts = repeated, np.full(len(repeated), 20.0), np.repeat(subsets, len(starts))
+    windows = {"first_step": np.tile(starts, 11), "length": np.full(len(repeated), STEPS)}
+    more = windows if form == "windows" else {}
+    write_features(tmp_path / "features.h5", steps, *facts, **more)
     spans = [[(one.start, one.end, one.label) for one in each.instances] for each in made]
-    known = [
-        annotated(name, *rows, subset=subset)
-        for name, subset, rows in zip(names, subsets, spans, strict=True)
-    ]
+    known, ranked = [], {}
+    for name, subset, rows in zip(names, subsets, spans, strict=True):
+        known.append(annotated(name, *rows, subset=subset))
+        ranked[name] = [(start, end, 1 / rank) for rank, (start, end, _) in enumerate(rows, 1)]
     write_annotations(tmp_path / "annotations.json", known)
-    ranked = [
-        [(start, end, 1 / rank) for rank, (start, end, _) in enumerate(rows, start=1)]
-        for rows in spans
-    ]
-    write_results(tmp_path / "proposals.json", dict(zip(names, ranked, strict=True)))
+    write_results(tmp_path / "proposals.json", ranked)
     return tmp_path
 
 
 def train(folder, *more):
-    files = {
-        "features": "features.h5",
-        "annotations": "annotations.json",
-        "out": "classifier.safetensors",
-    }
-    return run(folder, "classifier", *more, out_log="classifier.tsv", **files)
+    given = {"features": "features.h5", "annotations": "annotations.json"}
+    made = {"out": "classifier.safetensors", "out_log": "classifier.tsv"}
+    return run(folder, "classifier", *more, **given, **made)
 
 
 def detections(folder, *more, classifier="classifier.safetensors"):
     files = {"proposals": "proposals.json", "features": "features.h5", "out": "detections.json"}
     return run(folder, "detections", *more, classifier=classifier, **files)
-
-
-@FORMS
-def test_the_steps_of_a_video_are_its_windows_merged(folder):
-    features = open_features(folder / "features.h5")
-    found = [features.sequence(rows) for rows in features.videos()]
-    for sequence, each in zip(found, videos(11), strict=True):
-        assert np.array_equal(sequence, each.sequence)
 
 
 @FORMS
@@ -269,11 +240,9 @@ def test_detections_of_exact_proposals_are_right_and_scored_so(folder, capsys):
     record = json.loads(capsys.readouterr().out)
     assert record["mAP@0.95"] > 0.9
     assert list(record["classes"]) == list(LABELS)
-    out = folder / "evaluation"
-    words = ["evaluation", "detections", "--detections", made, "--annotations", truth]
-    words += ["--proposals", str(folder / "proposals.json")]
-    words += ["--out-json", str(out / "mtn.json"), "--out-markdown", str(out / "mtn.md")]
-    assert main(words) == 0
+    out, given = folder / "evaluation", folder / "proposals.json"
+    words = f"evaluation detections --detections {made} --annotations {truth} --proposals {given}"
+    assert main(f"{words} --out-json {out}/mtn.json --out-markdown {out}/mtn.md".split()) == 0
     written = read_json(out / "mtn.json")
     assert written.pop("without_labels")["average_mAP"] == 1
     assert written == {**record, "method": "mtn"}

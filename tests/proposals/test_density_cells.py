@@ -12,8 +12,6 @@ from actionspan.proposals.intensity import FEATURES, cell_features
 from actionspan.proposals.lattice import Lengths, lattice, peak_pairs, peaks, usual_lengths
 from actionspan.proposals.settings import LatticeSettings
 
-# ---- the lattice ----
-
 
 def least_overlap(settings: LatticeSettings) -> float:
     """Return what the nearest cell overlaps any segment by at least.
@@ -55,12 +53,6 @@ def test_every_segment_has_a_cell_near_it_and_cells_lie_in_the_video(
     assert best >= least_overlap(settings) - 1e-9
 
 
-def test_a_lattice_by_hand():
-    cells = lattice(4, 1, 4, LatticeSettings(ratio=2.0, stride=1.0))
-    expected = [(0, 1), (1, 2), (2, 3), (3, 4), (0, 2), (2, 4), (0, 4)]
-    np.testing.assert_allclose(cells, expected)
-
-
 def test_cells_grow_with_the_length_of_the_video_not_its_square():
     counts = [len(lattice(steps, 5, 50, LatticeSettings())) for steps in (1000, 2000, 4000)]
     assert counts[1] / counts[0] == pytest.approx(2, rel=0.05)
@@ -79,9 +71,6 @@ def test_the_usual_lengths_leave_out_the_most_unusual():
     assert usual_lengths([3.0]) == pytest.approx((1.5, 6.0))
     with pytest.raises(ValueError, match="no instance has a length"):
         usual_lengths([0.0])
-
-
-# ---- peaks ----
 
 
 def test_a_peak_lies_inside_its_step():
@@ -113,8 +102,6 @@ def test_the_best_pairs_of_an_allowed_length_are_kept(seed, steps, most):
     assert found == sorted(everything.values(), reverse=True)[:most]
     assert len({tuple(pair) for pair in pairs.tolist()}) == len(pairs)
 
-
-# ---- features ----
 
 STEPS = 40
 ALONG, ACROSS = np.linspace(0.03, 0.97, 12), np.linspace(-0.4, 0.4, 9)
@@ -166,16 +153,6 @@ def test_curves_are_0_beyond_the_ends_of_the_video():
     np.testing.assert_allclose(found["means"].reshape(4, 3)[:, 0], [1, 0, 0, 1])
     np.testing.assert_allclose(found["sizes"], np.log([STEPS, 1, STEPS]), atol=1e-6)
     assert np.isfinite(cell_features(np.ones((1, 3)), np.array([[0.0, 1.0]]), 3.0)).all()
-
-
-@given(st.integers(0, 2**31), st.integers(1, 40), st.floats(30, 40), st.floats(0.3, 25))
-def test_where_in_the_video_a_cell_lies_changes_nothing(seed, shift, start, length):
-    curves = np.zeros((160, 3))
-    curves[30:70] = np.random.default_rng(seed).random((40, 3))
-    cell = np.array([[start, start + length]])
-    here = cell_features(curves, cell, 0.7)
-    there = cell_features(np.roll(curves, shift, axis=0), cell + shift, 0.7)
-    np.testing.assert_allclose(there, here, atol=1e-5)
 
 
 def test_a_cell_among_others_has_the_features_that_it_has_alone(rng):

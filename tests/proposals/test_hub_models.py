@@ -34,14 +34,8 @@ class _Answer(BaseHTTPRequestHandler):
     server: Hub
 
     def do_GET(self) -> None:  # noqa: N802
-        self._answer(self.path)
-
-    def do_HEAD(self) -> None:  # noqa: N802
-        self._answer(self.path)
-
-    def _answer(self, path: str) -> None:
-        self.server.asked.append(path)
-        words = path.split("?")[0].strip("/").split("/")
+        self.server.asked.append(self.path)
+        words = self.path.split("?")[0].strip("/").split("/")
         api = words[:2] == ["api", "models"]
         owner, name, _, revision, *rest = words[2:] if api else [*words, "", ""]
         files = self.server.repositories.get(f"{owner}/{name}")
@@ -65,6 +59,8 @@ class _Answer(BaseHTTPRequestHandler):
             self._send(200, content, {"ETag": f'"{etag}"', "X-Repo-Commit": commit})
         else:
             self._send(404, b"", {"X-Error-Code": "EntryNotFound"})
+
+    do_HEAD = do_GET
 
     def _send(self, status: int, body: bytes, headers: dict[str, str] | None = None) -> None:
         self.send_response(status)

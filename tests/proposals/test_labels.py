@@ -13,9 +13,7 @@ from actionspan.proposals.segment_classifier import (
     segment_features,
     softmax_scores,
 )
-from actionspan.proposals.segments import Row, detection_rows, label_rows
-
-# ---- features ----
+from actionspan.proposals.segments import detection_rows, label_rows
 
 STEPS, CHANNELS, DURATION = 12, 3, 30.0
 SEQUENCE = np.random.default_rng(0).normal(size=(STEPS, CHANNELS)).astype(np.float32)
@@ -71,9 +69,6 @@ def test_each_end_moves_both_ways():
     assert found == pytest.approx(np.array(expected, float))
 
 
-# ---- multinomial regression ----
-
-
 def problem(rows=60, columns=5, classes=3):
     random = np.random.default_rng(1)
     features = random.normal(size=(rows, columns))
@@ -109,8 +104,6 @@ def test_scores_add_up_to_1_even_where_logits_are_huge():
     assert softmax_scores(np.ones((3, 1)), np.zeros((0, 2))).shape == (3, 0)
 
 
-# ---- rows ----
-
 ROWS = [{"score": 0.8, "segment": [0.0, 2.0]}, {"score": 0.5, "segment": [3.0, 4.0], "note": "x"}]
 SCORES = np.array([[0.3, 0.6, 0.1], [0.0, 0.25, 0.75]])
 CLASSES = ("fall", "sit", "stand")
@@ -133,22 +126,3 @@ def test_detections_are_the_best_classes_of_each_in_order_of_score():
     np.testing.assert_allclose([row["score"] for row in rows], [0.48, 0.375, 0.24, 0.125])
     assert len(detection_rows(ROWS, CLASSES, SCORES, 9)) == 6
     assert detection_rows(ROWS, (), np.zeros((2, 0)), 2) == []
-
-
-@given(st.integers(0, 20), st.integers(1, 4))
-def test_all_classes_share_out_the_score_of_a_proposal(seed, classes):
-    random = np.random.default_rng(seed)
-    scores = random.dirichlet(np.ones(classes), 5)
-    rows: list[Row] = [
-        {"score": float(s), "segment": [float(i), i + 1.0]} for i, s in enumerate(random.random(5))
-    ]
-    names = [f"class {number}" for number in range(classes)]
-    detections = detection_rows(rows, names, scores, classes)
-    assert [row["score"] for row in detections] == sorted(
-        (row["score"] for row in detections), reverse=True
-    )
-    for row in rows:
-        mine = [each["score"] for each in detections if each["segment"] == row["segment"]]
-        np.testing.assert_allclose(sum(mine), row["score"])
-        (best,) = label_rows([row], names, scores[[rows.index(row)]])
-        np.testing.assert_allclose(best["label_score"] * row["score"], max(mine))

@@ -35,6 +35,10 @@ def given(model, curves):
     return [*found, cells.finish(SECONDS)]
 
 
+def cells_of(model, curves):
+    return np.concatenate([cells for cells, _ in given(model, curves)])
+
+
 @pytest.mark.parametrize("ahead", [0.0, 1.0, 2.5])
 def test_the_density_of_a_cell_is_that_of_the_whole_video(rng, ahead):
     model, curves = density_model(ahead), curves_of(rng)
@@ -52,10 +56,7 @@ def test_the_density_of_a_cell_is_that_of_the_whole_video(rng, ahead):
 
 def lattice_lengths(model):
     """Lengths as starts and ends have them, with their rounding."""
-    cells = OnlineCells(model)
-    quiet = np.zeros((90, 3), np.float32)  # no peak, so no pair
-    found = [cells.add(curve, SECONDS)[0] for curve in quiet] + [cells.finish(SECONDS)[0]]
-    rows = np.concatenate(found)
+    rows = cells_of(model, np.zeros((90, 3), np.float32))  # no peak, so no pair
     return np.unique(rows[:, 1] - rows[:, 0])
 
 
@@ -71,7 +72,7 @@ def test_a_cell_is_given_once_and_when_its_surroundings_are_seen(rng):
 
 
 def test_every_segment_has_a_cell_near(rng):
-    rows = np.concatenate([cells for cells, _ in given(density_model(), curves_of(rng))])
+    rows = cells_of(density_model(), curves_of(rng))
     lengths = rng.uniform(1.0, 8.0, 300) / SECONDS
     starts = rng.uniform(0, 90 - lengths)
     near = temporal_iou(np.stack([starts, starts + lengths], axis=1), rows).max(axis=1)
@@ -80,7 +81,7 @@ def test_every_segment_has_a_cell_near(rng):
 
 def test_pairs_of_peaks_are_those_of_the_whole_video(rng):
     model, curves = density_model(longest=3.0), curves_of(rng)
-    rows = np.concatenate([cells for cells, _ in given(model, curves)])
+    rows = cells_of(model, curves)
     pairs = peak_pairs(curves, 1.0 / SECONDS, 3.0 / SECONDS, 10_000)
     distance = np.abs(pairs[:, None] - rows[None]).max(axis=2).min(axis=1)
     assert len(pairs) > 50
@@ -90,11 +91,9 @@ def test_pairs_of_peaks_are_those_of_the_whole_video(rng):
 def test_what_comes_later_changes_no_cell(rng):
     model, curves = density_model(), curves_of(rng)
     other = np.concatenate([curves[:40], curves_of(rng, 50)])
-    for (cells, density), (same, as_dense) in zip(
-        given(model, curves)[:40], given(model, other)[:40], strict=True
-    ):
-        np.testing.assert_array_equal(cells, same)
-        np.testing.assert_array_equal(density, as_dense)
+    for one, two in zip(given(model, curves)[:40], given(model, other)[:40], strict=True):
+        for value, same in zip(one, two, strict=True):
+            np.testing.assert_array_equal(value, same)
 
 
 def candidates(rng, count=300):
@@ -113,20 +112,14 @@ def test_all_at_once_it_is_the_selection_of_whole_videos(rng):
     np.testing.assert_array_equal(found[:50], cells[chosen[:50]])  # later ones are all but equal
 
 
-def stream_of(cells, density, delay=2.0, least=1e-3):
-    selection, found = OnlineSelection(least=least), []
+def test_a_proposal_is_emitted_when_it_is_due_and_adds_what_its_score_says(rng):
+    cells, density = candidates(rng)
+    selection, emitted = OnlineSelection(least=1e-3), np.zeros((0, 2))
     for step in range(1, 66):
         here = (cells[:, 1] > step - 1) & (cells[:, 1] <= step)
         selection.add(cells[here], density[here])
-        found.append(selection.emit(step - delay))
+        found, gains = selection.emit(step - 2.0)
         selection.forget(step - 20)
-    return found
-
-
-def test_a_proposal_is_emitted_when_it_is_due_and_adds_what_its_score_says(rng):
-    cells, density = candidates(rng)
-    emitted = np.zeros((0, 2))
-    for step, (found, gains) in enumerate(stream_of(cells, density), start=1):
         assert (found[:, 1] <= step - 2).all()
         assert (found[:, 1] > step - 3 - 1e-9).all()
         assert (gains >= 1e-3).all()

@@ -4,18 +4,12 @@ import json
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from actionspan.proposals import bsp_features, generate_candidates, temporal_iou
-from actionspan.proposals.pgm import (
-    PLACES,
-    boundary_bins,
-    candidate_bins,
-    candidates_of,
-    count_candidates,
-)
+from actionspan.proposals.pgm import PLACES, candidate_bins, candidates_of, count_candidates
 from actionspan.proposals.settings import CandidateSettings
 from proposals import oracle
 
@@ -27,27 +21,13 @@ PROBABILITIES = hnp.arrays(
 )
 
 
-@pytest.mark.parametrize(
-    ("values", "expected"),
-    [
-        ([0.0, 0.2, 0.1, 0.2, 0.0, 1.0], [1, 3, 5]),
-        ([0.0, 0.2, 0.2, 0.0, 0.0, 1.0], [5]),  # a plateau is no strict peak
-        ([0.3, 0.5, 0.51, 0.5, 0.3, 1.0], [2, 5]),  # 0.5 does not exceed half of 1
-        ([0.9, 0.6, 0.55, 0.6, 0.9, 1.0], [0, 1, 2, 3, 4, 5]),
-        ([0.0, 0.0, 0.0], []),
-        ([0.4, 0.1, 0.0, 0.1, 1.0], [4]),  # the first bin has no peak: it has one neighbour
-    ],
-)
-def test_boundary_bins(values, expected):
-    assert boundary_bins(values, 0.5).nonzero()[0].tolist() == expected
-
-
 @given(
     PROBABILITIES,
     st.sampled_from([0.0, 0.3, 0.5, 1.0]),
     st.integers(1, 30),
     st.sampled_from([(1, 0), (3, 0), (1, 4), (2, 2)]),
 )
+@example(np.outer([0, 0.25, 0.25, 0, 1], np.ones(3, np.float32)), 0.5, 9, (1, 0))  # a plateau
 def test_equal_to_the_slow_one(probabilities, ratio, limit, lengths):
     shortest, longest = lengths
     setting = CandidateSettings(
@@ -66,8 +46,7 @@ def test_features_are_those_of_the_actionness():
     probabilities = np.random.default_rng(3).random((30, 3), dtype=np.float32)
     found = candidates_of(probabilities, CandidateSettings(candidates=20))
     segments, scores = generate_candidates(probabilities, CandidateSettings(candidates=20))
-    slow = [oracle.bsp(probabilities[:, 1].tolist(), segment) for segment in segments.tolist()]
-    np.testing.assert_allclose(found.features, slow, rtol=1e-5, atol=1e-6)
+    np.testing.assert_array_equal(found.features, bsp_features(probabilities[:, 1], segments))
     np.testing.assert_array_equal(found.segments, segments.astype(np.float32))
     np.testing.assert_array_equal(found.scores, scores.astype(np.float32))
 
@@ -121,21 +100,6 @@ def test_upper_bound_of_bin_centres_on_activitynet(shared_data, reference):
     expected = [0.9257, 0.9875, 0.7254] if reference else [0.9269, 0.9878, 0.7299]
     found = [np.mean(recall), recall[0], recall[-1]]
     np.testing.assert_allclose(found, expected, atol=5e-5, rtol=0)
-
-
-# ---- BSP features ----
-
-
-def test_linear_actionness_gives_the_grid_points():
-    """Four finer points lie evenly round a grid point, so that a line's mean is its value there."""
-    centres = (np.arange(100) + 0.5) / 100
-    start, end = 0.4, 0.6
-    expected = np.concatenate(
-        [np.linspace(0.4, 0.6, 16), np.linspace(0.36, 0.44, 8), np.linspace(0.56, 0.64, 8)]
-    )
-    np.testing.assert_allclose(bsp_features(centres, [[start, end]])[0], expected, rtol=1e-6)
-    np.testing.assert_allclose(np.diff(PLACES[:, 3]), (1 / 15) / 3)  # a third of a grid step
-    assert bsp_features(np.ones(100), np.zeros((0, 2))).shape == (0, 32)
 
 
 @given(

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 import tracemalloc
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -166,11 +167,10 @@ def test_a_file_is_read_in_pieces_as_it_would_be_in_one(
         # whatever is cut off is named as when the file is read at once
         cut = text[: len(text) * 2 // 3]
         path.write_text(cut, encoding="utf-8")
-        with pytest.raises(InputError) as in_pieces:
-            list(segments.read_results(path))
         with pytest.raises(InputError) as at_once:
             read_json(path)
-        assert str(in_pieces.value) == str(at_once.value)
+        with pytest.raises(InputError, match=f"^{re.escape(str(at_once.value))}$"):
+            list(segments.read_results(path))
 
 
 @pytest.mark.parametrize(

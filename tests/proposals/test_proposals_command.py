@@ -13,7 +13,7 @@ import torch
 from actionspan.annotations.tables import write_annotations
 from actionspan.proposals import propose_video, temporal_iou
 from actionspan.proposals.candidates import open_candidates
-from actionspan.proposals.evaluator import ProposalEvaluator, load_evaluator
+from actionspan.proposals.evaluator import load_evaluator
 from actionspan.proposals.segments import read_proposals
 from actionspan.storage.writing import read_tsv
 from proposals.conftest import run, write_probabilities, write_toy
@@ -26,21 +26,14 @@ def candidates(folder, *more):
 
 
 def train(folder, *more):
-    files = {
-        "candidates": "candidates.h5",
-        "annotations": "annotations.json",
-        "out": "pem.safetensors",
-    }
-    return run(folder, "train", "--epochs", "5", *more, out_log="log.tsv", **files)
+    files = {"candidates": "candidates.h5", "annotations": "annotations.json", "out_log": "log.tsv"}
+    return run(folder, "train", "--epochs", "5", *more, out="pem.safetensors", **files)
 
 
 def generate(folder, *more):
-    files = {
-        "candidates": "candidates.h5",
-        "evaluator": "pem.safetensors",
-        "out_csv": "proposals.csv",
-    }
-    return run(folder, "generate", *more, out_json="proposals.json", **files)
+    given = {"candidates": "candidates.h5", "evaluator": "pem.safetensors"}
+    made = {"out_json": "proposals.json", "out_csv": "proposals.csv"}
+    return run(folder, "generate", *more, **given, **made)
 
 
 def suppress(folder, **more):
@@ -108,7 +101,6 @@ def test_one_video_alone_gives_the_same_bits_on_more_threads(stage):
     finished, _ = stage
     results = read_proposals(finished / "proposals.json")
     evaluator = load_evaluator(finished / "pem.safetensors")
-    before = torch.get_num_threads()
     torch.set_num_threads(2)
     with h5py.File(finished / "probabilities.h5") as file:
         for index, name in enumerate(file["video_id"].asstr()[:]):
@@ -117,21 +109,6 @@ def test_one_video_alone_gives_the_same_bits_on_more_threads(stage):
             )
             assert [row["segment"] for row in results[name]] == segments.tolist()
             assert [row["score"] for row in results[name]] == scores.tolist()
-    torch.set_num_threads(before)
-
-
-def test_the_evaluator_answers_for_a_video_alone_whatever_the_threads():
-    """Checked at awkward counts, where a matrix product could choose another kernel."""
-    evaluator = ProposalEvaluator()
-    features = np.random.default_rng(0).random((1000, 32)).astype(np.float32)
-    before = torch.get_num_threads()
-    for count in (1, 2, 3, 17, 255, 999, 1000):
-        answers = []
-        for threads in (1, 2):
-            torch.set_num_threads(threads)
-            answers.append(evaluator.evaluate(features[:count]).tolist())
-        assert answers[0] == answers[1]
-    torch.set_num_threads(before)
 
 
 def test_settings_reach_the_work(toy, tmp_path):
@@ -153,9 +130,8 @@ def test_functions_on_arrays_import_no_torch():
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
-def test_the_log_has_a_line_for_each_epoch_and_the_losses_are_drawn_from_it(finished, capsys):
+def test_the_losses_fall_and_are_drawn(finished, capsys):
     log = read_tsv(finished / "log.tsv")
-    assert [row["epoch"] for row in log] == list("12345")
     assert float(log[-1]["validation_loss"]) < float(log[0]["validation_loss"])
     drawn = []
     for _ in range(2):
@@ -178,14 +154,10 @@ def test_the_files_have_the_same_bytes_again_and_bin_centres_in_full(finished):
     for row in read_proposals(finished / "proposals.json")["video 00"]:
         assert abs(centres - row["segment"][0]).min() < 1e-12 * duration
     with h5py.File(finished / "candidates.h5") as file:
-        total = file["offsets"][-1]
-        shapes = {"segments": (total, 2), "scores": (total, 2), "features": (total, 32)}
-        assert {name: file[name].shape for name in shapes} == shapes
-        assert {file[name].dtype for name in shapes} == {np.dtype(np.float32)}
+        for name, width in (("segments", 2), ("scores", 2), ("features", 32)):
+            assert file[name].shape == (file["offsets"][-1], width)
+            assert file[name].dtype == np.float32
         assert file["offsets"].dtype == np.int64
-        assert len(file["offsets"]) == len(file["video_id"]) + 1 == 41
-        assert {"duration_seconds", "subset"} <= set(file)
-        assert file.attrs["digest"]
 
 
 def write_random(folder, bins, subset="training"):
@@ -219,14 +191,6 @@ def test_videos_of_one_bin_have_no_proposals(tmp_path, capsys):
     assert read_proposals(tmp_path / "proposals.json") == {name: [] for name in names}
 
 
-def test_no_training_videos_ranks_by_the_boundaries(toy, tmp_path, capsys):
-    (tmp_path / "annotations.json").write_text('{"database": {}}')
-    assert candidates(tmp_path) == train(tmp_path) == generate(tmp_path) == 0
-    table = open_candidates(tmp_path / "candidates.h5")
-    best = table.video(0).scores[0].astype(float).prod()
-    assert read_proposals(tmp_path / "proposals.json")["video 00"][0]["score"] == best**0.5 / 2
-
-
 def test_wrong_files_are_one_line(toy, tmp_path, capsys):
     assert generate(tmp_path) == 2
     assert candidates(tmp_path, "--peak-ratio", "2") == 2
@@ -257,17 +221,11 @@ def test_suppress_on_anybodys_file(tmp_path, capsys):
 
 
 @pytest.mark.parametrize("command", [suppress, chapters])
-@pytest.mark.parametrize(
-    ("row", "wrong"),
-    [
-        ((3, 1, 0.9), "[3, 1] with score 0.9: start is after end"),
-        # scores are more than an order here
-        ((1, 3, -0.5), "[1, 3] with score -0.5: a score of 0 or more is needed here"),
-    ],
-)
-def test_a_bad_row_is_named(tmp_path, capsys, command, row, wrong):
-    path = write_results(tmp_path / "in.json", {"a": [(0, 8, 0.8), row]})
+def test_a_bad_row_is_named(tmp_path, capsys, command):
+    """Scores are more than an order here."""
+    path = write_results(tmp_path / "in.json", {"a": [(0, 8, 0.8), (1, 3, -0.5)]})
     assert command(tmp_path) == 2
+    wrong = "[1, 3] with score -0.5: a score of 0 or more is needed here"
     line = f"actionspan proposals: {path}: video 'a', proposal 2: {wrong}\n"
     assert capsys.readouterr().err == line
     assert list(tmp_path.iterdir()) == [path]

@@ -85,6 +85,7 @@ def test_without_any_density_nothing_is_worth_anything_and_a_wrong_one_is_refuse
     cells, density = random_cells(1, 5)
     _, gains = select(cells, np.zeros(5), SelectionSettings(proposals=3))
     assert gains.tolist() == [0, 0, 0]
+    np.testing.assert_array_equal(typical_extents(cells, cells, np.zeros(5)), cells)
     for wrong in (-1.0, np.nan, np.inf):
         density[2] = wrong
         with pytest.raises(ValueError, match="density: numbers of 0 or more"):
@@ -112,8 +113,6 @@ def test_two_segments_share_much_by_the_shorter_of_both():
     assert distinct(np.array([[0.0, 4.0], [3.0, 7.0], [1.0, 5.0]]), 0.5, 1) == [0]
 
 
-# ---- tIoU ----
-
 SEGMENT = st.tuples(st.floats(0, 1e4), st.floats(0, 1e4)).map(sorted)
 
 
@@ -129,9 +128,6 @@ def test_tiou_is_symmetric_in_range_and_equal_to_the_slow_one(first, second):
     assert itself.tolist() == [float(start < end) for start, end in first]
 
 
-# ---- events ----
-
-
 def medians(segments, cells, density):
     """Return the least start and end with half of what is expected around at or before them."""
     for segment in segments:
@@ -141,17 +137,6 @@ def medians(segments, cells, density):
             below = [density[near][side <= each].sum() for each in np.sort(side)]
             ends.append(np.sort(side)[np.array(below) >= density[near].sum() / 2 - 1e-9].min())
         yield np.array(ends)
-
-
-def test_an_event_is_as_near_to_the_instances_around_it_as_can_be():
-    """On average over those that its cell finds; where none is expected it stays."""
-    cells, density = random_cells(3, 200, power=3)
-    for cell, extent in zip(cells[:20], typical_extents(cells[:20], cells, density), strict=True):
-        near = temporal_iou([cell], cells)[0] >= 0.5
-        off = [density[near] @ np.abs(cells[near] - each).sum(axis=1) for each in (extent, cell)]
-        assert off[0] <= off[1]
-        assert extent[0] < extent[1]
-    np.testing.assert_array_equal(typical_extents(cells[:3], cells, 0 * density), cells[:3])
 
 
 @given(st.integers(0, 2**31), st.integers(1, 80), st.floats(0, 0.9), st.integers(1, 12))

@@ -29,20 +29,6 @@ def test_at_most_six_shots_are_joined_and_a_video_without_cuts_is_one():
     assert worth == pytest.approx([np.e])
 
 
-def test_what_is_expected_moves_to_the_run_that_is_near():
-    """Of a shot of 2 seconds and its neighbours, a segment inside it can only mean the shot."""
-    cells, density = np.array([[2.1, 3.9], [0.2, 0.4]]), np.array([0.8, 0.3])
-    segments, expected = on_shots(cells, density, CUTS, 8.0, share=0.5)
-    runs = segments[2:]
-    np.testing.assert_array_equal(segments[:2], cells)
-    # 0.2 seconds are near no run: nothing moves
-    assert expected[:2] == pytest.approx([0.4, 0.3])
-    overlap = temporal_iou(cells[:1], runs)[0]
-    best = int(expected[2:].argmax())
-    assert runs[best].tolist() == [2, 4]
-    assert (expected[2:][overlap < 0.3] == 0).all()
-
-
 def by_all_pairs(cells, density, cuts, duration, share):
     """What `on_shots` gives, without leaving out any pair."""
     runs, worth = shot_runs(cuts[cuts[:, 1] >= 0.3], duration)

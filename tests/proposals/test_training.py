@@ -74,10 +74,6 @@ def test_the_low_threshold_is_a_fifth():
         ((10, 4, 5), {}, [10, 4, 5]),  # fewer than asked: all of them
         ((0, 10, 100), {}, [0, 10, 20]),  # no high: middle ones stand for them
         ((0, 0, 50), {}, [0, 0, 50]),
-        ((0, 50, 0), {}, [0, 50, 0]),
-        ((50, 0, 0), {}, [50, 0, 0]),
-        ((1, 0, 100), {}, [1, 0, 2]),
-        ((0, 0, 0), {}, [0, 0, 0]),
         ((10, 100, 1000), {"middle_ratio": 2.5, "low_ratio": 4.0}, [10, 25, 40]),
         ((1, 10, 0), {"middle_ratio": 0.1}, [1, 1, 0]),  # less than half a candidate is one
     ],
@@ -87,12 +83,6 @@ def test_a_sample_has_the_ratios_asked_for_and_what_small_classes_have(counts, r
     settings = EvaluatorSettings(**ratios)
     sample = balanced_sample(targets, settings, np.random.default_rng(0))
     assert classes(targets[sample]) == expected
-
-
-@given(st.lists(st.floats(0, 1), max_size=60))
-def test_rates_are_shares_and_never_all_zero(targets):
-    rates = sampling_rates(np.array(targets), EvaluatorSettings())
-    assert ((rates > 0) & (rates <= 1)).all()
 
 
 def sample_in_memory(targets, settings, generator):
@@ -152,28 +142,15 @@ def test_validation_loss_is_that_of_balanced_classes():
     assert log[0]["sampled"] == 30
 
 
-def test_learns_what_the_features_tell():
-    rng = np.random.default_rng(0)
-    training, validation = examples(rng.random(2000)), examples(rng.random(500), seed=1)
-    evaluator, log = train_evaluator(training, validation, EvaluatorSettings(epochs=10))
-    answer = evaluator.evaluate(validation.features)
-    assert np.corrcoef(answer, validation.targets)[0, 1] > 0.9
-    assert log[-1]["training_loss"] < log[0]["training_loss"]
-    assert [row["epoch"] for row in log] == list(range(1, 11))
-    assert not evaluator.training
-
-
 def test_the_same_seed_gives_the_same_bytes(tmp_path):
     rng = np.random.default_rng(0)
     training = examples(rng.random(500))
-    threads = torch.get_num_threads()
     state = torch.random.get_rng_state()
     for name, count, seed in (("a", 1, 0), ("b", 2, 0), ("c", 1, 1)):
         torch.set_num_threads(count)
         evaluator, _ = train_evaluator(training, None, dataclasses.replace(QUICK, seed=seed))
         assert torch.get_num_threads() == count
         save_evaluator(tmp_path / f"{name}.pt", evaluator, "digest")
-    torch.set_num_threads(threads)
     assert (tmp_path / "a.pt").read_bytes() == (tmp_path / "b.pt").read_bytes()
     assert (tmp_path / "a.pt").read_bytes() != (tmp_path / "c.pt").read_bytes()
     assert torch.equal(state, torch.random.get_rng_state())
@@ -215,12 +192,15 @@ def test_many_videos_are_ranked_on_one_thread_as_each_alone():
         )
         for count in (3, 0, 40)
     ]
-    threads = torch.get_num_threads()
     torch.set_num_threads(2)
     ranked = rank_all([(video, 9.0) for video in videos], evaluator)
+    for answer in (
+        evaluator.evaluate(videos[2].features),
+        evaluator.evaluate_candidates(videos[2]),
+    ):
+        assert len(answer) == 40
     assert torch.get_num_threads() == 2
-    torch.set_num_threads(threads)
-    assert seen == [(1, True)] * 3
+    assert seen == [(1, True)] * 5
     for video, (segments, scores) in zip(videos, ranked, strict=True):
         alone, its_scores = rank_candidates(video, 9.0, evaluator)
         assert (segments == alone).all()
@@ -242,7 +222,7 @@ def train(toy, tmp_path):
 
     def run(name, settings=SETTINGS):
         out = tmp_path / name / "pem.safetensors"
-        log = tmp_path / name / "pem_log.tsv"
+        log = out.with_name("pem_log.tsv")
         train_pem(candidates, tmp_path / "annotations.json", settings, out, log)
         return out
 
@@ -282,37 +262,24 @@ def test_killed_after_each_epoch_it_ends_with_the_same_bits(train, tmp_path, mon
     killed = train("killed", settings)
     assert killed.read_bytes() == whole.read_bytes()
     assert logged(killed) == logged(whole)
-    assert sorted(path.name for path in killed.parent.iterdir()) == [
-        "pem.safetensors",
-        "pem_log.tsv",
-    ]
+    assert {path.name for path in killed.parent.iterdir()} == {"pem.safetensors", "pem_log.tsv"}
 
 
-def test_the_best_epoch_is_kept_or_the_last(train):
-    best = train("best", dataclasses.replace(SETTINGS, keep="best"))
-    losses = [float(row["validation_loss"]) for row in logged(best)]
-    kept = int(np.argmin(losses)) + 1
-    assert kept < EPOCHS, "the case must tell best from last"
-    last = train("last", dataclasses.replace(SETTINGS, keep="last"))
-    short = train("short", dataclasses.replace(SETTINGS, keep="last", epochs=kept))
-    assert logged(last) == logged(best)
-    names = list(weights(best))
-    assert all(torch.equal(weights(best)[name], weights(short)[name]) for name in names)
-    assert not all(torch.equal(weights(best)[name], weights(last)[name]) for name in names)
+def test_the_best_epoch_is_kept_or_the_last_or_the_mean_of_the_last(train):
+    def kept(keep, epochs=EPOCHS):
+        changes = {"keep": keep, "epochs": epochs, "average_epochs": 2}
+        return weights(train(f"{keep} of {epochs}", dataclasses.replace(SETTINGS, **changes)))
 
-
-def test_the_average_is_of_the_last_epochs_alone(train):
-    third, fourth, average = (
-        weights(train(name, dataclasses.replace(SETTINGS, average_epochs=2, **changes)))
-        for name, changes in {
-            "third": {"epochs": 3},
-            "fourth": {},
-            "mean": {"keep": "average"},
-        }.items()
-    )
-    for name, value in average.items():
-        torch.testing.assert_close(value, (third[name] + fourth[name]) / 2)
-    assert any(not torch.equal(average[name], fourth[name]) for name in average)
+    best, third, last, average = kept("best"), kept("last", 3), kept("last"), kept("average")
+    rows = logged(train("again", dataclasses.replace(SETTINGS, keep="best")))
+    lowest = 1 + int(np.argmin([float(row["validation_loss"]) for row in rows]))
+    assert lowest < EPOCHS, "the case must tell best from last"
+    expected = kept("last", lowest)
+    for name, value in best.items():
+        assert torch.equal(value, expected[name])
+        torch.testing.assert_close(average[name], (third[name] + last[name]) / 2)
+    assert not all(torch.equal(best[name], last[name]) for name in best)
+    assert not all(torch.equal(average[name], last[name]) for name in best)
 
 
 def test_the_log_has_a_column_for_each_number(train):
