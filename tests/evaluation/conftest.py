@@ -2,37 +2,29 @@
 
 from collections.abc import Callable
 
-import h5py
 import numpy as np
 import pytest
 
 from actionspan.annotations.tables import write_annotations
-from actionspan.cli import main
+from proposals.conftest import write_probabilities
+from worlds.command import actionspan
+from worlds.features import write_features
 from worlds.scored import annotated
 
 VIDEOS = ["train_0", "train_1", "val_0", "val_1", "val_2"]
 METHODS = ["difference", "random", "sliding", "tag"]
 
 
-def run(*words: object) -> int:
-    """Call `actionspan` with these words and return its status."""
-    return main([str(word) for word in words])
-
-
 def make_baseline(folder, method, *more):
-    return run(
-        *("evaluation", "baseline", "--method", method),
-        *("--annotations", folder / "annotations.json"),
-        *("--out-json", folder / f"{method}.json", "--out-csv", folder / f"{method}.csv", *more),
-    )
+    files = f"--annotations {folder}/annotations.json"
+    files += f" --out-json {folder}/{method}.json --out-csv {folder}/{method}.csv"
+    return actionspan(*f"evaluation baseline --method {method} {files}".split(), *more)
 
 
 def evaluate(folder, method):
-    return run(
-        *("evaluation", "evaluate", "--proposals", folder / f"{method}.json"),
-        *("--annotations", folder / "annotations.json"),
-        *("--out", folder / f"evaluation/{method}.json"),
-    )
+    files = f"--proposals {folder}/{method}.json --annotations {folder}/annotations.json"
+    files += f" --out {folder}/evaluation/{method}.json"
+    return actionspan(*f"evaluation evaluate {files}".split())
 
 
 @pytest.fixture(scope="session")
@@ -50,17 +42,11 @@ def made(tmp_path_factory):
         for number, name in enumerate(VIDEOS)
     ]
     write_annotations(folder / "annotations.json", known)
-    for file_name, key, values in (
-        ("features.h5", "frame_difference", rng.uniform(size=(5, 100))),
-        ("probabilities.h5", "probabilities", rng.uniform(size=(5, 100, 3))),
-    ):
-        with h5py.File(folder / file_name, "w") as file:
-            file[key] = values.astype(np.float32)
-            file["video_id"] = np.array(VIDEOS, dtype=h5py.string_dtype())
-            file["duration_seconds"] = 20.0 + np.arange(5)
-            file["subset"] = np.array([one.subset for one in known], dtype=h5py.string_dtype())
-            if file_name == "features.h5":
-                file["features"] = np.zeros((5, 100, 2), np.float32)
+    facts = VIDEOS, 20.0 + np.arange(5), [one.subset for one in known]
+    motion = rng.uniform(size=(5, 100)).astype(np.float32)
+    still = np.zeros((5, 100, 2), np.float32)
+    write_features(folder / "features.h5", still, *facts, frame_difference=motion)
+    write_probabilities(folder / "probabilities.h5", rng.uniform(size=(5, 100, 3)), *facts)
     assert make_baseline(folder, "random", "--features") == 0  # as the workflow writes no file
     assert make_baseline(folder, "sliding") == 0
     assert make_baseline(folder, "difference", "--features", folder / "features.h5") == 0

@@ -199,46 +199,6 @@ def test_mmaction2s_split_files_are_one_data_set(tmp_path):
     assert [row.split("\t")[-1] for row in rows] == ["training", "validation"]
 
 
-@pytest.mark.full
-def test_a_real_result_file_of_activitynet_has_the_scores_of_the_public_evaluation(
-    shared_data, tmp_path, capsys
-):
-    folder = shared_data / "activitynet"
-    given = json.loads((folder / "sample_detection_prediction.json").read_text())["results"]
-    annotated = read_labelled_truth(folder / "anet_anno_action.json")
-    results = {
-        f"v_{name}": [(*row["segment"], row["score"], row["label"]) for row in rows]
-        for name, rows in given.items()
-    }
-    names = sorted(annotated.keys() & results.keys())[::4]
-    truth = {name: annotated[name] for name in names}
-    # scores of one value have no order there: give each its own
-    results = {
-        name: [(*row[:2], row[2] - place * 1e-4, row[3]) for row in results[name]]
-        for place, name in enumerate(names)
-    }
-    assert len(truth) > 1000
-    database = {
-        name: {
-            "subset": "validation",
-            "duration": 1000.0,
-            "annotations": [{"segment": row[:2], "label": row[2]} for row in rows],
-        }
-        for name, rows in truth.items()
-    }
-    (tmp_path / "truth.json").write_text(json.dumps({"database": database}))
-    found = ((name, [{"segment": list(row[:2]), "score": row[2], "label": row[3]} for row in rows])
-             for name, rows in results.items())  # fmt: skip
-    write_proposals(found, tmp_path / "found.json")
-    words = ["--ground-truth", tmp_path / "truth.json", "--proposals", tmp_path / "found.json"]
-    check(score(capsys, "--protocol", "detection_by_class", *words), literal_map(truth, results))
-    few = {name: [row[:2] for row in truth[name]] for name in names[:200]}
-    recall = literal_recall(few, {name: [row[:3] for row in results[name]] for name in few})
-    kept = {"database": {name: database[name] for name in few}}
-    (tmp_path / "truth.json").write_text(json.dumps(kept))
-    check(score(capsys, "--protocol", "activitynet", *words), {"AUC": literal_auc(recall)})
-
-
 def test_our_results_lose_the_v_of_their_ids_by_the_line_of_the_docs(tmp_path):
     rows = [{"segment": [1.0, 2.0], "score": 0.5, "label": "v_1"}]
     path = tmp_path / "results/proposals/mtn/proposals.json"

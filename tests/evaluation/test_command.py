@@ -11,8 +11,9 @@ import pytest
 
 from actionspan.proposals.grouping import group_actionness
 from actionspan.storage.writing import read_tsv
-from evaluation.conftest import METHODS, VIDEOS, make_baseline, run
+from evaluation.conftest import METHODS, VIDEOS, make_baseline
 from proposals.oracle import suppress
+from worlds.command import actionspan
 
 
 @pytest.fixture
@@ -43,14 +44,12 @@ def test_baselines_that_group_take_the_soft_nms_of_the_models(folder, method):
     assert make_baseline(folder, method, *files, *flags, "--proposals", 150) == 0
     made = json.loads((folder / f"{method}.json").read_text())["results"]
     for number, name in enumerate(VIDEOS[2:], start=2):
-        file_name, key = ("probabilities.h5", "probabilities")
-        if method == "difference":
-            file_name, key = ("features.h5", "frame_difference")
-        with h5py.File(folder / file_name) as file:
-            signal = file[key][number].astype(np.float64)
         if method == "tag":
-            signal = signal[:, 1]
+            with h5py.File(folder / "probabilities.h5") as file:
+                signal = file["probabilities"][number, :, 1].astype(np.float64)
         else:
+            with h5py.File(folder / "features.h5") as file:
+                signal = file["frame_difference"][number].astype(np.float64)
             signal = (signal - signal.min()) / (signal.max() - signal.min())
         steps = 0.05 * np.arange(1.0, 20)
         seconds = (20 + number) / 100
@@ -90,7 +89,7 @@ def test_evaluate_writes_the_whole_record(folder, evaluations, capsys):
 def summarise(folder, *evaluations):
     outs = ("--out-json", folder / "s.json", "--out-tsv", folder / "s.tsv")
     outs += ("--out-markdown", folder / "s.md")
-    return run("evaluation", "summary", "--evaluations", *evaluations, *outs)
+    return actionspan("evaluation", "summary", "--evaluations", *evaluations, *outs)
 
 
 def test_summary_keeps_the_order_given(folder, evaluations):
@@ -125,8 +124,7 @@ def test_summary_keeps_the_order_given(folder, evaluations):
 
 
 def test_summary_refuses_what_does_not_stand_in_one_table(folder, evaluations, refused):
-    line = refused(summarise(folder, evaluations[1], evaluations[1]))
-    assert "method 'random' is in" in line
+    assert "method 'random' is in" in refused(summarise(folder, evaluations[1], evaluations[1]))
     line = refused(summarise(folder, folder / "annotations.json"))
     assert "not an evaluation: no 'method'" in line
     record = json.loads(evaluations[0].read_text())
@@ -140,8 +138,8 @@ def test_joined_folds_say_so_and_share_no_table_with_others(folder, capsys, refu
     assert make_baseline(folder, "random", "--subset", "training") == 0
     files = ["--proposals", folder / "random.json", "--annotations", folder / "annotations.json"]
     for number, words in enumerate([[], ["--folds", 5]]):
-        words = [*("--subset", "training", "--out", folder / f"{number}.json"), *words]
-        assert run("evaluation", "evaluate", "--method", f"random {number}", *files, *words) == 0
+        words += ["--subset", "training", "--out", folder / f"{number}.json", *files]
+        assert actionspan("evaluation", "evaluate", "--method", f"random {number}", *words) == 0
     plain, joined = (json.loads((folder / f"{number}.json").read_text()) for number in (0, 1))
     assert joined == {**plain, "method": "random 1", "folds": 5}
     assert summarise(folder, folder / "1.json") == 0
@@ -156,26 +154,23 @@ def test_curves_and_timelines_are_drawn_from_the_files(folder, evaluations, caps
     table = folder / "recall_curves.tsv"
     figures = [folder / f"recall_curves.{suffix}" for suffix in ("svg", "png")]
     words = ["--evaluations", *evaluations, "--out-table", table, "--out-figures", *figures]
-    assert run("evaluation", "curves", *words) == 0
+    assert actionspan("evaluation", "curves", *words) == 0
     assert all(figure.stat().st_size > 1000 for figure in figures)
-    words = ["--proposals", folder / "random.json", "--annotations", folder / "annotations.json"]
+    files = f"--proposals {folder}/random.json --annotations {folder}/annotations.json"
     for video, more in (
-        ("val_0", ["--probabilities", folder / "probabilities.h5"]),
-        ("train_0", []),  # no proposals of it
-        ("x", []),
+        ("val_0", f"--probabilities {folder}/probabilities.h5"),
+        ("train_0", ""),  # no proposals of it
+        ("x", ""),
     ):
-        out = folder / f"{video}.svg"
-        assert run("evaluation", "timeline", "--video", video, *words, *more, "--out", out) == 0
-        assert out.read_text().startswith("<?xml")
+        words = f"evaluation timeline --video {video} {files} {more} --out {folder}/{video}.svg"
+        assert actionspan(*words.split()) == 0
+        assert (folder / f"{video}.svg").read_text().startswith("<?xml")
     assert "annotations.json: no video 'x': it was left out" in capsys.readouterr().err
-
-
-# ---- what is wrong is one line ----
 
 
 def score(folder, *more):
     files = ("--ground-truth", folder / "annotations.json", "--proposals", folder / "random.json")
-    return run("score", "--protocol", "activitynet", *files, *more)
+    return actionspan("score", "--protocol", "activitynet", *files, *more)
 
 
 def test_score_names_what_is_wrong_in_one_line(folder, refused):
@@ -192,11 +187,7 @@ def test_baseline_names_what_is_wrong_in_one_line(folder, refused):
     for method, words, wrong in (
         ("difference", (), "needs --features features.h5"),
         ("tag", (), "needs --probabilities probabilities.h5"),
-        (
-            "random",
-            ("--subset", "testing"),
-            "no video of subset 'testing'; it has 'training' (2), ",
-        ),
+        ("random", ("--subset", "testing"), "no video of subset 'testing'; it has 'training' (2)"),
         ("sliding", ("--overlap", 1), "overlap 1.0: from 0 to 0.95"),
         ("tag", ("--probabilities", features), "features.h5: no probabilities; `temporal predict`"),
     ):

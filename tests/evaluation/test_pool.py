@@ -6,7 +6,7 @@ import json
 import pytest
 
 from actionspan.annotations.tables import write_annotations
-from evaluation.conftest import run as call
+from worlds.command import actionspan
 from worlds.scored import annotated, write_results
 
 # The held-out videos of each fold; the others are its training videos.
@@ -31,7 +31,7 @@ def pool(tmp_path):
         files = ["--proposals", *(tmp_path / f"{fold}.json" for fold in folds), "--annotations"]
         files += [tmp_path / f"{fold}.annotations.json" for fold in annotations]
         outs = ["--out-json", tmp_path / "all.json", "--out-csv", tmp_path / "all.csv"]
-        return call("evaluation", "pool", *files, *outs)
+        return actionspan("evaluation", "pool", *files, *outs)
 
     return run
 

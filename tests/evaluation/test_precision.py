@@ -81,18 +81,6 @@ def test_equals_the_literal_rule_and_has_the_bits_of_sorting(problem):
     assert found.tolist() == sorted_precision(*problem)
 
 
-def test_equals_the_literal_rule_with_many_proposals_of_crowded_videos():
-    generator = np.random.default_rng(0)
-    truth, proposals = {}, {}
-    for number in range(8):
-        truth[f"{number}"] = np.sort(generator.uniform(0, 9, (3 * number, 2)), axis=1)
-        rows = np.sort(generator.uniform(0, 9, (120, 2)), axis=1)
-        proposals[f"{number}"] = np.column_stack([rows, generator.normal(size=120).round(1)])
-    found = detection_precision(truth, proposals).average_precision
-    np.testing.assert_allclose(found, literal(truth, proposals), atol=1e-12)
-    assert 0 < found[9] < found[0] < found[11] < found[10] < 1
-
-
 @examples(80)
 @given(labelled_problems())
 def test_each_class_has_the_precision_of_its_own_list(problem):
@@ -120,8 +108,6 @@ def test_each_class_has_the_precision_of_its_own_list(problem):
 # ---- closed forms and traps of one class ----
 
 TWO = {"a": [(0, 4), (5, 9)]}
-
-
 ONE_EACH = {"a": [(0, 4)], "b": [(0, 4)]}
 HIT, MISS = (0, 4, 0.5), (8, 9, 0.5)
 
@@ -129,8 +115,6 @@ HIT, MISS = (0, 4, 0.5), (8, 9, 0.5)
 @pytest.mark.parametrize(
     ("truth", "proposals", "expected"),
     [
-        (TWO, {"a": [(0, 4, 1.0), (5, 9, 1.0)]}, {"0.30": 1, "0.95": 1}),
-        (TWO, {}, {"0.30": 0, "0.95": 0}),
         # right, wrong, right: precision 1 up to recall 1/2, then 2/3
         (TWO, {"a": [(0, 4, 0.9), (20, 21, 0.8), (5, 9, 0.7)]}, {"0.95": 5 / 6}),
         # a second proposal of one instance is wrong
@@ -139,10 +123,7 @@ HIT, MISS = (0, 4, 0.5), (8, 9, 0.5)
         (TWO, {"a": [(20, 21, 0.9), (0, 4, 0.8), (5, 9, 0.7)]}, {"0.50": 2 / 3}),
         # the next best instance where the best is taken; it overlaps 8 of 10 seconds
         ({"a": [(0, 10), (0, 8)]}, {"a": [(0, 10, 0.9), (0, 10, 0.8)]}, {"0.80": 1, "0.95": 0.5}),
-        # the first takes the second instance (1.0), the next reaches the first with 0.7 alone
-        ({"a": [(0, 10), (2, 10)]}, {"a": [(2, 10, 0.9), (3, 10, 0.8)]}, {"0.65": 1, "0.75": 0.5}),
         # one list over all videos, in which equal scores keep the order given
-        (ONE_EACH, {"a": [(0, 4, 0.1)], "b": [(9, 10, 0.9), (0, 4, 0.8)]}, {"0.50": 2 / 3}),
         (ONE_EACH, {"a": [HIT], "b": [MISS]}, {"0.50": 0.5}),
         (ONE_EACH, {"b": [MISS], "a": [HIT]}, {"0.50": 0.25}),
         # an instance of no length stays in the denominator
@@ -192,8 +173,6 @@ def test_bad_rows_are_refused_by_name():
         detection_precision_by_class(TRUTH, rows)
 
 
-# ---- the rules of the classes ----
-
 TRUTH = {"a": [(0, 4, "sit"), (5, 9, "run")], "b": [(0, 4, "run")]}
 
 
@@ -210,9 +189,6 @@ def test_two_ids_match_themselves_in_every_class():
     # no detection of "sit" has the id "a": that of "v_a" is still not one of "a"
     rows = {"a": [(5, 9, 1.0, "run")], "v_a": [(0, 4, 0.9, "sit")]}
     assert detection_precision_by_class(truth, rows).classes()["sit"]["AP@0.50"] == 0
-
-
-# ---- files ----
 
 
 @pytest.fixture

@@ -1,6 +1,5 @@
 """What scores mean: bins, shares and errors by hand, ranks by definition, any scale."""
 
-import csv
 import re
 import xml.etree.ElementTree as ET
 from typing import Any
@@ -24,8 +23,9 @@ from actionspan.evaluation.reliability import (
     table_rows,
 )
 from actionspan.report.figures.methods import draw_reliability
-from evaluation.conftest import run as call
+from actionspan.storage.writing import read_tsv
 from tiers import examples, first_tier
+from worlds.command import actionspan
 from worlds.scored import annotated, write_results
 
 # `a` has an instance of 10 s, found twice (tIoU 0.8, then 0.5); `calm` has none.
@@ -63,9 +63,6 @@ def test_counts_by_hand(scored):
     )
 
 
-# ---- the first to find ----
-
-
 def test_a_proposal_takes_the_free_instance_that_it_overlaps_most():
     # tIoU with (0, 10) and (4, 14): 0.9 and 5/14; 8/12 and 8/12
     rows = [(0, 9, 0.9), (2, 12, 0.8), (0, 10, 0.7), (4, 14, 0.6)]
@@ -79,9 +76,6 @@ def test_an_instance_of_no_length_is_found_by_nothing():
     scored = scored_proposals([annotated("a", (4, 4))], {"a": [(4, 4, 1.0), (3, 5, 0.5)]})
     assert scored.best_tiou.tolist() == [0, 0]
     assert not scored.first.any()
-
-
-# ---- ranks ----
 
 
 values = st.lists(st.integers(-5, 5).map(float), min_size=1, max_size=20)
@@ -102,8 +96,6 @@ def test_rank_correlation_by_definition_and_whatever_the_scale(scores, more):
         scaled = rank_correlation(np.exp(3 * np.array(scores)), quality)
         assert scaled == pytest.approx(correlation)
 
-
-# ---- bins ----
 
 rows = st.tuples(st.integers(0, 39), st.integers(1, 20), st.integers(0, 4)).map(
     lambda x: (x[0] / 2, (x[0] + x[1]) / 2, x[2] / 4)
@@ -136,16 +128,13 @@ def test_bins_hold_each_proposal_once_and_sum_to_the_whole(one, other, count):
     assert errors[0] >= gap - 1e-9
 
 
-# ---- the table, the page and the figure ----
-
-
 @pytest.mark.parametrize("scale", [100.0, -1.0, 1e6])
 def test_scores_beyond_a_share_have_no_calibration_error_but_an_order(tmp_path, scale):
-    given_rows = {
+    scaled = {
         name: [(start, end, scale * score) for start, end, score in items]
         for name, items in PROPOSALS.items()
     }
-    scored = scored_proposals(ANNOTATIONS, given_rows)
+    scored = scored_proposals(ANNOTATIONS, scaled)
     bins = score_bins(scored)
     assert calibration_errors(scored, bins) is None
     table = [dict(zip(COLUMNS, row, strict=True)) for row in table_rows(scored, bins)]
@@ -193,9 +182,6 @@ def test_every_method_has_its_files(tmp_path, name):
     ET.parse(tmp_path / "figure.svg")
 
 
-# ---- the command ----
-
-
 @pytest.fixture
 def folder(tmp_path):
     write_annotations(tmp_path / "annotations.json", ANNOTATIONS)
@@ -207,12 +193,12 @@ def run(folder, subset="validation"):
     words = ["--proposals", folder / "proposals.json", "--annotations", folder / "annotations.json"]
     words += ["--subset", subset, "--method", "mine", "--out-table", folder / "out/mine.tsv"]
     words += ["--out-markdown", folder / "out/mine.md", "--out-figure", folder / "out/mine.svg"]
-    return call("evaluation", "reliability", *words)
+    return actionspan("evaluation", "reliability", *words)
 
 
 def test_the_command_writes_three_files(folder):
     assert run(folder) == 0
-    table = list(csv.DictReader((folder / "out/mine.tsv").open(), delimiter="\t"))
+    table = read_tsv(folder / "out/mine.tsv")
     assert [row["proposals"] for row in table] == ["4", "1", "1", "1", "1"]
     page = (folder / "out/mine.md").read_text()
     assert "All 4 proposals of the 2 videos of subset validation" in page
@@ -225,12 +211,9 @@ def test_the_command_writes_three_files(folder):
 def test_luck_alone_makes_an_error_that_falls_with_the_number_of_proposals():
     """The mean of |X − n/2| / n of a binomial X of n and 1/2: about √(1 / 2πn)."""
     for count in (4, 400):
-        scored = ScoredProposals(
-            scores=np.full(count, 0.5),
-            best_tiou=np.zeros(count),
-            first=np.zeros((count, 2), bool),
-            videos=1,
-        )
+        first = np.zeros((count, 2), bool)
+        scores, tious = np.full(count, 0.5), np.zeros(count)
+        scored = ScoredProposals(scores=scores, best_tiou=tious, first=first, videos=1)
         exact = float(binom(count, 0.5).expect(lambda right, n=count: abs(right / n - 0.5)))
         found = error_by_luck(scored, score_bins(scored, 1))
         assert found == pytest.approx(exact, rel=0.1)

@@ -17,7 +17,7 @@ from actionspan.evaluation.files import read_frame_rates, read_ground_truth, rea
 from actionspan.proposals.segments import result_rows, write_proposals
 from actionspan.storage import scratch as scratch_module
 from actionspan.storage.writing import read_tsv
-from evaluation.conftest import run
+from worlds.command import actionspan
 from worlds.scored import annotated, write_results
 
 AR = [f"AR@{number}" for number in (1, 5, 10, 50, 100)]
@@ -51,17 +51,15 @@ def folder(tmp_path):
 
 
 def evaluate(folder, *more):
-    return run(
-        *("evaluation", "evaluate", "--proposals", folder / "proposals.json"),
-        *("--annotations", folder / "annotations.json", "--method", "mine"),
-        *("--out", folder / "out.json", "--out-videos", folder / "out.tsv", *more),
-    )
+    files = f"--proposals {folder}/proposals.json --annotations {folder}/annotations.json"
+    files += f" --out {folder}/out.json --out-videos {folder}/out.tsv"
+    return actionspan(*f"evaluation evaluate --method mine {files}".split(), *more)
 
 
 def score(folder, protocol, *more):
     truth, given = folder / "annotations.json", folder / "proposals.json"
     files = ("--ground-truth", truth, "--proposals", given)
-    return run("score", "--protocol", protocol, *files, *more)
+    return actionspan("score", "--protocol", protocol, *files, *more)
 
 
 def replace(path, old, new):
@@ -122,9 +120,6 @@ def test_the_worst_video_stands_first_and_ties_by_id(folder):
     assert [row[:3] for row in video_rows(alike, None)] == [[video, 1, 100] for video in "abc"]
 
 
-# ---- actionspan score ----
-
-
 def test_score_by_thumos14(folder, capsys):
     assert score(folder, "thumos14", "--videos", folder / "videos.tsv", "--json") == 0
     printed = json.loads(capsys.readouterr().out)
@@ -150,12 +145,13 @@ def test_score_by_thumos14_takes_frame_rates_from_the_ground_truths_table(tmp_pa
     head = "video-name,t-init,t-end,f-init,f-end,video-duration,frame-rate,video-frames,label-idx"
     truth.write_text(f"{head}\nvideo_test_1,0.0,0.9,0,9,9.0,10.0,90,-1\n")
     write_proposals([("video_test_1", result_rows([[0, 1.9]], [1.0]))], tmp_path / "p.json")
-    files = ("--ground-truth", truth, "--proposals", tmp_path / "p.json", "--json")
-    assert run("score", "--protocol", "thumos14", *files) == 0
-    assert json.loads(capsys.readouterr().out)["recall"]["0.50"][-1] == 1  # 10 of 20 frames
+    files = f"--ground-truth {truth} --proposals {tmp_path}/p.json"
     (tmp_path / "videos.tsv").write_text("video_id\tfps\nvideo_test_1\t1000\n")
-    assert run("score", "--protocol", "thumos14", *files, "--videos", tmp_path / "videos.tsv") == 0
-    assert json.loads(capsys.readouterr().out)["recall"]["0.50"][-1] == 0
+    # of the table, 10 of 20 frames are shared
+    for rates, found in (("", 1), (f"--videos {tmp_path}/videos.tsv", 0)):
+        words = f"score --protocol thumos14 --json {files} {rates}"
+        assert actionspan(*words.split()) == 0
+        assert json.loads(capsys.readouterr().out)["recall"]["0.50"][-1] == found
 
 
 def test_score_by_detection(folder, capsys):
@@ -168,9 +164,6 @@ def test_score_by_detection(folder, capsys):
     lines = capsys.readouterr().out.splitlines()
     assert lines[1] == "9 proposals left out: their videos are not in the subset"
     assert lines[-1].split()[-1] == f"{100 * printed['average_mAP']:.2f}"
-
-
-# ---- the table of videos ----
 
 
 def test_the_table_of_videos_weighted_by_instances_is_the_record(folder):
@@ -212,9 +205,6 @@ def test_longer_lists_reach_larger_average_numbers(tmp_path):
     assert all(row[column] for row in read_tsv(folder / "out.tsv") for column in THUMOS14_AR)
 
 
-# ---- frame rates, ids and files that do not fit ----
-
-
 @pytest.mark.parametrize("rate", ["0.0", ""])
 def test_without_frame_rates_thumos14s_values_are_null_and_the_rest_stands(folder, rate, capsys):
     replace(folder / "videos.tsv", "v4\t24.0", f"v4\t{rate}")
@@ -249,12 +239,9 @@ def test_frame_rates_that_are_missing_are_one_line_where_they_are_needed(folder,
 @pytest.mark.parametrize("protocol", ["activitynet", "thumos14", "detection"])
 def test_bad_files_are_one_line_by_every_protocol(folder, protocol, refused):
     path, more = folder / "proposals.json", ["--videos", folder / "videos.tsv"]
-    text = path.read_text()
-    write_results(path, {"v0": [(2, 1, 1)]})
-    line = refused(score(folder, protocol, *more))
-    assert "proposals.json: video 'v0', proposal 1: [2, 1] with score 1: start is after" in line
     replace(folder / "annotations.json", '"v0"', '"v_0"')
-    path.write_text(text.replace('"v0"', '"0"').replace('"v1"', '"v_v_0"'))
+    replace(path, '"v0"', '"0"')
+    replace(path, '"v1"', '"v_v_0"')
     line = refused(score(folder, protocol, *more))
     assert "proposals.json: '0' and 'v_v_0' mean one video" in line
     write_results(path, {"foreign": [(1, 2, 1)]})
