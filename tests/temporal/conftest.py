@@ -11,6 +11,7 @@ import pytest
 from actionspan.annotations.tables import write_annotations
 from actionspan.features.steps import cut_windows, window_starts
 from actionspan.features.transform import StreamTransform, Transform
+from worlds.features import write_features
 from worlds.scored import annotated
 
 STEPS = 100
@@ -26,16 +27,9 @@ class Toy:
     video_id: list[str]
 
 
-def write_features(path: Path, array, video_id, duration, subset) -> None:
-    text = h5py.string_dtype("utf-8")
-    with h5py.File(path, "w") as file:
-        file.attrs["digest"] = "toy"
-        file.create_dataset("features", data=array)
-        file.create_dataset("video_id", data=video_id, dtype=text)
-        file.create_dataset("duration_seconds", data=duration)
-        file.create_dataset("subset", data=subset, dtype=text)
-        for name in ("frame_difference", "flow_magnitude"):
-            file.create_dataset(name, data=np.zeros(array.shape[:2], np.float32))
+def still(array: np.ndarray) -> dict[str, np.ndarray]:
+    """Return the motion of videos in which nothing moves."""
+    return dict.fromkeys(("frame_difference", "flow_magnitude"), np.zeros(array.shape[:2], "f"))
 
 
 def write_toy(folder: Path, training=8, validation=4, channels=6, seed=0) -> Toy:
@@ -53,7 +47,7 @@ def write_toy(folder: Path, training=8, validation=4, channels=6, seed=0) -> Toy
         segment = (first * seconds / STEPS, last * seconds / STEPS)
         annotations.append(annotated(name, segment, subset=subset[row], duration=seconds))
     folder.mkdir(parents=True, exist_ok=True)
-    write_features(folder / "features.h5", array, video_id, duration, subset)
+    write_features(folder / "features.h5", array, video_id, duration, subset, **still(array))
     write_annotations(folder / "annotations.json", annotations)
     return Toy(folder / "features.h5", folder / "annotations.json", array, video_id)
 
@@ -85,14 +79,14 @@ def write_toy_sequences(
     duration = np.array([known[name].duration_seconds for name in names])
     folder.mkdir(parents=True, exist_ok=True)
     path, array = folder / "features.h5", np.stack(rows)
-    write_features(path, array, names, duration, [known[name].subset for name in names])
+    windows = {"first_step": firsts, "length": (2 * duration).astype(int), **still(array)}
+    write_features(path, array, names, duration, [known[name].subset for name in names], **windows)
     width = channels - 1
     mean, components, scale = (f(width).astype(np.float32) for f in (np.zeros, np.eye, np.ones))
     stream = StreamTransform(mean=mean, components=components, scale=scale)
     grid = {"steps": window, "method": "nearest", "grid": "windows", "stride": window // 2}
     transform = Transform(streams={"external": stream}, cues=True, **grid)
     with h5py.File(path, "r+") as file:
-        file["first_step"], file["length"] = np.array(firsts), (2 * duration).astype(int)
         for key, values in transform.to_arrays().items():
             file[f"transform/{key}"] = values
     write_annotations(folder / "annotations.json", annotations)

@@ -1,4 +1,4 @@
-"""Labels against a count of fine points; what is known of each step; parts of the videos."""
+"""Labels against a count of fine points; parts of the videos."""
 
 import csv
 import json
@@ -11,15 +11,10 @@ from hypothesis import strategies as st
 
 from actionspan.features.store import UNSHARED
 from actionspan.temporal.labels import (
-    COLUMNS,
-    INSIDE,
-    NO_PART,
-    PART,
     boundary_labels,
     boundary_overlaps,
     divide,
     divide_steps,
-    video_targets,
 )
 from tiers import examples
 
@@ -63,7 +58,6 @@ def test_overlap_is_the_brute_force_count(video, steps, rule, ratio):
     segments, duration = video
     options = {"steps": steps, "rule": rule, "boundary_ratio": ratio}
     overlaps = boundary_overlaps(segments, duration, **options)
-    assert overlaps.shape == (steps, 3)
     counted = brute_force(segments, duration, steps, rule, ratio)
     np.testing.assert_allclose(overlaps, counted, atol=2 / FINE)
     np.testing.assert_array_equal(
@@ -71,32 +65,9 @@ def test_overlap_is_the_brute_force_count(video, steps, rule, ratio):
     )
 
 
-def positives(labels):
-    return [np.flatnonzero(column).tolist() for column in labels.T]
-
-
-def test_labels_of_one_instance_by_hand():
-    # d = 50 bins: boundary regions 5 bins wide, [18, 23] and [68, 73] in bins; action [20.5, 70.5].
-    labels = boundary_labels(np.array([[20.5, 70.5]]), 100.0)
-    assert positives(labels) == [[*range(18, 23)], [*range(21, 70)], [*range(68, 73)]]
-    # those of mtn are one bin wide whatever the instance
-    start, _, end = positives(boundary_labels(np.array([[20.4, 70.4]]), 100.0, rule="mtn"))
-    assert (start, end) == ([20], [70])
-    # an instance outside the video is cut to it, and none gives no positive
-    outside, whole = (np.array([each]) for each in ([-5.0, 200.0], [0.0, 100.0]))
-    np.testing.assert_array_equal(boundary_labels(outside, 100.0), boundary_labels(whole, 100.0))
-    assert not boundary_labels(np.empty((0, 2)), 100.0).any()
-
-
-def test_exactly_half_a_bin_is_no_positive():
-    # TRAP: g > 0.5 is strict; bins of 1/4 make every number here exact.
-    overlaps = boundary_overlaps(np.array([[1.0, 2.5]]), 4.0, steps=4)
-    assert overlaps[:, 1].tolist() == [0, 1, 0.5, 0]
-    assert boundary_labels(np.array([[1.0, 2.5]]), 4.0, steps=4)[:, 1].tolist() == [0, 1, 0, 0]
-
-
 @pytest.mark.parametrize("duration", [1.0, 7.0, 100.0])
-def test_exactly_half_a_bin_is_no_positive_in_rounded_decimals_either(duration):
+def test_exactly_half_a_bin_is_no_positive(duration):
+    """TRAP: g > 0.5 is strict, also where decimals are rounded."""
     segments = np.array([[(i + 0.5) * duration / 100, 0.9 * duration] for i in range(80)])
     for row, segment in enumerate(segments):
         assert np.flatnonzero(boundary_labels(segment[None], duration)[:, 1])[0] == row + 1
@@ -132,19 +103,6 @@ def test_positives_on_the_real_training_videos(shared_data):
     assert round(100 * start, 1) == 5.7
     assert round(100 * action) == 65
     assert round(100 * end, 1) == pytest.approx(5.7, abs=0.3)
-
-
-# ---- what is known of each step, and parts of the training videos ----
-
-
-def test_columns_of_a_video_by_hand():
-    labels = np.arange(24, dtype=np.float32).reshape(8, 3)
-    targets = video_targets(labels, 2)
-    assert targets.shape == (8, COLUMNS)
-    assert targets.dtype == np.float32
-    np.testing.assert_array_equal(targets[:, :3], labels)
-    np.testing.assert_array_equal(targets[:, [INSIDE, PART]], [[1, 2]] * 8)
-    assert (video_targets(labels, NO_PART)[:, PART] == -1).all()
 
 
 @given(st.sets(st.text(min_size=1), min_size=1, max_size=40), st.integers(2, 6), st.randoms())

@@ -1,6 +1,5 @@
 """Training: it learns, it is deterministic, and killed at any moment it ends with the same bits."""
 
-import csv
 import json
 import math
 import os
@@ -22,6 +21,7 @@ from actionspan.parallel import ParallelSettings
 from actionspan.parallel.member import Replica
 from actionspan.settings import from_mapping
 from actionspan.storage.model_files import read_model
+from actionspan.storage.writing import read_tsv
 from actionspan.temporal import load_model
 from actionspan.temporal import training as train_module
 from actionspan.temporal.loss import boundary_loss
@@ -65,8 +65,7 @@ def trained(toy, tmp_path_factory) -> Callable[..., Path]:
 
 
 def read_log(folder: Path) -> list[dict[str, str]]:
-    with (folder / "log.tsv").open() as file:
-        return list(csv.DictReader(file, delimiter="\t"))
+    return read_tsv(folder / "log.tsv")
 
 
 def same_files(one: Path, two: Path) -> bool:
@@ -96,15 +95,10 @@ def test_the_model_is_the_best_epoch_by_validation_loss(toy, trained, tmp_path):
     last = trained("mtn", replace(TWELVE, keep="last"))
     for out, loss in ((whole, min(losses)), (last, losses[-1])):
         model = load_model(out / "model.safetensors")
-        optimiser = torch.optim.Adam(model.parameters())
+        replica = Replica(model, torch.optim.Adam(model.parameters()))
+        how = {"digest": "", "learning_rate": TWELVE.learning_rate_in, "kept": "last"}
         trainer = train_module.TemporalTrainer(
-            digest="",
-            model=model,
-            replica=Replica(model, optimiser),
-            learning_rate=TWELVE.learning_rate_in,
-            kept="last",
-            samples=samples,
-            settings=TWELVE,
+            model=model, replica=replica, samples=samples, settings=TWELVE, **how
         )
         assert trainer.validate()["validation_loss"] == pytest.approx(loss, rel=1e-6)
     with stopped_in(12):
@@ -193,12 +187,9 @@ def test_noise_comes_from_the_seed_and_only_training_has_it(toy, trained, tmp_pa
         fit(toy, tmp_path, "origin", noisy)
     original = torch.from_numpy(toy.array)
     assert all(any(torch.equal(one, row) for row in original[8:]) for one in seen[False][0])
-    noise = torch.stack(
-        [
-            one - min(original, key=lambda row: float((one - row).square().mean()))
-            for batch in seen[True]
-            for one in batch
-        ]
+    given = torch.cat(seen[True])
+    noise = given - torch.stack(
+        [min(original, key=lambda row: float((one - row).square().mean())) for one in given]
     )
     assert abs(float(noise.mean())) < 0.01
     deviation = 0.5 * math.sqrt(noise.shape[-1] / 256)
@@ -309,52 +300,6 @@ def test_a_checkpoint_of_something_else_is_ignored_with_a_line(
     assert same_files(tmp_path / "out", tmp_path / "fresh")
 
 
-KILLER = """
-import os, random, shutil, signal, sys, time
-import torch
-from pathlib import Path
-from actionspan.temporal.settings import TemporalSettings
-from actionspan.temporal.training import train
-
-torch.optim.Adam([torch.zeros(1)])  # its slow import, once
-features, annotations, whole, killed = map(Path, sys.argv[1:])
-settings = TemporalSettings(hidden=64, epochs=120, batch_size=3, dropout=0.3, output_scale=1.0)
-
-def run(out, limit):
-    child = os.fork()
-    if child == 0:
-        sys.stderr = open(os.devnull, "w")
-        train(features, annotations, "mtn", settings, out)
-        os._exit(0)
-    if limit is not None:
-        time.sleep(limit)
-        os.kill(child, signal.SIGKILL)
-    return os.waitpid(child, 0)[1]
-
-begun = time.monotonic()
-assert run(whole, None) == 0
-seconds = time.monotonic() - begun
-kills, moments = 0, random.Random(7)
-while kills < 4:  # again, sooner, where the first run had a busier machine
-    shutil.rmtree(killed, ignore_errors=True)
-    kills, seconds = 0, seconds / 2
-    while run(killed, moments.uniform(0, seconds / 3 * (1 + kills / 10))) != 0:
-        kills += 1
-print(kills)
-"""
-
-
-@pytest.mark.full
-def test_killed_at_random_moments_it_ends_with_the_same_bits(toy, tmp_path):
-    whole, killed = tmp_path / "whole", tmp_path / "killed"
-    command = [python(), "-c", KILLER, toy.features, toy.annotations, whole, killed]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert int(done.stdout) >= 4
-    assert same_files(whole, killed)
-    assert len(read_log(killed)) == 120
-
-
 LENGTHS = """
 import resource
 import sys
@@ -386,19 +331,6 @@ def test_each_length_of_a_batch_does_not_cost_memory_for_ever(tmp_path, model, m
     environment = {name: value for name, value in os.environ.items() if "ONEDNN" not in name}
     done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
     assert int(done.stdout.splitlines()[-1]) < most
-
-
-def test_the_command_trains_and_predicts(toy, tmp_path):
-    words = f"temporal train --features {toy.features} --annotations {toy.annotations} --model se"
-    knobs = "--hidden 8 --epochs 2 --decay-epochs 1 --labels mtn"
-    assert main(f"{words} --out {tmp_path} {knobs}".split()) == 0
-    content = read_model(tmp_path / "model.safetensors").value
-    assert content["settings"]["labels"] == "mtn"
-    out = tmp_path / "probabilities.h5"
-    words = f"temporal predict --model {tmp_path}/model.safetensors"
-    words += f" --features {toy.features} --out {out}"
-    assert main(words.split()) == 0
-    assert out.exists()
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from actionspan.temporal.probabilities import (
 )
 from actionspan.temporal.samples import read_samples, window_coverage
 from actionspan.temporal.settings import TemporalSettings
-from temporal.conftest import write_features
+from worlds.features import write_features
 from worlds.scored import annotated
 
 WINDOW, STRIDE = 20, 10
@@ -44,15 +44,12 @@ def windowed(tmp_path):
         starts = window_starts(length, WINDOW, STRIDE, rest=0)
         for start, part in zip(starts, cut_windows(sequence, starts, WINDOW), strict=True):
             rows.append((name, start, length, begin, part))
-        segment = (float(begin), begin + 6.0)
-        own = annotated(name, segment, subset=SUBSETS[name], duration=float(length))
-        annotations.append(own)
+        known = {"subset": SUBSETS[name], "duration": float(length)}
+        annotations.append(annotated(name, (float(begin), begin + 6.0), **known))
     names, firsts, lengths, _, features = zip(*rows, strict=True)
-    write_features(
-        tmp_path / "features.h5", np.stack(features), names, lengths, [SUBSETS[x] for x in names]
-    )
-    with h5py.File(tmp_path / "features.h5", "a") as file:
-        file["first_step"], file["length"] = firsts, lengths
+    subsets, windows = [SUBSETS[name] for name in names], {"first_step": firsts, "length": lengths}
+    path, array = tmp_path / "features.h5", np.stack(features)
+    write_features(path, array, names, lengths, subsets, **windows)
     write_annotations(tmp_path / "annotations.json", annotations)
     return tmp_path, rows
 
