@@ -187,7 +187,7 @@ def test_baseline_names_what_is_wrong_in_one_line(folder, refused):
     for method, words, wrong in (
         ("difference", (), "needs --features features.h5"),
         ("tag", (), "needs --probabilities probabilities.h5"),
-        ("random", ("--subset", "testing"), "no video of subset 'testing'; it has 'training' (2)"),
+        ("random", ("--subset", "testing"), "subset 'testing'; it has 'training' (2), "),
         ("sliding", ("--overlap", 1), "overlap 1.0: from 0 to 0.95"),
         ("tag", ("--probabilities", features), "features.h5: no probabilities; `temporal predict`"),
     ):

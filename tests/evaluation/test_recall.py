@@ -191,7 +191,7 @@ def test_ids_match_with_and_without_v_and_exact_ones_first():
 @pytest.mark.parametrize(
     ("truth", "proposals", "reason"),
     [
-        ([(0, 1)], [(0, 1, 1), (3, 2, 1)], r"proposal 2: \[3, 2\] with score 1: start is after"),
+        ([(0, 1)], [(0, 1, 1), (3, 2, 1)], r"proposal 2: \[3, 2\] .* 1: start is after end"),
         ([(0, 1)], [(0, 1, 1), (float("nan"), 2, 1)], "proposal 2: .*not finite"),
         ([(0, 1)], [(0, 1, 1), (0, float("inf"), 1)], "proposal 2: .*not finite"),
         ([(0, 1)], [(0, 1, 1), (0, 1, float("nan"))], "proposal 2: .*not finite"),

@@ -62,7 +62,7 @@ def test_timelines_are_named_as_targets_and_any_id_stays_in_its_cell(table):
 @pytest.mark.parametrize(
     ("header", "rows", "message"),
     [
-        (HEADER, [("v", 1, 1, 0, "much", 0, "")], "row 2: could not convert string to float"),
+        (HEADER, [("v", 1, 1, 0, "x", 0, "")], "row 2: could not convert string to float: 'x'"),
         (HEADER, [("v", 1, 1, 0, "nan", 0, "")], "row 2: AR@100 is nan"),
         (HEADER, [("v", 1, 1, 0, 56.1, 0, "")], "row 2: AR@100 is 56.1"),
         (HEADER, [("v", 0, 1, 0, 0.5, 0, "")], "row 2: 0 instances"),
