@@ -9,7 +9,6 @@ import sys
 from argparse import ArgumentParser
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
 from xml.etree import ElementTree
 
 import numpy as np
@@ -17,7 +16,7 @@ import pytest
 
 from actionspan import load_model
 from actionspan.cli import main
-from actionspan.errors import InputError, JobError
+from actionspan.errors import InputError
 from actionspan.jobs import shards
 from actionspan.propose import MotionProposer, working
 from actionspan.propose.command import add_arguments, named_videos
@@ -136,10 +135,9 @@ def test_a_folder_holds_the_proposals_of_one_model(here, films, tmp_path):
     before = results(out)
     call = here(out, second, "--model", "demo")
     assert call.status == 2
-    assert call.errors[-1] == (
-        f"actionspan propose: --out {out}: holds proposals of another model "
-        "(1 video): choose another folder, or --overwrite to replace them"
-    )
+    wrong = f"--out {out}: holds proposals of another model (1 video)"
+    advice = "choose another folder, or --overwrite to replace them"
+    assert call.errors[-1] == f"actionspan propose: {wrong}: {advice}"
     assert results(out) == before
     assert here(out, second, "--model", "demo", "--overwrite").status == 0
     assert list(results(out)) == [second.stem]
@@ -304,44 +302,15 @@ def test_as_many_processes_work_as_are_asked_for_or_as_cores_and_memory_allow(
         yield from ()
 
     monkeypatch.setattr(working, "work_apart", stub)
+    found, videos = ResultFolder(tmp_path / "out", "a model"), {path.stem: path for path in films}
     for jobs in (1, 3, 16):
         asked.clear()
+        given = working.each_video(
+            found, videos, None, Shown(), working.Loading(), copies=False, quiet=True, jobs=jobs
+        )
         with pytest.raises(RuntimeError):  # the stub does nothing
-            each(tmp_path / "out", films, jobs=jobs)
+            list(given)
         assert asked[0] == min(jobs, len(films))
-
-
-def each(folder: Path, videos: list[Path], labels: Any = None, jobs: int = 1) -> list:
-    """Return the outcome of each video by motion alone."""
-    every = working.each_video(
-        ResultFolder(folder, "a model"),
-        {path.stem: path for path in videos},
-        None,
-        Shown(),
-        working.Loading(labels=labels),
-        copies=False,
-        quiet=True,
-        jobs=jobs,
-    )
-    return list(every)
-
-
-class Deadly:
-    """Labels whose model cannot be looked at without an end of the process."""
-
-    names = ("fall", "walk")
-
-    @property
-    def model(self) -> str:
-        os.kill(os.getpid(), signal.SIGKILL)
-        return ""
-
-
-@pytest.mark.full
-def test_a_process_that_dies_while_it_loads_ends_the_job(films, tmp_path):
-    """No video is blamed."""
-    with pytest.raises(JobError, match=r"(cannot be loaded|cannot start): .*killed by SIGKILL"):
-        each(tmp_path / "out", films[:2], Deadly())
 
 
 @pytest.mark.parametrize("ending", first_tier([signal.SIGINT, signal.SIGTERM], signal.SIGINT))

@@ -58,15 +58,8 @@ class Given:
 
     def propose(self, video, on_progress=None):
         scores = np.linspace(1, 0.1, len(SEGMENTS))
-        curve = np.zeros(100, np.float32)
-        return Proposed(
-            duration_seconds=5.0,
-            segments=SEGMENTS,
-            scores=scores,
-            motion=curve,
-            events=SEGMENTS[:1],
-            chances=scores[:1],
-        )
+        events = {"events": SEGMENTS[:1], "chances": scores[:1], "motion": np.zeros(100)}
+        return Proposed(duration_seconds=5.0, segments=SEGMENTS, scores=scores, **events)
 
 
 def test_chances_are_those_of_the_library(clip, video):

@@ -44,12 +44,10 @@ def test_a_page_shows_all_videos_of_the_folder(found):
     assert (second["file"], second["rate"]) == ("../my%20films/second.mp4", 30)
     stored = json.loads((found / "videos/first film.json").read_text())
     shown = data(found, "video-0")
-    assert [row[:2] for row in shown["proposals"]] == [
-        row["segment"] for row in stored["proposals"]
-    ]
-    assert [row[3] for row in shown["events"]] == [
-        pytest.approx(row["score"], rel=1e-5) for row in stored["events"]
-    ]
+    segments = [row["segment"] for row in stored["proposals"]]
+    assert [row[:2] for row in shown["proposals"]] == segments
+    chances = [row["score"] for row in stored["events"]]
+    assert [row[3] for row in shown["events"]] == pytest.approx(chances, rel=1e-5)
     assert shown["curves"]["motion"] == stored["curves"]["motion"]
 
 
