@@ -162,8 +162,8 @@ def test_curves_and_timelines_are_drawn_from_the_files(folder, evaluations, caps
         ("train_0", ""),  # no proposals of it
         ("x", ""),
     ):
-        words = f"evaluation timeline --video {video} {files} {more} --out {folder}/{video}.svg"
-        assert actionspan(*words.split()) == 0
+        timeline = f"evaluation timeline --video {video} {files} {more} --out {folder}/{video}.svg"
+        assert actionspan(*timeline.split()) == 0
         assert (folder / f"{video}.svg").read_text().startswith("<?xml")
     assert "annotations.json: no video 'x': it was left out" in capsys.readouterr().err
 
