@@ -6,11 +6,13 @@ import av
 import numpy as np
 import pytest
 
-from actionspan.cli import main
 from actionspan.errors import InputError
 from actionspan.events.clips import cut, edl
 from actionspan.events.cutting import Clip, copy_clip, encode_clip, frames_of, write_reel
 from dataset.conftest import encode_video
+from video.numbered import encode, read_number, write_film
+from worlds.command import actionspan
+from worlds.sounds import add_tone
 
 RATE, SECONDS = 10, 8
 OPTIONS = {"g": "12", "sc_threshold": "0"}  # a key frame in 1.2 seconds
@@ -18,22 +20,10 @@ OPTIONS = {"g": "12", "sc_threshold": "0"}  # a key frame in 1.2 seconds
 
 @pytest.fixture(scope="module")
 def film(request, tmp_path_factory):
-    """A film with sound; a frame shows its number in black and white, B-frames too."""
+    """A film of numbered frames, B-frames too, with sound."""
     path = tmp_path_factory.mktemp("film") / f"film.{getattr(request, 'param', 'mp4')}"
-    with av.open(str(path), "w") as file:
-        video = file.add_stream("libx264", rate=RATE, options=OPTIONS)
-        video.width, video.height, video.pix_fmt = 64, 48, "yuv420p"
-        audio = file.add_stream("aac", rate=16000, layout="mono")
-        for number in range(RATE * SECONDS):
-            bits = [255 * (number >> bit & 1) for bit in range(8)]
-            picture = np.tile(np.repeat(bits, 8)[None, :, None], (48, 1, 3)).astype(np.uint8)
-            file.mux(video.encode(av.VideoFrame.from_ndarray(picture, format="rgb24")))
-        file.mux(video.encode(None))
-        for start in range(0, 16000 * SECONDS, 1024):
-            sound = av.AudioFrame.from_ndarray(np.zeros((1, 1024), np.float32), "fltp", "mono")
-            sound.rate, sound.pts = 16000, start
-            file.mux(audio.encode(sound))
-        file.mux(audio.encode(None))
+    encode(path, RATE * SECONDS, rate=RATE, options=OPTIONS)
+    add_tone(path, (0.5,))
     return path
 
 
@@ -41,9 +31,7 @@ def numbers(path):
     """Return the times of a film's frames and which of the original they are."""
     with av.open(str(path)) as file:
         frames = [(frame.time, frame.to_ndarray(format="rgb24")) for frame in file.decode(video=0)]
-    columns = [picture[:, 4::8].mean(axis=(0, 2)) > 127 for _, picture in frames]
-    found = [sum(int(bit) << place for place, bit in enumerate(bits)) for bits in columns]
-    return [time for time, _ in frames], found
+    return [time for time, _ in frames], [read_number(picture) for _, picture in frames]
 
 
 def clip(film, start, end):
@@ -86,14 +74,14 @@ def test_an_event_behind_the_end_is_one_line(film):
 def test_the_command_cuts_what_it_can_and_reports_the_rest(film, tmp_path, capsys):
     events = tmp_path / "events.csv"
     events.write_text("video,start,end,label\nfilm,1,2,jump up\nfilm,3,4,fall\ngone,1,2,fall\n")
-    words = ["clips", str(events), "--videos", str(film.parent), "--out", str(tmp_path / "out")]
-    assert main([*words, "--label", "fall"]) == 1  # something was left out
+    words = ("clips", events, "--videos", film.parent, "--out", tmp_path / "out")
+    assert actionspan(*words, "--label", "fall") == 1  # something was left out
     assert [path.stem for path in (tmp_path / "out").iterdir()] == ["film-001-fall"]
     assert "gone: no such video" in capsys.readouterr().err
     events.write_text("video,start,end,label\nfilm,1,2,jump up\nfilm,3,4,fall\n")
-    assert main([*words, "--exact", "--around", "0.5"]) == 0
+    assert actionspan(*words, "--exact", "--around", "0.5") == 0
     assert numbers(tmp_path / "out/film-001-jump_up.mp4")[1] == list(range(5, 25))
-    assert main([*words, "--lists"]) == 0
+    assert actionspan(*words, "--lists") == 0
     listed = (tmp_path / "out/film.csv").read_text()
     assert listed == "1.000,2.000,jump up\n3.000,4.000,fall\n"
 
@@ -105,14 +93,8 @@ def test_an_edit_decision_list_counts_frames(film):
 
 
 def test_what_no_container_takes_is_encoded(tmp_path):
-    path = tmp_path / "old.avi"
-    with av.open(str(path), "w") as file:
-        video = file.add_stream("cinepak", rate=RATE)
-        video.width, video.height, video.pix_fmt = 64, 48, "rgb24"
-        for number in range(10):
-            picture = np.full((48, 64, 3), 20 * number, np.uint8)
-            file.mux(video.encode(av.VideoFrame.from_ndarray(picture, format="rgb24")))
-        file.mux(video.encode(None))
+    flat = (np.full((48, 64, 3), 20 * number, np.uint8) for number in range(10))
+    path = write_film(tmp_path / "old.avi", flat, rate=RATE, codec="cinepak", pixels="rgb24")
     cut(Clip(path, 0.2, 0.6, "", "one"), tmp_path / "out", exact=False)
     assert [made.name for made in (tmp_path / "out").iterdir()] == ["one.mp4"]
     assert len(numbers(tmp_path / "out/one.mp4")[0]) == 4
@@ -150,9 +132,7 @@ def clips(tmp_path, capsys):
     def clips(rows, *words):
         events = tmp_path / "events.csv"
         events.write_text("\n".join(["video,start,end,label", *rows]) + "\n")
-        status = main(
-            ["clips", str(events), "--videos", str(tmp_path / "videos"), *map(str, words)]
-        )
+        status = actionspan("clips", events, "--videos", tmp_path / "videos", *words)
         shown, out = capsys.readouterr(), tmp_path / "out"
         made = sorted(path.name for path in out.iterdir()) if out.is_dir() else []
         return status, shown.out.splitlines() + shown.err.splitlines(), made
@@ -190,8 +170,7 @@ def test_names_with_dots_and_two_names_of_a_video_keep_their_own_files(videos, c
 def test_names_that_differ_in_a_space_keep_their_own_clips(videos, clips, tmp_path):
     videos("a b.mp4", "a_b.mp4")
     _, said, made = clips(["a b,0,1,x", "a_b,0,1,x"], "-o", tmp_path / "out")
-    assert said == [f"{tmp_path / 'out'}: 2 clips"]
-    assert len(made) == 2
+    assert (said, len(made)) == ([f"{tmp_path / 'out'}: 2 clips"], 2)
 
 
 def test_no_clip_and_no_reel_replaces_a_video(videos, clips, tmp_path):
@@ -219,11 +198,9 @@ def test_no_clip_and_no_reel_replaces_a_video(videos, clips, tmp_path):
 def test_a_place_of_another_kind_is_one_line(videos, clips, tmp_path):
     videos("a.mp4")
     (tmp_path / "file").touch()
-    rows = ["a,0,1,x", "a,1,2,x"]
-    status, said, _ = clips(rows, "-o", tmp_path / "file")
-    assert (status, said) == (
-        2,
-        [f"actionspan clips: {tmp_path / 'file'}: is a file; name a folder"],
-    )
-    status, said, _ = clips(rows, "--reel", tmp_path)
-    assert (status, said) == (2, [f"actionspan clips: {tmp_path}: is a folder; name a file"])
+    for words, line in (
+        (("-o", tmp_path / "file"), f"{tmp_path / 'file'}: is a file; name a folder"),
+        (("--reel", tmp_path), f"{tmp_path}: is a folder; name a file"),
+    ):
+        status, said, _ = clips(["a,0,1,x", "a,1,2,x"], *words)
+        assert (status, said) == (2, [f"actionspan clips: {line}"])
