@@ -4,13 +4,9 @@ import json
 
 import pytest
 
-from actionspan.cli import main
 from actionspan.storage.writing import read_tsv, write_tsv
 from scaling.oracle import PAPER_PS, PAPER_RING, runs_of, single_runs
-
-
-def run(*words):
-    return main([str(word) for word in words])
+from worlds.command import actionspan
 
 
 def write_runs(path, runs):
@@ -43,7 +39,7 @@ def timings(tmp_path):
 
 
 def test_fit_timing_in_words(paper_table, capsys):
-    assert run("fit-timing", paper_table) == 0
+    assert actionspan("fit-timing", paper_table) == 0
     text = capsys.readouterr().out
     assert "ps: t = T/n + C*n + P\n" in text
     assert "rank 3 of 3" in text
@@ -56,12 +52,13 @@ def test_fit_timing_in_words(paper_table, capsys):
 
 
 def test_fit_timing_in_words_with_single_rank_runs_and_with_too_few(tmp_path, timings, capsys):
-    assert run("scaling", "times", "--timings", *timings, "--out", tmp_path / "times.tsv") == 0
-    assert run("fit-timing", tmp_path / "times.tsv") == 0
+    times = tmp_path / "times.tsv"
+    assert actionspan("scaling", "times", "--timings", *timings, "--out", times) == 0
+    assert actionspan("fit-timing", times) == 0
     text = capsys.readouterr().out
     assert "ps: t = T/n + C*n + P\n  2 runs on 2 ranks and 2 on one; fitted: C, P" in text
     one = write_runs(tmp_path / "one.tsv", runs_of("ring", PAPER_RING, (3,)))
-    assert run("fit-timing", one) == 0
+    assert actionspan("fit-timing", one) == 0
     text = " ".join(capsys.readouterr().out.split())
     assert "r2 - " in text
     assert "t(3) 1,869.9333 s" in text
@@ -70,53 +67,45 @@ def test_fit_timing_in_words_with_single_rank_runs_and_with_too_few(tmp_path, ti
 
 def test_the_whole_stage(tmp_path, timings, capsys):
     times, model = tmp_path / "scaling/times.tsv", tmp_path / "scaling/timing_model.json"
-    assert run("scaling", "times", "--timings", *timings, "--out", times) == 0
+    assert actionspan("scaling", "times", "--timings", *timings, "--out", times) == 0
     rows = read_tsv(times)
     assert list(rows[0]) == ["exchange", "ranks", "repeat", "seconds", "t1", "t2", "t3"]
     assert [row["repeat"] for row in rows] == ["1", "2"] * 4
-    assert run("scaling", "fit", "--times", times, "--out", model) == 0
+    assert actionspan("scaling", "fit", "--times", times, "--out", model) == 0
     fitted = json.loads(model.read_text())
     assert list(fitted) == ["ps", "ring"]
     assert fitted["ring"]["T"] == 81.5
     assert fitted["ring"]["measured"]["t2"] == {"2": 4.0, "4": 4.0}
-    assert run("fit-timing", times, "--json") == 0
+    assert actionspan("fit-timing", times, "--json") == 0
     assert json.loads(capsys.readouterr().out) == fitted
     speedup, fit = tmp_path / "speedup.svg", tmp_path / "fit.svg"
-    assert run("scaling", "plot-speedup", "--times", times, "--out", speedup) == 0
-    assert run("scaling", "plot-fit", "--times", times, "--model", model, "--out", fit) == 0
+    assert actionspan("scaling", "plot-speedup", "--times", times, "--out", speedup) == 0
+    assert actionspan("scaling", "plot-fit", "--times", times, "--model", model, "--out", fit) == 0
     assert speedup.stat().st_size > 1000
     assert fit.stat().st_size > 1000
 
 
 def test_bad_input_is_one_line_and_status_2(tmp_path, paper_table, timings, capsys):
     alone = write_runs(tmp_path / "alone.tsv", single_runs(10, 1))
-    broken = tmp_path / "broken.tsv"
-    broken.write_text("exchange\tranks\tseconds\nring\ttwo\t3\n")
     model, out = tmp_path / "model.json", tmp_path / "out.svg"
-    assert run("scaling", "fit", "--times", paper_table, "--out", model) == 0
+    assert actionspan("scaling", "fit", "--times", paper_table, "--out", model) == 0
     interrupted = timings[0]
     interrupted.write_text(interrupted.read_text().replace('"epochs_here": 3', '"epochs_here": 1'))
+    plot = ("scaling", "plot-fit", "--times")
     cases = [
         (("fit-timing", alone), "only single-rank runs"),
-        (("fit-timing", broken), "broken.tsv: row 2: ranks 'two'"),
         (("scaling", "fit", "--times", alone, "--out", out), "only single-rank runs"),
         (("scaling", "plot-speedup", "--times", alone, "--out", out), "only single-rank runs"),
         (("scaling", "plot-speedup", "--times", paper_table, "--out", out), "no row of exchange"),
         (("scaling", "times", "--timings", *timings, "--out", out), "only 1 of 3 epochs"),
+        ((*plot, alone, "--model", model, "--out", out), "not fitted to these times"),
         (
-            ("scaling", "plot-fit", "--times", alone, "--model", model, "--out", out),
-            "not fitted to these times",
-        ),
-        (
-            (
-                *("scaling", "plot-fit", "--times", paper_table, "--model", model),
-                *("--out", tmp_path / "fit.pdf"),
-            ),
+            (*plot, paper_table, "--model", model, "--out", tmp_path / "fit.pdf"),
             "figures are written as .svg, .png, .jpg",
         ),
     ]
     for words, message in cases:
-        assert run(*words) == 2
+        assert actionspan(*words) == 2
         error = capsys.readouterr().err
         assert message in error
         assert error.count("\n") == 1
