@@ -5,9 +5,10 @@ import json
 
 import pytest
 
-from actionspan.cli import main
 from actionspan.demo.data_set import render_demo
 from actionspan.demo.scenario import DemoSettings
+from worlds.command import actionspan
+from worlds.tables import rows_of
 
 
 @pytest.fixture(scope="module")
@@ -26,8 +27,8 @@ def folder(tmp_path_factory):
 
 
 def find(folder, out, *more) -> int:
-    given = ["find", "--like", folder / "marks.csv", folder / "videos", "--out", out, *more]
-    return main([*map(str, given), "--features", str(folder / "features")])
+    given = ("--like", folder / "marks.csv", folder / "videos", "--features", folder / "features")
+    return actionspan("find", *given, "--out", out, *more)
 
 
 def events(out) -> dict[str, list]:
@@ -44,27 +45,25 @@ def test_a_search_gives_a_page_and_tables_of_the_best_of_all_videos(folder, tmp_
     assert sum(map(len, found.values())) == 4
     scores = [row["score"] for rows in found.values() for row in rows]
     assert all(0 < score <= 1 for score in scores)
-    marks = list(csv.DictReader((folder / "marks.csv").open()))
+    marks = rows_of(folder / "marks.csv")
     assert {row["label"] for rows in found.values() for row in rows} <= {
         mark["label"] for mark in marks
     }
     for row in found[marks[0]["video"]]:
-        for mark in marks:
-            shared = min(row["segment"][1], float(mark["end"])) - max(
-                row["segment"][0], float(mark["start"])
-            )
-            if mark["label"] == row["label"]:
-                assert shared <= 0.51 * (row["segment"][1] - row["segment"][0])
+        start, end = row["segment"]
+        for mark in (mark for mark in marks if mark["label"] == row["label"]):
+            shared = min(end, float(mark["end"])) - max(start, float(mark["start"]))
+            assert shared <= 0.51 * (end - start)
     assert "rank" not in (out / "index.html").read_text()[:2000]
     # another search into the same folder replaces it, decodes nothing again, and touches no file
     # of the user's
     name = next(iter(found))
     (out / f"{name}.vtt").write_text("mine")
     label, video = marks[0]["label"], folder / "videos" / f"{marks[0]['video']}.mp4"
-    given = ["find", "--like", str(folder / "marks.csv"), "--features", str(folder / "features")]
-    more = ["--out", str(out), "--top", "1", "--no-page", "--label", label, str(video)]
+    given = ("--like", folder / "marks.csv", "--features", folder / "features", "--out", out)
+    more = ("--top", "1", "--no-page", "--label", label)
     made = {path: path.stat().st_mtime_ns for path in (folder / "features").iterdir()}
-    assert main([*given, str(sorted((folder / "videos").iterdir())[1]), *more]) == 0
+    assert actionspan("find", *given, sorted((folder / "videos").iterdir())[1], video, *more) == 0
     assert {path: path.stat().st_mtime_ns for path in made} == made
     assert len(events(out)) == 2
     assert sum(map(len, events(out).values())) == 1
@@ -93,7 +92,7 @@ def test_a_search_by_an_index_shows_the_videos_of_the_best_alone(folder, tmp_pat
 def test_results_of_propose_are_not_replaced(folder, tmp_path, capsys):
     out = tmp_path / "proposals"
     video = sorted((folder / "videos").iterdir())[0]
-    assert main(["propose", str(video), "--model", "none", "--out", str(out), "--no-page"]) == 0
+    assert actionspan("propose", video, "--model", "none", "--out", out, "--no-page") == 0
     before = events(out)
     assert find(folder, out) == 2
     assert "holds proposals of another model (1 video)" in capsys.readouterr().err
@@ -106,10 +105,10 @@ def test_what_cannot_be_searched_is_one_line(folder, tmp_path, capsys):
     assert find(folder, tmp_path / "out", "--top", "0") == 2
     assert "--top 0: at least 1" in capsys.readouterr().err
     (tmp_path / "videos").mkdir()
-    name = next(csv.DictReader((folder / "marks.csv").open()))["video"]
+    name = rows_of(folder / "marks.csv")[0]["video"]
     (tmp_path / f"videos/{name}.mp4").write_bytes(b"no video")
-    given = ["find", "--like", str(folder / "marks.csv"), str(tmp_path / "videos")]
-    assert main([*given, "--out", str(tmp_path / "out")]) == 2
+    given = ("--like", folder / "marks.csv", tmp_path / "videos", "--out", tmp_path / "out")
+    assert actionspan("find", *given) == 2
     shown = capsys.readouterr().err
     assert f"{name}.mp4: " in shown
     assert "nothing to search: 1 video cannot be read" in shown

@@ -4,8 +4,6 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from actionspan.annotations.tables import Instance
 from actionspan.errors import JobError
@@ -15,7 +13,6 @@ from actionspan.find.index import Index, index_of
 from actionspan.find.listing import NOTHING, hopeful, listed
 from actionspan.storage.writing import open_h5
 from find.test_examples import STEP, STEPS, instance, planted
-from tiers import examples
 
 PLACES = {
     "a": {20.0: 1, 80.0: -1},
@@ -62,13 +59,9 @@ def test_with_all_places_kept_it_finds_all_that_is_like_the_examples(archive, in
     assert set(found) <= set(wanted)
     for key, score in found.items():
         assert score == pytest.approx(wanted[key], abs=1e-9)
-    exact = find_like(Footage(archive.videos), marks)
-    likely = {
-        key
-        for name, similar in exact.items()
-        for key in rows(name, similar)
-        if wanted[key] >= 0.2  # marked ones are left out of both
-    }
+    likely = set()  # marked ones are left out of both
+    for name, similar in find_like(Footage(archive.videos), marks).items():
+        likely |= {key for key in rows(name, similar) if wanted[key] >= 0.2}
     assert len(likely) > 20
     assert likely <= set(found)
 
@@ -115,28 +108,21 @@ def found_of_the_best(folder, seed: int, length: float) -> int:
     start = float(rng.choice(list(places["v0"]))) + rng.uniform(-0.3, 0.3)
     marks = {"v0": [Instance(start=start, end=start + length, label="")]}
     wanted = by_hand(videos, index, marks)
-    found = set()
-    for name, similar in index.find_like(marks, 300).items():
-        found |= set(rows(name, similar))
-    every = {
-        key for name, each in find_like(Footage(videos), marks).items() for key in rows(name, each)
-    }
+    found, every = (
+        {key for name, each in similar.items() for key in rows(name, each)}
+        for similar in (index.find_like(marks, 300), find_like(Footage(videos), marks))
+    )
     return len(found & set(sorted(every, key=wanted.__getitem__)[-100:]))
 
 
 @pytest.mark.full
-@examples(5, first=2)
-@given(seed=st.integers(0, 1000), length=st.floats(1.2, 9.0))
-def test_it_finds_nearly_all_of_the_best_among_clusters(tmp_path_factory, seed, length):
+def test_it_finds_nearly_all_of_the_best_among_clusters(tmp_path_factory):
     """Of 61 draws the worst found 96 of 100."""
-    assert found_of_the_best(tmp_path_factory.mktemp("clusters"), seed, length) >= 94
-
-
-@pytest.mark.full
-def test_it_finds_98_percent_of_the_best_on_average(tmp_path_factory):
-    draws = zip(range(12), np.linspace(1.2, 9.0, 12), strict=True)
-    folders = (tmp_path_factory.mktemp("clusters") for _ in range(12))
-    found = [found_of_the_best(folder, *each) for folder, each in zip(folders, draws, strict=True)]
+    found = [
+        found_of_the_best(tmp_path_factory.mktemp("clusters"), seed, length)
+        for seed, length in enumerate(np.linspace(1.2, 9.0, 12))
+    ]
+    assert min(found) >= 94
     assert np.mean(found) >= 98
 
 
