@@ -28,9 +28,7 @@ def write_scores(path, levels, *, gain=0.0, instances=None, long_lists=False):
         thumos += [repr(recalls[4]), repr(recalls[4])] if long_lists else ["", ""]
         count = instances[number] if instances else number + 1
         auc = 90 * level + 100 * gain
-        rows.append(
-            [chr(97 + number), count, 100, *map(repr, recalls), repr(auc), *thumos],
-        )
+        rows.append([chr(97 + number), count, 100, *map(repr, recalls), repr(auc), *thumos])
     path.parent.mkdir(parents=True, exist_ok=True)
     write_tsv(path, COLUMNS, reversed(rows))  # the files are sorted by recall, not by id
     return path

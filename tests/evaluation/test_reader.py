@@ -21,11 +21,7 @@ from worlds.scored import annotated, write_results
 video = partial(annotated, duration=40.0)
 
 # `a`: found, found again, wrong, found; `calm` has no instance, `silent` no list.
-ANNOTATIONS = [
-    video("a", (0, 10), (20, 30)),
-    video("calm"),
-    video("silent", (0, 5), (6, 9)),
-]
+ANNOTATIONS = [video("a", (0, 10), (20, 30)), video("calm"), video("silent", (0, 5), (6, 9))]
 LISTS = {
     "a": [(20, 29, 0.4), (0, 10, 0.9), (1, 10, 0.8), (12, 15, 0.5)],  # not in order
     "calm": [(3, 4, 0.6)],

@@ -16,7 +16,7 @@ from actionspan.evaluation.evaluate import VIDEO_COLUMNS, video_rows
 from actionspan.evaluation.files import read_frame_rates, read_ground_truth, read_proposals
 from actionspan.proposals.segments import result_rows, write_proposals
 from actionspan.storage import scratch as scratch_module
-from actionspan.storage.writing import read_tsv
+from actionspan.storage.writing import read_json, read_tsv
 from worlds.command import actionspan
 from worlds.scored import annotated, write_results
 
@@ -50,10 +50,16 @@ def folder(tmp_path):
     return write_set(tmp_path, [130, 90, 100, 0, 240, 60, 100])
 
 
-def evaluate(folder, *more):
+def evaluate(folder):
     files = f"--proposals {folder}/proposals.json --annotations {folder}/annotations.json"
-    files += f" --out {folder}/out.json --out-videos {folder}/out.tsv"
-    return actionspan(*f"evaluation evaluate --method mine {files}".split(), *more)
+    files += f" --videos {folder}/videos.tsv --out {folder}/out.json --out-videos {folder}/out.tsv"
+    return actionspan(*f"evaluation evaluate --method mine {files}".split())
+
+
+def evaluated(folder):
+    """Return the record and the rows of the table of videos."""
+    assert evaluate(folder) == 0
+    return read_json(folder / "out.json"), read_tsv(folder / "out.tsv")
 
 
 def score(folder, protocol, *more):
@@ -81,8 +87,7 @@ def scored(folder):
 
 
 def test_the_record_holds_all_protocols(folder):
-    assert evaluate(folder, "--videos", folder / "videos.tsv") == 0
-    record = json.loads((folder / "out.json").read_text())
+    record, _ = evaluated(folder)
     recall, in_frames, precision = scored(folder)
     assert record["AUC"] == recall.auc
     assert record["thumos14"] == {
@@ -104,7 +109,7 @@ def test_files_in_place_of_memory_change_no_bit(folder, monkeypatch):
     for small in (1 << 30, 0):
         monkeypatch.setattr(scratch_module, "_SMALL", small)
         monkeypatch.setattr(recall_module, "_BLOCK", 1 << 30 if small else 3)
-        assert evaluate(folder, "--videos", folder / "videos.tsv") == 0
+        assert evaluate(folder) == 0
         written.append([(folder / name).read_bytes() for name in ("out.json", "out.tsv")])
     assert written[0] == written[1]
 
@@ -167,9 +172,7 @@ def test_score_by_detection(folder, capsys):
 
 
 def test_the_table_of_videos_weighted_by_instances_is_the_record(folder):
-    assert evaluate(folder, "--videos", folder / "videos.tsv") == 0
-    record = json.loads((folder / "out.json").read_text())
-    rows = read_tsv(folder / "out.tsv")
+    record, rows = evaluated(folder)
     assert list(rows[0]) == list(VIDEO_COLUMNS)
     assert list(VIDEO_COLUMNS) == ["video_id", "instances", "proposals", *AR, "AUC", *THUMOS14_AR]
     assert {row["video_id"] for row in rows} == {f"v{number}" for number in range(6)}
@@ -197,24 +200,22 @@ def test_the_table_of_videos_weighted_by_instances_is_the_record(folder):
 
 
 def test_longer_lists_reach_larger_average_numbers(tmp_path):
-    folder = write_set(tmp_path, [1000, 1000, 1000])
-    assert evaluate(folder, "--videos", folder / "videos.tsv") == 0
-    values = list(json.loads((folder / "out.json").read_text())["thumos14"].values())
+    record, rows = evaluated(write_set(tmp_path, [1000, 1000, 1000]))
+    values = list(record["thumos14"].values())
     assert None not in values
     assert values == sorted(values)
-    assert all(row[column] for row in read_tsv(folder / "out.tsv") for column in THUMOS14_AR)
+    assert all(row[column] for row in rows for column in THUMOS14_AR)
 
 
 @pytest.mark.parametrize("rate", ["0.0", ""])
 def test_without_frame_rates_thumos14s_values_are_null_and_the_rest_stands(folder, rate, capsys):
     replace(folder / "videos.tsv", "v4\t24.0", f"v4\t{rate}")
-    assert evaluate(folder, "--videos", folder / "videos.tsv") == 0
+    record, rows = evaluated(folder)
     line = "videos.tsv: video 'v4': its frame rate is not known: no values of THUMOS14's protocol\n"
     assert capsys.readouterr().err.endswith(line)
-    record = json.loads((folder / "out.json").read_text())
     assert set(record["thumos14"].values()) == {None}
     assert record["AUC"] > 0
-    assert all(row[column] == "" for row in read_tsv(folder / "out.tsv") for column in THUMOS14_AR)
+    assert all(row[column] == "" for row in rows for column in THUMOS14_AR)
 
 
 def test_frame_rates_that_are_missing_are_one_line_where_they_are_needed(folder, refused):
@@ -229,11 +230,9 @@ def test_frame_rates_that_are_missing_are_one_line_where_they_are_needed(folder,
         videos.write_text(f"video_id\tfps\n{text}")
         assert f"videos.tsv: {wrong}" in refused(score(folder, "thumos14", "--videos", videos))
     # no scored video needs the rates of v3 and v6
-    videos.write_text(
-        "".join(line for line in rates.splitlines(True) if line[:2] not in ("v3", "v6"))
-    )
-    assert evaluate(folder, "--videos", videos) == 0
-    assert json.loads((folder / "out.json").read_text())["thumos14"]["AR@50"] is not None
+    kept = [line for line in rates.splitlines(True) if line[:2] not in ("v3", "v6")]
+    videos.write_text("".join(kept))
+    assert evaluated(folder)[0]["thumos14"]["AR@50"] is not None
 
 
 @pytest.mark.parametrize("protocol", ["activitynet", "thumos14", "detection"])
@@ -256,20 +255,18 @@ def test_videos_whose_names_differ_by_v_are_two(folder, twin, capsys):
     for name in ("annotations.json", "proposals.json"):
         replace(folder / name, '"v0"', f'"{other}"')
     replace(folder / "videos.tsv", "v0\t", f"{other}\t")
-    assert evaluate(folder, "--videos", folder / "videos.tsv") == 0
-    alone = (folder / "out.json").read_text(), (folder / "out.tsv").read_text()
-    content = json.loads((folder / "annotations.json").read_text())
+    alone = evaluated(folder)
+    content = read_json(folder / "annotations.json")
     content["database"][twin] = {"subset": "training", "duration": 20.0, "annotations": []}
     (folder / "annotations.json").write_text(json.dumps(content))
     with (folder / "videos.tsv").open("a") as file:
         file.write(f"{twin}\t1.0\n")
-    assert evaluate(folder, "--videos", folder / "videos.tsv") == 0
-    assert ((folder / "out.json").read_text(), (folder / "out.tsv").read_text()) == alone
+    assert evaluated(folder) == alone
     if twin == "v_0":  # without a video of their own, two names mean one
         return
     replace(folder / "videos.tsv", "v_0\t", "v_v_0\t")
     capsys.readouterr()
-    assert evaluate(folder, "--videos", folder / "videos.tsv") == 2
+    assert evaluate(folder) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert "videos.tsv: 'v_v_0' and '0' mean one video; keep one" in line
 

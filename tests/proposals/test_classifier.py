@@ -24,15 +24,22 @@ STEPS, CHANNELS = 40, 4
 LABELS = ("fall", "sit", "wave")
 
 
-def video(random, labels=LABELS, noise=1.0):
-    """Return a video in which channel k is high during the instance of class k."""
+def showing(random, classes, groups, noise=1.0):
+    """Return a video in which channel k is high during instances of class k, a group at once."""
     sequence = random.normal(scale=noise, size=(STEPS, CHANNELS)).astype(np.float32)
     instances = []
-    for place, label in enumerate(random.permutation(labels).tolist()):
+    for place, labels in enumerate(groups):
         start, length = 2 + 12 * place, int(random.integers(4, 9))
-        sequence[start : start + length, LABELS.index(label)] += 3
-        instances.append(Instance(start=start / 2, end=(start + length) / 2, label=label))
+        for label in labels:
+            sequence[start : start + length, classes.index(label)] += 3
+            instances.append(Instance(start=start / 2, end=(start + length) / 2, label=label))
     return LabelledVideo(sequence=sequence, duration_seconds=20.0, instances=instances)
+
+
+def video(random, labels=LABELS, noise=1.0):
+    """Return a video with an instance of each class."""
+    groups = [[label] for label in random.permutation(labels).tolist()]
+    return showing(random, LABELS, groups, noise)
 
 
 def videos(count, seed=0, **more):
@@ -118,17 +125,9 @@ def test_a_class_of_a_single_video_is_an_error_in_its_fold_and_not_in_the_loss()
     assert log[0]["log_loss"] < 2
 
 
-def both(random, second=("run", "talk")):
+def both(random):
     """Return a video of 4 instances: of each class alone, and of both at the same time."""
-    sequence = random.normal(size=(STEPS, CHANNELS)).astype(np.float32)
-    instances = []
-    for place, names in enumerate(([second[0]], [second[1]], second)):
-        start, length = 2 + 12 * place, int(random.integers(5, 9))
-        for name in names:
-            sequence[start : start + length, second.index(name)] += 3
-            end = (start + length) / 2
-            instances.append(Instance(start=start / 2, end=end, label=name))
-    return LabelledVideo(sequence=sequence, duration_seconds=20.0, instances=instances)
+    return showing(random, ("run", "talk"), (["run"], ["talk"], ["run", "talk"]))
 
 
 def test_classes_that_happen_at_once_are_learned_each_against_the_rest():

@@ -133,7 +133,7 @@ def test_a_band_that_is_not_known_is_nan():
 
 def test_values_are_shown_short_and_with_half_their_interval():
     assert [_short(value) for value in (0, 0.012345, 1.5, 12.34, 4223.8, -3.81)] == [
-        *("0", "0.0123", "1.50", "12.3", "4,224", "−3.81"),
+        *("0", "0.0123", "1.50", "12.3", "4,224", "−3.81")
     ]
     shown = _values(fit_times(runs_of("ring", PAPER_RING))["ring"])
     assert shown.startswith("T − C = 4,340 ± ")

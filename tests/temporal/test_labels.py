@@ -10,12 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actionspan.features.store import UNSHARED
-from actionspan.temporal.labels import (
-    boundary_labels,
-    boundary_overlaps,
-    divide,
-    divide_steps,
-)
+from actionspan.temporal.labels import boundary_labels, boundary_overlaps, divide, divide_steps
 from tiers import examples
 
 FINE = 200  # points a bin in the brute-force count

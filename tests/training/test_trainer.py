@@ -141,8 +141,7 @@ def logged(toy):
 
 @pytest.mark.parametrize("keep", ["best", "average", "last"])
 @pytest.mark.parametrize(
-    "options",
-    first_tier([{}, {"learners": 2}, {"learners": 2, "whole": False}], {"learners": 2}),
+    "options", first_tier([{}, {"learners": 2}, {"learners": 2, "whole": False}], {"learners": 2})
 )
 def test_killed_in_any_epoch_it_ends_with_the_same_bits(tmp_path, keep, options):
     losses = [3.0, 1.0, 2.0, 1.0, 5.0]
