@@ -14,7 +14,6 @@ VALUES: tuple[Any, ...] = (
 
 
 def changes(content: Any) -> Iterator[tuple[str, Any]]:
-    """Yield a text that tells the change, and the content with one value another or left out."""
     for place in _places(content):
         for value in (..., *VALUES):
             changed = copy.deepcopy(content)

@@ -13,6 +13,7 @@ from actionspan.errors import InputError
 from actionspan.networks.weights import load_file
 from actionspan.storage.model_files import write_model
 from actionspan.storage.torch_files import DAMAGED, read_torch, unsealed, write_sealed, write_torch
+from storage.test_model_files import CONTENT as STRANGE
 from worlds.limits import files_of_at_most
 
 PLAIN = {"rows": [{"epoch": 1, "loss": 0.5}], "big": 2**127}
@@ -93,11 +94,7 @@ def test_too_little_memory_is_not_the_fault_of_the_file(tmp_path, error, monkeyp
 def test_what_is_sealed_comes_back_whatever_its_tensors_are_like(tmp_path):
     content = {
         "strides": torch.from_numpy(np.broadcast_to(np.float32(1), (1,))),
-        "turned": torch.arange(6.0).reshape(2, 3).T,
-        "view": torch.arange(10)[3:7],
-        "scalar": torch.tensor(2.0, dtype=torch.bfloat16),
-        "empty": torch.zeros(0, 3),
-        "repeated": torch.zeros(1).expand(5),
+        **STRANGE["tensors"],
         "plain": [None, True, 1, -0.5, float("nan"), "a", (1, {"b": torch.tensor([True])})],
     }
     write_sealed(tmp_path / "s.pt", content)
