@@ -33,10 +33,8 @@ def test_wrong_times_are_a_line_each_and_the_rest_is_kept(tmp_path, capsys):
     rows = "a,-1,2,run\na,3,2,run\na,,2,run\na,1,99,run\na,1,2,Walk\na,6,7.5,late\n"
     table.write_text(f"video,start,end,label\n{rows}other,-1,2,run\n")
     found = Truth(table, {"a": Path("a.mp4")}).within("a", 6.6)
-    assert [(each.start, each.end, each.label) for each in found] == [
-        (1, 2, "Walk"),
-        (6, 6.6, "late"),
-    ]
+    events = [(each.start, each.end, each.label) for each in found]
+    assert events == [(1, 2, "Walk"), (6, 6.6, "late")]
     place = f"left out {table}: row"
     assert capsys.readouterr().err.splitlines() == [
         f"{place} 2: start -1 is before the video, which begins at 0",

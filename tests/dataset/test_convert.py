@@ -3,19 +3,17 @@
 import argparse
 import csv
 import json
-from pathlib import Path
 from xml.etree import ElementTree
 
-import av
-import numpy as np
 import pytest
 
 from actionspan.annotations.formats.registry import read_annotation_file
-from actionspan.annotations.tables import Video
 from actionspan.dataset.convert import add_arguments, run
 from actionspan.dataset.matching import IndexSettings, index_videos, read_annotations
 from actionspan.errors import InputError
 from dataset.conftest import encode_video
+from worlds.sounds import add_tone
+from worlds.videos import video_of
 
 HEADER = "video,start,end,label"
 
@@ -70,9 +68,8 @@ def test_what_the_form_cannot_hold_is_said(tmp_path, table, capsys):
     convert(mine, tmp_path / "ours.csv")
     assert capsys.readouterr().err == ""
     # a lost duration does not read as lost times
-    convert(
-        table("a,1,2,run,10,250,25", header=f"{HEADER},duration,frames,fps"), tmp_path / "a.eaf"
-    )
+    mine = table("a,1,2,run,10,250,25", header=f"{HEADER},duration,frames,fps")
+    convert(mine, tmp_path / "a.eaf")
     what = "duration of the video (1), number of frames (1), frame rate (1)"
     line = f"{tmp_path / 'a.eaf'}: videos of which elan cannot hold: {what}\n"
     assert capsys.readouterr().err == line
@@ -128,7 +125,6 @@ def test_times_that_need_the_video_are_left_out_unless_it_is_given(tmp_path, vid
 
 
 def task(video, ends, **data):
-    """Return a task of Label Studio."""
     regions = [{"value": {"ranges": [ends], "timelinelabels": ["run"]}}]
     return {"data": {"video": video, **data}, "annotations": [{"result": regions}]}
 
@@ -140,7 +136,7 @@ def test_tools_find_the_files_of_the_videos(tmp_path, videos, table):
     the converter of label-studio-sdk 2.1 wants ids.
     """
     encode_video(videos / "mute.avi", codec="mpeg4")
-    with_sound(encode_video(tmp_path / "silent.mkv"), videos / "loud.mkv")
+    add_tone(encode_video(videos / "loud.mkv"), (0.5,))
     mine = table("mute,0.5,1,run", "loud,0.5,1,sit", "loud,1,2,run")
     forms = ("elan", "boris_project", "boris", "via3", "label_studio")
     made = {form: tmp_path / f"out.{form}" for form in forms}
@@ -168,21 +164,6 @@ def test_tools_find_the_files_of_the_videos(tmp_path, videos, table):
         (2, "/data/local-files/?d=loud.mkv"),
     ]
     assert [one["id"] for each in tasks for one in each["annotations"]] == [1, 2]
-
-
-def with_sound(video, path):
-    """Write a video again with a second of silence."""
-    with av.open(str(video)) as source, av.open(str(path), "w") as file:
-        picture = file.add_stream_from_template(source.streams.video[0])
-        sound = file.add_stream("pcm_s16le", rate=8000, layout="mono")
-        for packet in source.demux(video=0):
-            if packet.dts is not None:
-                packet.stream = picture
-                file.mux(packet)
-        frame = av.AudioFrame.from_ndarray(np.zeros((1, 8000), np.int16), layout="mono")
-        frame.rate = 8000
-        file.mux([*sound.encode(frame), *sound.encode()])
-    return path
 
 
 BOUT = [[1.0, "", "run", "", ""], [2.0, "", "run", "", ""]]
@@ -238,9 +219,7 @@ def test_a_video_that_has_lost_all_its_rows_is_not_one_where_nothing_happens(
 
 
 def test_a_run_learns_nothing_from_such_a_video(lost):
-    facts = {"fps": 10.0, "frames": 100, "duration_seconds": 10.0, "width": 8, "height": 8}
-    probed = [Video(video_id=video, path=Path(video), sha256="", **facts) for video in "ab"]
-    settings = IndexSettings()
+    probed, settings = [video_of("a", fps=10.0), video_of("b", fps=10.0)], IndexSettings()
     index = index_videos(probed, read_annotations([lost], None, settings), settings)
     assert index.videos[0].subset == "testing" != index.videos[1].subset
     reasons = [bad.reason for bad in index.rejections]
@@ -295,7 +274,5 @@ def test_keys_belong_to_boris_alone(tmp_path, table):
     words = ("--keys", str(tmp_path / "keys.json"))
     with pytest.raises(InputError, match=r"keys\.json: only boris_project has keys of labels"):
         convert(table("a,1,2,run"), tmp_path / "mine.json", *words)
-    with pytest.raises(
-        InputError, match=r"keys\.json: key no\. 1: 'gg' is not one letter or digit"
-    ):
+    with pytest.raises(InputError, match=r"keys\.json: key no\. 1: 'gg' is not one letter or"):
         convert(table("a,1,2,run"), tmp_path / "mine.boris", *words)

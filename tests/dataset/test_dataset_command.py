@@ -24,7 +24,6 @@ def folder(tmp_path_factory, video_file):
 
 @pytest.fixture(scope="module")
 def shard(folder):
-    """What probing writes of them."""
     made, files = folder.parent / "0000.txt", sorted(folder.glob("*.mp4"))
     assert actionspan("dataset", "probe", "--videos", *files, "--out", made) == 0
     return made

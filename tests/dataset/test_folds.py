@@ -2,7 +2,6 @@
 
 import json
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -10,9 +9,6 @@ from hypothesis import strategies as st
 
 from actionspan.annotations.tables import (
     VIDEO_COLUMNS,
-    Annotation,
-    Instance,
-    Video,
     read_annotations,
     read_videos,
     write_annotations,
@@ -20,23 +16,17 @@ from actionspan.annotations.tables import (
 )
 from actionspan.dataset.folds import fold_parts, hold_out
 from worlds.command import actionspan
+from worlds.scored import annotated
+from worlds.videos import video_of
 
 SUBSETS = ("training", "training", "validation", "training", "testing", "training", "training")
 KNOWN = [
-    Annotation(
-        video_id=f"v{number}",
-        subset=subset,
-        duration_seconds=10.0 + number / 7,
-        instances=(Instance(start=1 / 3, end=4.0 + number, label="run"),),
-    )
+    annotated(f"v{number}", (1 / 3, 4.0 + number), subset=subset, duration=10.0 + number / 7)
     for number, subset in enumerate(SUBSETS)
 ]
 
 
-@given(
-    names=st.sets(st.text(min_size=1, max_size=5), min_size=2, max_size=20),
-    data=st.data(),
-)
+@given(names=st.sets(st.text(min_size=1, max_size=5), min_size=2, max_size=20), data=st.data())
 def test_each_video_is_in_one_part_whatever_their_order(names, data):
     folds = data.draw(st.integers(2, len(names)))
     parts = fold_parts(names, folds)
@@ -75,9 +65,7 @@ def test_too_few_or_many(folds, fold, line):
 @pytest.fixture
 def step(tmp_path):
     """The command, on a data set of three subsets."""
-    facts = {"frames": 80, "width": 64, "height": 48, "sha256": "00", "fps": 8.0, "path": Path("a")}
-    names = ("video_id", "subset", "duration_seconds")
-    videos = [Video(**facts, **{name: getattr(one, name) for name in names}) for one in KNOWN]
+    videos = [video_of(one.video_id, one.duration_seconds, subset=one.subset) for one in KNOWN]
     annotations, table = tmp_path / "annotations.json", tmp_path / "videos.tsv"
     write_annotations(annotations, KNOWN, "the tests")
     write_videos(table, videos, VIDEO_COLUMNS)

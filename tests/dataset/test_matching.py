@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from actionspan.annotations.formats.records import RawInstance, Reading, Record
 from actionspan.annotations.formats.times import Frame, VideoEnd
-from actionspan.annotations.tables import Instance, Video
+from actionspan.annotations.tables import Instance
 from actionspan.dataset.matching import (
     IndexSettings,
     check_instance,
@@ -20,14 +20,13 @@ from actionspan.dataset.matching import (
     read_annotations,
     split_subsets,
 )
+from worlds.videos import video_of
 
 SETTINGS = IndexSettings()
 
 
 def video(name, seconds=10.0, error=""):
-    facts = {"fps": 10.0, "frames": round(seconds * 10), "width": 4, "height": 2, "sha256": "0"}
-    path = Path(f"videos/{name}.mp4")
-    return Video(video_id=name, path=path, duration_seconds=seconds, error=error, **facts)
+    return video_of(name, seconds, 10.0, path=Path(f"videos/{name}.mp4"), error=error)
 
 
 def record(name, *segments, row="7", **known):

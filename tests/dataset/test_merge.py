@@ -14,9 +14,13 @@ from actionspan.dataset.convert import facts
 from actionspan.dataset.merge import merge
 from worlds.command import actionspan
 
-SAT = [{"segment": [1, 2], "label": "sit"}]
-SEGMENTS = {(1, 3): "jump", (10, 20): "jump", (30, 40): "fall", (50, 60): "fall"}
-MANY = [{"segment": list(segment), "label": label} for segment, label in SEGMENTS.items()]
+
+def listed(*segments):
+    return [{"segment": [start, end], "label": label} for start, end, label in segments]
+
+
+SAT = listed((1, 2, "sit"))
+MANY = listed((1, 3, "jump"), (10, 20, "jump"), (30, 40, "fall"), (50, 60, "fall"))
 KNOWN: dict[str, Any] = {
     "version": "actionspan 1",
     "name": "the yard",
@@ -59,20 +63,17 @@ def test_a_corrected_video_has_the_instances_of_its_correction(files, capsys):
     )
     content = json.loads(out.read_text())
     assert content["name"] == "the yard"
+    # the label of the moved one was not changed
+    now = listed((1, 3, "jump"), (11, 20, "jump"), (30, 40, "sit"), (70, 71, "jump"))
     assert content["database"] == {
         "a": {
             "subset": "training",
             "duration": 90.5,
-            "annotations": [
-                {"segment": [1, 3], "label": "jump"},
-                {"segment": [11, 20], "label": "jump"},  # its label was not changed
-                {"segment": [30, 40], "label": "sit"},
-                {"segment": [70, 71], "label": "jump"},
-            ],
+            "annotations": now,
         },
         "v_b": {"subset": "validation", "duration": 20, "annotations": []},
         "c": KNOWN["database"]["c"],
-        "new": {"annotations": [{"segment": [0, 1], "label": UNLABELLED}]},
+        "new": {"annotations": listed((0, 1, UNLABELLED))},
     }
     first = out.read_bytes()
     assert run(files, "out.json", "corrections.csv", out="again.json") == 0
@@ -163,9 +164,8 @@ def test_a_merge_keeps_what_is_not_corrected_and_twice_is_once(known, correction
     merged, changes = merge(known, corrections)
     again, none = merge(merged, corrections)
     assert [facts(record) for record in again] == [facts(record) for record in merged]
-    assert [WRITABLE["activitynet"].write(each) for each in (merged, again)] == (
-        [WRITABLE["activitynet"].write(merged)] * 2
-    )
+    one, other = (WRITABLE["activitynet"].write(each) for each in (merged, again))
+    assert one == other
     assert (none.new, none.added, none.moved, none.relabelled, none.removed) == (0, 0, 0, 0, 0)
     before = {record.video_id: record for record in known}
     after = {record.video_id: record for record in merged}
@@ -205,8 +205,6 @@ def test_a_video_that_has_lost_all_its_rows_is_there_again_only_if_it_is_correct
     )
     (files / "right.csv").write_text("video,start,end,label,status\na,1,2,run,added\n")
     assert run(files, "mine.csv", "right.csv", out="out.csv") == 0
-    assert (files / "out.csv").read_text().splitlines()[1:] == [
-        "kept,1.0,2.0,run,training",
-        "a,1.0,2.0,run,validation",
-    ]
+    rows = (files / "out.csv").read_text().splitlines()[1:]
+    assert rows == ["kept,1.0,2.0,run,training", "a,1.0,2.0,run,validation"]
     assert "no row of video 'lost' is left" in capsys.readouterr().err

@@ -24,13 +24,11 @@ def proposed(tmp_path):
 
 
 def following(capsys, *words):
-    """Return the videos that the command names."""
     assert actionspan("dataset", "next", *words, "--json") == 0
     return [row["video"] for row in json.loads(capsys.readouterr().out)]
 
 
 def refusal(capsys, *words):
-    """Return the line of a command that ends in one."""
     assert actionspan("dataset", "next", *words) == 2
     (line,) = capsys.readouterr().err.splitlines()
     return line

@@ -122,10 +122,17 @@ def test_of_many_points_a_run_says_one_line(tmp_path, capsys):
     assert lines[-1].startswith("rejected 3 more: ")
 
 
-def test_points_are_no_truth_that_a_proposal_could_find(tmp_path):
+def test_neither_points_nor_what_a_model_proposes_are_truth(tmp_path):
+    row = '{"segment": [1.0, 2.0], "score": 0.5, "label": "jump"}'
+    (tmp_path / "events.json").write_text(f'{{"results": {{"a": [{row}]}}}}')
     (tmp_path / "kicks.csv").write_text("video,time,label\na,1,kick\n")
-    for path in (tmp_path / "kicks.csv", SAMPLES / "boris_old.csv"):
-        with pytest.raises(InputError, match="a point, which has no length; `actionspan dataset"):
+    point = "a point, which has no length; `actionspan dataset"
+    for path, message in (
+        (tmp_path / "kicks.csv", point),
+        (SAMPLES / "boris_old.csv", point),
+        (tmp_path / "events.json", "proposals or events, which are not ground truth"),
+    ):
+        with pytest.raises(InputError, match=message):
             read_ground_truth(path, "all")
 
 
@@ -134,13 +141,6 @@ def test_a_duration_beside_a_time_may_be_the_events(tmp_path):
     (tmp_path / "kicks.csv").write_text("video,time,duration,label\na,1.0,3,jump\n")
     with pytest.raises(InputError, match=r"kicks.csv: .*start"):
         read_annotation_file(tmp_path / "kicks.csv", points=1.0)
-
-
-def test_what_a_model_proposes_is_no_truth(tmp_path):
-    row = '{"segment": [1.0, 2.0], "score": 0.5, "label": "jump"}'
-    (tmp_path / "events.json").write_text(f'{{"results": {{"a": [{row}]}}}}')
-    with pytest.raises(InputError, match="proposals or events, which are not ground truth"):
-        read_ground_truth(tmp_path / "events.json", "all")
 
 
 @pytest.fixture

@@ -37,22 +37,19 @@ from worlds.recordings import numbered_parts
 MIDNIGHT = datetime(2024, 1, 31, 23, 59, 58)
 
 
+STAMPS = ["20240131_235958", "2024-01-31T23-59-58", "20240131235958", "2024-01-31 23.59.58"]
+NO_STAMPS = ["cam_20241331_235958", "cam_0001", "120240131235958", "20240131"]  # no month 13
+
+
 @pytest.mark.parametrize(
     ("name", "at", "rest"),
     [
-        ("20240131_235958", MIDNIGHT, ("", "")),
-        ("2024-01-31T23-59-58", MIDNIGHT, ("", "")),
+        *((name, MIDNIGHT, ("", "")) for name in (*STAMPS, "2024.01.31_23h59m58s")),
         ("VID_20240131_235958", MIDNIGHT, ("VID_", "")),
-        ("20240131235958", MIDNIGHT, ("", "")),
-        ("2024-01-31 23.59.58", MIDNIGHT, ("", "")),
-        ("2024.01.31_23h59m58s", MIDNIGHT, ("", "")),
         ("PXL_20240131_235958123", MIDNIGHT.replace(microsecond=123000), ("PXL_", "")),
         ("ch01_20240131235958_20240201000958", MIDNIGHT, ("ch01_", "_")),
         ("cam-20240131-235958-007", MIDNIGHT, ("cam-", "-")),
-        ("cam_20241331_235958", None, ()),  # no month 13
-        ("cam_0001", None, ()),
-        ("120240131235958", None, ()),
-        ("20240131", None, ()),
+        *((name, None, ()) for name in NO_STAMPS),
     ],
 )
 def test_the_time_in_a_name(name, at, rest):
@@ -79,34 +76,22 @@ def probed(monkeypatch):
     return probed
 
 
-def test_consecutive_numbers_are_one_recording(probed):
-    names = ["a_9.mp4", "a_10.mp4", "a_11.mp4", "a_13.mp4", "b_10.mp4", "hall.mp4", "attic.mp4"]
-    assert probed(dict.fromkeys(names, 60.0)) == (
-        {
-            "a_9-joined": ["a_9.mp4", "a_10.mp4", "a_11.mp4"],
-            "a_13": ["a_13.mp4"],
-            "b_10": ["b_10.mp4"],
-            "hall": ["hall.mp4"],
-            "attic": ["attic.mp4"],
-        },
-        0,
-    )
-
-
-def test_chapters_of_gopro_are_one_recording_and_its_recordings_are_not(probed):
-    names = ["GX010007.mp4", "GX020007.mp4", "GX010008.mp4"]
-    found, _ = probed(dict.fromkeys(names, 60.0))
-    assert list(found) == ["GX010007-joined", "GX010008"]
-
-
 def stamped(*seconds):
     return [f"cam_{MIDNIGHT + timedelta(seconds=each):%Y%m%d_%H%M%S}.mp4" for each in seconds]
 
 
-def test_a_gap_of_the_clock_ends_a_recording(probed):
-    names = stamped(0, 60, 121, 183, 243)  # files of a minute: gaps of 0, 1, 2 and 0 seconds
-    found, _ = probed(dict.fromkeys(names, 60.0))
-    assert list(found.values()) == [names[:3], names[3:]]
+@pytest.mark.parametrize(
+    "recordings",  # of files of a minute
+    [
+        [["a_9.mp4", "a_10.mp4", "a_11.mp4"], ["a_13.mp4"], ["b_10.mp4"], ["hall.mp4"]],
+        [["GX010007.mp4", "GX020007.mp4"], ["GX010008.mp4"]],  # chapters of a GoPro
+        [stamped(0, 60, 121), stamped(183, 243)],  # gaps of 0, 1, 2 and 0 seconds
+    ],
+)
+def test_consecutive_files_are_one_recording(probed, recordings):
+    names = [f"{Path(files[0]).stem}{'-joined' * (len(files) > 1)}" for files in recordings]
+    found = probed(dict.fromkeys(sum(recordings, []), 60.0))
+    assert found == (dict(zip(names, recordings, strict=True)), 0)
 
 
 def test_a_damaged_file_is_a_gap(probed, capsys):
@@ -267,22 +252,12 @@ def test_places_name_the_file_and_the_clock_of_a_time(tmp_path):
     assert places.columns[:4] == ("start_file", "start_in_file", "end_file", "end_in_file")
     assert places.columns[4:] == ("start_clock", "end_clock")
     times = "2024-02-01T00:00:07.500", "2024-02-01T00:00:10.250"
-    assert places.cells("a_1-joined", [9.5, 12.25]) == [
-        "a_1.mp4",
-        "9.500",
-        "a_2.mp4",
-        "2.250",
-        *times,
-    ]
+    cells = ["a_1.mp4", "9.500", "a_2.mp4", "2.250", *times]
+    assert places.cells("a_1-joined", [9.5, 12.25]) == cells
     # a border is the end of one file and the start of the next, whose clock may be a second later
     times = "2024-02-01T00:00:08.000", "2024-02-01T00:00:18.000"
-    assert places.cells("a_1-joined", [10.0, 20.0]) == [
-        "a_2.mp4",
-        "0.000",
-        "a_2.mp4",
-        "10.000",
-        *times,
-    ]
+    cells = ["a_2.mp4", "0.000", "a_2.mp4", "10.000", *times]
+    assert places.cells("a_1-joined", [10.0, 20.0]) == cells
     assert places.cells("a_1-joined", [20.0, 20.5])[4] == "2024-02-01T00:00:19.000"
     assert places.cells("b", [1.0, 2.0]) == [""] * 6
     assert places.files("a_1-joined")[1] == (10.0, "a_2.mp4", "2024-02-01T00:00:08")
@@ -304,9 +279,7 @@ def test_events_are_divided_at_borders(recording):
     assert found[3] is other
     segments = [[each[:2] for each in record.parsed()] for record in found[:3]]
     expected = [[(0.2, 0.6), (0.8, 1.0)], [(0.0, 1.0), (0.0, 1.0)], [(0.0, 0.2), (0.5, 1.0)]]
-    np.testing.assert_allclose(segments[0], expected[0])
-    np.testing.assert_allclose(segments[1], expected[1])
-    np.testing.assert_allclose(segments[2], expected[2])
+    np.testing.assert_allclose(segments, expected)
 
 
 @pytest.mark.parametrize(
