@@ -45,10 +45,7 @@ def test_annotations_of_another_form_do_where_they_have_what_is_needed(tmp_path)
         ({"duration": "long"}, "video 'a': duration 0 s; a positive duration is needed"),
         ({"annotations": {}}, "video 'a': no 'annotations'"),
         ({"annotations": [{"segment": [1, 2]}]}, "video 'a', instance 1: no label"),
-        (
-            {"annotations": [{"segment": [1, "x"], "label": "a"}]},
-            "video 'a', instance 1: end 'x' is",
-        ),
+        ({"annotations": [{"segment": [1, "x"], "label": "a"}]}, "video 'a', instance 1: end 'x'"),
     ],
 )
 def test_what_is_wrong_is_one_line(tmp_path, change, line):

@@ -149,10 +149,8 @@ def test_opentimelineio_opens_the_timeline_and_edl_is_made_of_it(tmp_path):
     path = tmp_path / "yard.otio"
     convert.write_records(path, "otio", some_records()[:1])
     clips = otio.adapters.read_from_file(str(path)).find_clips()
-    assert [(clip.name, clip.media_reference.target_url) for clip in clips] == [
-        ("jump", "yard.mp4"),
-        ('cut, "stir"', "yard.mp4"),
-    ]
+    assert [clip.name for clip in clips] == ["jump", 'cut, "stir"']
+    assert {clip.media_reference.target_url for clip in clips} == {"yard.mp4"}
     shown = clips[0].source_range  # the frames 26 to 62, the last of which begins at 2.48 s
     assert (shown.start_time.value, shown.duration.value, shown.duration.rate) == (26, 37, 25)
     pytest.importorskip("otio_cmx3600_adapter")

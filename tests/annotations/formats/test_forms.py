@@ -91,7 +91,6 @@ def held(record, *forms):
 
 
 def rounded(form, record, start, end, label):
-    """Return a segment with the times that a form has for it."""
     if form == "elan":
         return round(1000 * start) / 1000, round(1000 * end) / 1000, label
     if form == "label_studio":

@@ -14,17 +14,10 @@ from actionspan.annotations.formats.records import RawInstance, Record
 from actionspan.annotations.formats.registry import FORMATS, read_annotation_file
 from worlds.command import actionspan
 
-EVENTS = {
-    "version": "actionspan 1",
-    "results": {
-        "v_yard": [
-            {"score": 0.75, "segment": [1.0, 2.5], "label": "jump", "label_score": 0.9},
-            {"score": 0.25, "segment": [6.0, 7.0]},
-        ],
-        "gate": [{"score": 0.5, "segment": [0.5, 4.0], "label": "sit", "rank": 2}],
-        "still": [],
-    },
-}
+JUMP = {"score": 0.75, "segment": [1.0, 2.5], "label": "jump", "label_score": 0.9}
+SIT = {"score": 0.5, "segment": [0.5, 4.0], "label": "sit", "rank": 2}
+RESULTS = {"v_yard": [JUMP, {"score": 0.25, "segment": [6.0, 7.0]}], "gate": [SIT], "still": []}
+EVENTS = {"version": "actionspan 1", "results": RESULTS}
 MINE = "video,start,end,label,fps\nyard,1,2,jump,10\nhall,0,1,sit,10\n"
 
 
@@ -38,7 +31,6 @@ def folder(tmp_path, monkeypatch):
 
 
 def tasks(source, *words):
-    """Convert to tasks; return them by the name of their video."""
     words = (source, "tasks.json", "--to=label_studio", *words)
     assert actionspan("dataset", "convert", *words) == 0
     made = json.loads(Path("tasks.json").read_text())
@@ -161,8 +153,7 @@ def test_results_of_a_wrong_id_are_one_line():
 
 
 def test_two_names_of_a_video_are_no_two_predictions(folder, capsys):
-    row = {"score": 0.5, "segment": [0.5, 4.0], "label": "sit"}
-    events = {"results": {"v_yard": [row], "yard": [row]}}
+    events = {"results": {"v_yard": [SIT], "yard": [SIT]}}
     (folder / "span" / "events.json").write_text(json.dumps(events))
     words = ("mine.csv", "tasks.json", "--to=label_studio", "--predictions", "span/events.json")
     assert actionspan("dataset", "convert", *words) == 2
