@@ -45,7 +45,6 @@ def tiny(**changed: Any) -> RecognitionSettings:
 
 
 def write_task(path: Path, training: int = 4, validation: int = 2, stack: int = STACK) -> Path:
-    """Write so many clips of each class and subset."""
     settings = ClipSettings(height=32, width=48, stack=stack)
     counts = {"training": training, "validation": validation}
     with create_h5(path, "test") as file:

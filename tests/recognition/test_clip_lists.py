@@ -11,8 +11,6 @@ from actionspan.recognition.clip_lists import excluded_files, group_of, list_cli
 
 @pytest.fixture
 def folder(tmp_path):
-    """Make empty files under `clips/`."""
-
     def make(*names):
         for name in names:
             path = tmp_path / "clips" / name

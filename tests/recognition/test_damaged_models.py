@@ -19,7 +19,6 @@ NETWORK = "efficientnet_lite0"
 
 
 def content(network=TINY_NETWORK):
-    """Return what `recognition train` writes."""
     seed_torch(1)
     weights = architecture(network).build(3, len(CLASSES)).state_dict()
     return {
@@ -34,7 +33,6 @@ def content(network=TINY_NETWORK):
 
 
 def weights_of(make, path):
-    """Return the weights that a file gives, or the line that refuses it."""
     try:
         made = make(path)
     except InputError as error:

@@ -81,11 +81,7 @@ def test_a_listed_split(folder, tmp_path):
     [
         (["list", "--clips", "gone"], "gone: not a folder of clips"),
         (["list", "--clips", "gone", "--split", "0"], "--split 0: at least 1"),
-        (["list", "--clips", "x", "--validation-fraction", "1"], "validation_fraction 1.0"),
-        (["clips", "--clips", "gone"], "gone: not a folder of clips"),
         (["clips", "--clips", "l", "--shard-clips", "b"], "--shard-clips b: no such clip in l"),
-        (["clips", "--clips", "l", "--height", "100"], "height 100: must be a multiple of 8"),
-        (["clips", "--clips", "l", "--bound", "0"], "bound 0.0: from 0.01 to 10000"),
         (["clips", "--clips", "l", "--processes", "0"], "--processes 0: at least 1"),
         (["segments", *"--frames f --flow g --annotations gone".split()], "gone: cannot be read"),
     ],

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actionspan.annotations.tables import Annotation, Instance, write_annotations
+from actionspan.annotations.tables import write_annotations
 from actionspan.errors import InputError
 from actionspan.jobs.shards import ShardWork
 from actionspan.recognition.clip_lists import ClipSettings, held_out_names
@@ -19,15 +19,14 @@ from actionspan.recognition.segments import (
     typical_seconds,
     video_segments,
 )
-from ended_jobs import parts_of_ended_job
 from recognition.conftest import HEIGHT, STACK, WIDTH
+from worlds import scored
 
 ALL = ClipSettings(height=HEIGHT, width=WIDTH, background_ratio=float("inf"))
 
 
-def annotated(*spans, duration=20.0, subset="training", name="v"):
-    instances = tuple(Instance(start=a, end=b, label=label) for a, b, label in spans)
-    return Annotation(video_id=name, subset=subset, duration_seconds=duration, instances=instances)
+def annotated(*spans, name="v", subset="training", duration=20.0):
+    return scored.annotated(name, *spans, subset=subset, duration=duration)
 
 
 KNOWN = annotated((8.0, 10.0, "jump"), (3.5, 5.5, "run"))
@@ -209,31 +208,8 @@ def test_a_shard_without_training_videos_is_an_empty_store(write_videos, annotat
     assert ClipStore([one, other]).clips == ClipStore([other]).clips
 
 
-def test_a_killed_job_resumes(write_videos, annotations, tmp_path):
-    frames, flow = write_videos({"one": 12})
-    out = tmp_path / "clips.h5"
-
-    def job():
-        segments_of_shard(frames, flow, annotations, out, ALL)
-
-    first = parts_of_ended_job(out, job)
-    assert len(first) == 6
-    assert parts_of_ended_job(out, job) == first
-    job()
-    whole = tmp_path / "whole.h5"
-    segments_of_shard(frames, flow, annotations, whole, ALL)
-    assert ClipStore([out]).fingerprint == ClipStore([whole]).fingerprint
-
-
 def test_annotations_without_an_instance_are_named(write_videos, tmp_path):
     path = tmp_path / "none.json"
     write_annotations(path, [annotated(name="one")])
     with pytest.raises(InputError, match=r"none.json: no training video has an instance"):
         segments_of_shard(*write_videos({"one": 3}), path, tmp_path / "o.h5", ALL)
-
-
-def test_frames_of_another_shard_are_refused(write_videos, annotations, tmp_path):
-    frames, _ = write_videos({"two": 3}, "a")
-    _, flow = write_videos({"one": 3}, "b")
-    with pytest.raises(InputError, match=r"frames_a.h5: lacks one, which .*flow_b.h5 holds"):
-        segments_of_shard(frames, flow, annotations, tmp_path / "o.h5", ALL)
