@@ -27,7 +27,6 @@ def pictures_of(video: str, count: int, stack: int = STACK) -> tuple[np.ndarray,
 def write_videos_in(
     folder: Path, lengths: dict[str, int], name: str = "0000", stack: int = STACK, **how: Any
 ) -> tuple[Path, Path]:
-    """Write the frames and the flow of videos given with the number of their snippets."""
     videos = {video: pictures_of(video, count, stack) for video, count in lengths.items()}
     return write_shard(folder, name, videos, **how)
 
@@ -39,7 +38,6 @@ def write_store_in(
     settings: StoreSettings = SETTINGS,
     **options: float,
 ) -> Path:
-    """Write the store of a shard of videos."""
     out = folder / "snippets" / f"{name}.h5"
     shard = write_videos_in(folder, lengths, name, **options)
     with work_here():

@@ -35,11 +35,9 @@ def test_untuned_encoders_give_the_vectors_of_the_features_stage():
 def test_saved_and_loaded_networks_give_the_same_bits(tuned, tmp_path, stream, channels):
     settings = EncoderSettings(input_size=64, device="cpu")
     content = encoder_content(tuned, stream, settings, tuned.state_dict(), 64, "digest")
-    write_model(tmp_path / "model.safetensors", content)
+    write_model(path := tmp_path / "m.safetensors", content)
     pictures = torch.randint(1, 256, (5, 64, 64, channels), dtype=torch.uint8)
-    loaded, width = build_network(
-        "efficientnet_lite0", tmp_path / "model.safetensors", channels, "pooled"
-    )
+    loaded, width = build_network("efficientnet_lite0", path, channels, "pooled")
     own = tuned.of(stream)
     images = ((pictures.float() - own.mean) / own.std).movedim(-1, 1)
     assert width == 1280

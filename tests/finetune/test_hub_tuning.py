@@ -31,9 +31,8 @@ def settings_of(folder, family) -> EncoderSettings:
     if family in (*TIMM, CACHING):
         _, file = write_timm(folder, family)
         side = {"test_vit2": 64}.get(family, SIDE)
-        return EncoderSettings(
-            rgb_encoder=f"timm:{family}", rgb_weights=file, input_size=side, device="cpu"
-        )
+        how = {"rgb_weights": file, "input_size": side, "device": "cpu"}
+        return EncoderSettings(rgb_encoder=f"timm:{family}", **how)
     if family == WITHOUT_POOLER:
         model = transformers.ViTForImageClassification(transformers.ViTConfig(**SMALL))
         model.save_pretrained(folder)
@@ -131,11 +130,8 @@ def test_biases_that_timm_keeps_in_a_cache_learn(tmp_path):
 
 
 def test_a_preprocessing_that_swaps_colours_is_refused(tmp_path):
-    model = transformers.MobileViTModel(
-        transformers.MobileViTConfig(
-            image_size=32, hidden_sizes=[8, 8, 8], neck_hidden_sizes=[8] * 7
-        )
-    )
+    sizes = {"image_size": 32, "hidden_sizes": [8, 8, 8], "neck_hidden_sizes": [8] * 7}
+    model = transformers.MobileViTModel(transformers.MobileViTConfig(**sizes))
     model.save_pretrained(tmp_path)
     transformers.MobileViTImageProcessor(size={"shortest_edge": 32}).save_pretrained(tmp_path)
     settings = EncoderSettings(rgb_encoder=str(tmp_path), input_size=SIDE, device="cpu")
@@ -156,9 +152,8 @@ def test_a_tuning_leaves_a_folder_that_the_features_stage_takes(tmp_path, rng):
     toy = replace(toy, encoders=encoders)
     toy = toy.with_settings(memory_budget_mb=400, epochs=1, temporal_epochs=1)
     tune(*toy.arguments, tmp_path / "out", threads=1)
-    assert read_model(tmp_path / "out/rgb/model.safetensors").value["network"] == str(
-        tmp_path / "own"
-    )
+    saved = read_model(tmp_path / "out/rgb/model.safetensors").value
+    assert saved["network"] == str(tmp_path / "own")
     pictures = rng.integers(0, 256, (2, SIDE, SIDE, 3), np.uint8)
     vectors = []
     for folder in (tmp_path / "own", tmp_path / "out/rgb/tuned_encoder"):

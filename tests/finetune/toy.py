@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from actionspan.annotations.tables import Annotation, Instance, write_annotations
+from actionspan.annotations.tables import Annotation, write_annotations
 from actionspan.features.settings import EncoderSettings, RescaleSettings
 from actionspan.finetune.settings import FinetuneSettings, StoreSettings
 from actionspan.finetune.store import store_snippets
@@ -17,6 +17,7 @@ from actionspan.storage.torch_files import write_torch
 from actionspan.temporal.settings import TemporalSettings
 from features.conftest import work_here
 from networks.tiny import TINY_NETWORK
+from worlds.scored import annotated
 from worlds.shards import Pictures, write_shard
 
 STEP = 0.4  # seconds a snippet
@@ -34,8 +35,6 @@ class AnyEncoder(EncoderSettings):
 
 @dataclass(frozen=True, kw_only=True)
 class Toy:
-    """The files and settings of a tuning."""
-
     store: Path
     annotations: Path
     encoders: EncoderSettings
@@ -66,22 +65,15 @@ class Toy:
 
 
 def write_toy(folder: Path, lengths: dict[str, int] = LENGTHS) -> Toy:
-    """Write a store, annotations and weights."""
     annotations: list[Annotation] = []
     videos: dict[str, Pictures] = {}
     for video, count in lengths.items():
         random = np.random.default_rng([*video.encode()])
         first, last = sorted(random.choice(count + 1, 2, replace=False).tolist())
         videos[video] = _striped(count, range(first, last), random)
-        instance = Instance(start=STEP * first, end=STEP * last, label="stripes")
-        annotations.append(
-            Annotation(
-                video_id=video,
-                subset="validation" if video in VALIDATION else "training",
-                duration_seconds=STEP * count,
-                instances=(instance,),
-            )
-        )
+        subset = "validation" if video in VALIDATION else "training"
+        how = {"subset": subset, "duration": STEP * count, "label": "stripes"}
+        annotations.append(annotated(video, (STEP * first, STEP * last), **how))
     frames, flow = write_shard(folder, "toy", videos, step=STEP)
     store = folder / "snippets.h5"
     with work_here():
