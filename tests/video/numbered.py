@@ -52,23 +52,10 @@ def write_film(
     container: str | None = None,
     container_options: dict[str, str] | None = None,
 ) -> Path:
-    """Encode RGB pictures of one size.
+    """Encode RGB pictures (H, W, 3) of one size.
 
-    Args:
-        path: Where to write; the suffix chooses the container unless `container` does.
-        pictures: (H, W, 3) each.
-        codec: Name of FFmpeg's encoder.
-        rate: Frames a second.
-        stamps: The frames' time stamps in ticks; consecutive at the rate if none.
-        tick: The unit of the stamps in seconds.
-        pixels: Pixel format.
-        options: The encoder's.
-        bit_rate: Bits a second; 0: the encoder's default.
-        rotation: Degrees by which a player turns the pictures.
-        b_frames: How many B-frames between others.
-        key_every: Frames from one key frame to the next.
-        container: Name of FFmpeg's muxer.
-        container_options: The muxer's.
+    The `stamps` of frames are in ticks of `tick` seconds, or consecutive at the `rate`. A player
+    turns the pictures by `rotation` degrees.
     """
     unit = tick or 1 / Fraction(rate)
     with av.open(str(path), "w", format=container, options=container_options or {}) as file:

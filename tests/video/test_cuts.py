@@ -36,6 +36,17 @@ def cuts_of(pictures) -> np.ndarray:
     return finder.found()
 
 
+def with_luma(pictures) -> tuple[list[Frame], list[int]]:
+    """Return frames that know their grey, and which of them are converted to pictures."""
+    made = []
+
+    def frame(number, shown) -> Frame:
+        grey = cv2.cvtColor(shown, cv2.COLOR_RGB2GRAY)
+        return Frame(lambda: made.append(number) or shown, number / RATE, lambda: (grey, LEVELS))
+
+    return [frame(number, shown) for number, shown in enumerate(pictures)], made
+
+
 def test_cuts_of_a_file_are_found_to_the_frame(tmp_path):
     path = write_film(tmp_path / "spliced.mp4", shots(RED, GREEN, BLUE, RED), rate=RATE)
     finder = CutFinder()
@@ -69,37 +80,21 @@ def test_a_cut_differs_three_times_as_much_as_the_others(jump, count):
 def test_a_cut_into_stillness_keeps_its_colours_and_motion_before_it_is_not_converted():
     """A jump of 20 levels, three times the mean of 12 frames of motion and 12 of stillness."""
     levels = [100 + 10 * (n % 2) for n in range(40)]
-    pictures = [np.full((*SIZE, 3), level, np.uint8) for level in levels + [130] * 40]
-    made = []
-
-    def frame(number, shown) -> Frame:
-        return Frame(lambda: made.append(number) or shown, number, lambda: (shown[..., 0], LEVELS))
-
+    frames, made = with_luma(np.full((*SIZE, 3), level, np.uint8) for level in levels + [130] * 40)
     finder = CutFinder()
-    assert len(list(finder.watch(map(frame, range(80), pictures)))) == 80
-    assert finder.found().tolist() == [[40, 1]]
+    assert len(list(finder.watch(frames))) == 80
+    assert finder.found().tolist() == [[40 / RATE, 1]]
     assert set(made) & set(range(12, 80)) == {39, 40}
 
 
-@pytest.mark.parametrize("count", [0, 1, 40])
-def test_a_still_video_and_none_at_all_have_no_cut(count):
-    assert cuts_of([scene(RED, 0)] * count).shape == (0, 2)
+def test_a_still_video_and_none_at_all_have_no_cut():
+    for count in (0, 1, 40):
+        assert cuts_of([scene(RED, 0)] * count).shape == (0, 2)
 
 
 def test_frames_pass_and_are_converted_only_where_a_cut_is_possible():
-    made = []
-
-    def frame(number, shown) -> Frame:
-        def picture():
-            made.append(number)
-            return shown
-
-        grey = cv2.cvtColor(shown, cv2.COLOR_RGB2GRAY)
-        return Frame(picture, number / RATE, lambda: (grey, LEVELS))
-
-    pictures = shots(RED, BLUE)
-    frames = [frame(number, shown) for number, shown in enumerate(pictures)]
-    finder = CutFinder()
+    pictures, finder = shots(RED, BLUE), CutFinder()
+    frames, made = with_luma(pictures)
     assert all(one is other for one, other in zip(finder.watch(frames), frames, strict=True))
     assert set(made) == {49, 50}
     # levels of grey may be rounded before or after the mean, colours are the same

@@ -56,26 +56,6 @@ def test_every_frame_comes_once_in_order_at_its_time(name, tmp_path):
         assert difference <= (3 if "10bit" in name else 0)
 
 
-@pytest.mark.parametrize("name", ["h265_open_gop.mkv", "mpeg4_b.mp4"])
-def test_seeking_and_skipping_in_decord_are_indeed_wrong(name, tmp_path):
-    """The reason why they are not used; should this fail one day, they are mended."""
-    path = encode(tmp_path / name, FRAMES, **FILES[name])
-    batch = decord().VideoReader(str(path), num_threads=1).get_batch(range(8, FRAMES, 16)).asnumpy()
-    skipping = decord().VideoReader(str(path), num_threads=1)
-    found = []
-    for _ in range(8, FRAMES - 1, 16):
-        skipping.skip_frames(8)
-        found.append(read_number(skipping.next().asnumpy()))
-        skipping.skip_frames(7)
-    wanted = list(range(8, FRAMES, 16))
-    assert [read_number(picture) for picture in batch] != wanted or found != wanted
-
-
-@pytest.mark.parametrize("frames", [1, 2, 3])
-def test_the_shortest_files(frames, tmp_path):
-    assert decoded(encode(tmp_path / "short.mp4", frames))[0] == list(range(frames))
-
-
 @pytest.mark.parametrize("trimmed", [5, 30])
 def test_an_edit_list_hides_frames_and_leaves_no_stale_ones(trimmed, tmp_path):
     hidden = {"use_editlist": "1", "avoid_negative_ts": "disabled"}
@@ -224,11 +204,6 @@ def test_hard_cases(name, shared_data):
         difference = np.abs(one.picture().astype(int) - other.picture()).mean()
         assert difference <= (3 if "10bits" in name else 0)
         assert one.seconds == pytest.approx(other.seconds, abs=1e-6)
-
-
-def test_unordered_packets_are_put_in_the_order_of_display(shared_data):
-    timeline = read_timeline(shared_data / "decode_cases" / "decord_unordered.mov")
-    np.testing.assert_allclose(timeline.seconds, np.arange(4) / 32)
 
 
 def test_a_corrupted_file_is_one_line_and_not_a_short_video(shared_data):

@@ -8,12 +8,10 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import av
 import cv2
 import numpy as np
 import pytest
 
-from actionspan.annotations.tables import read_videos
 from actionspan.dataset.containers import open_container
 from actionspan.dataset.mp4 import claimed_samples
 from actionspan.dataset.settings import LimitSettings
@@ -27,7 +25,7 @@ from actionspan.video.playable import playback_fault, write_playable
 from actionspan.video.settings import FrameSettings
 from actionspan.video.thumbnails import thumbnails
 from video.numbered import encode
-from worlds.command import actionspan
+from worlds.sounds import write_tone
 
 LISTS = {
     "ffconcat": "ffconcat version 1.0\nfile whole.mp4\nfile whole.mp4\n",
@@ -102,24 +100,15 @@ def with_codec(path, tag: bytes):
     return damaged
 
 
-@pytest.mark.parametrize("tag", ["brxq", "zzzz"])
-def test_an_unknown_codec_is_named(tmp_path, whole, tag):
-    reason = f"codec '{tag}' is not known to FFmpeg; convert it with the program that wrote it"
+@pytest.mark.parametrize(
+    ("tag", "reason"),
+    [
+        ("brxq", "codec 'brxq' is not known to FFmpeg; convert it with the program that wrote it"),
+        ("encv", r"encrypted \(codec 'encv'\); get it without protection"),
+    ],
+)
+def test_an_unknown_codec_is_named(tmp_path, whole, tag, reason):
     refused(with_codec(whole, tag.encode()), tmp_path, reason)
-
-
-def test_an_encrypted_video_is_said_to_be_one(whole):
-    error = probe_video(with_codec(whole, b"encv")).error
-    assert error == "encrypted (codec 'encv'); get it without protection"
-
-
-def test_a_bad_codec_leaves_the_others_of_a_shard(tmp_path, whole):
-    paths = (with_codec(whole, b"brxq"), whole)
-    shard = tmp_path / "shard.txt"
-    assert actionspan("dataset", "probe", "--out", shard, "--videos", *paths) == 0
-    bad, good = read_videos(shard)
-    assert "'brxq'" in bad.error
-    assert (good.frames, good.error) == (50, "")
 
 
 def claiming(content: bytes, samples: int) -> bytes:
@@ -164,18 +153,8 @@ def test_packets_beyond_the_limit_are_not_read(tmp_path, monkeypatch):
 
 def test_sound_of_half_a_byte_a_sample_is_no_claim(tmp_path):
     """QuickTime counts the samples of compressed sound too; FFmpeg takes them by their chunks."""
-    path = tmp_path / "sound.mov"
-    with av.open(str(path), "w") as file:
-        video: Any = file.add_stream("mpeg4", rate=25)
-        video.width, video.height, video.pix_fmt = 64, 64, "yuv420p"
-        sound: Any = file.add_stream("pcm_s16le", rate=8000, layout="mono")
-        for _ in range(25):
-            picture = av.VideoFrame.from_ndarray(np.zeros((64, 64, 3), np.uint8), format="rgb24")
-            file.mux(video.encode(picture))
-        samples = av.AudioFrame.from_ndarray(np.zeros((1, 8000), np.int16), "s16", "mono")
-        samples.sample_rate, samples.pts = 8000, 0
-        file.mux(sound.encode(samples))
-        file.mux(video.encode(None))
+    how = {"codec": "pcm_s16le", "rate": 8000, "seconds": 1.0}
+    path = write_tone(tmp_path / "sound.mov", (0.5,), **how)
     content = bytearray(path.read_bytes())
     size = len(content)
     place = content.index(b"stsz", content.index(b"stsz") + 4)

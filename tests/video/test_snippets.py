@@ -1,6 +1,5 @@
 """Snippets: which frames are kept, at what size and time, and how they are stored."""
 
-import json
 from pathlib import Path
 
 import cv2
@@ -161,21 +160,6 @@ def test_frame_difference_in_closed_form():
     gray = np.broadcast_to(levels[:, None, None], (3, 4, 5)).copy()
     assert frame_differences(gray) == pytest.approx((20 + 5) / 2 / 255)
     assert frame_differences(gray[:1].repeat(2, axis=0)) == 0
-
-
-def test_a_shard_keeps_the_good_and_names_the_bad(tmp_path, capsys):
-    good = encode(tmp_path / "good.mp4", 40)
-    broken = tmp_path / "broken.mp4"
-    broken.write_bytes(b"not a video")
-    known = video_of("known", error="empty")
-    videos = [plain_video(good, 40), plain_video(broken, 40), known]
-    out = tmp_path / "shard.h5"
-    rejected = frames_of_shard(videos, out, FrameSettings(snippet_frames=16))
-    assert list(rejected) == ["broken"]
-    assert "not a video that FFmpeg can read" in capsys.readouterr().err
-    with h5py.File(out) as file:
-        assert set(file) == {"good"}
-        assert str(broken) in json.loads(file.attrs["rejected"])["broken"]
 
 
 def test_a_damaged_real_file_leaves_nothing_behind(shared_data, tmp_path):

@@ -1,19 +1,10 @@
 """Thumbnails: the right moments, upright, of every kind of file; damaged files give fewer."""
 
-from fractions import Fraction
-
 import cv2
 import numpy as np
 
 from actionspan.video.thumbnails import read_thumbnails, thumbnails
 from video.numbered import HEIGHT, encode, read_number
-
-
-def test_a_still_hold_of_a_variable_rate_shows_what_the_viewer_sees(tmp_path):
-    stamps = [0, 40, 80, 3000, 3040]  # milliseconds
-    path = encode(tmp_path / "v.mp4", 5, stamps=stamps, tick=Fraction(1, 1000))
-    found = read_thumbnails(path, [0.05, 2.0, 3.0, 9.0], HEIGHT)
-    assert [read_number(picture.rgb) for picture in found] == [1, 2, 3, 4]
 
 
 def test_key_frames_serve_where_they_are_near(tmp_path, monkeypatch):
@@ -35,9 +26,9 @@ def test_thumbnails_are_of_their_parts_and_have_the_height(tmp_path):
 
 
 def test_a_short_video_gives_each_frame_once(tmp_path):
-    small = thumbnails(encode(tmp_path / "v.mp4", 3), 24)
-    assert [round(25 * seconds) for seconds, _ in small] == [0, 1, 2]
-    assert len(thumbnails(encode(tmp_path / "one.mp4", 1), 4)) == 1
+    for frames in (1, 3):
+        small = thumbnails(encode(tmp_path / "v.mp4", frames), 24)
+        assert [round(25 * seconds) for seconds, _ in small] == [*range(frames)]
 
 
 def test_what_cannot_be_decoded_has_no_picture(tmp_path):

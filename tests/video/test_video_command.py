@@ -40,26 +40,8 @@ def test_from_a_shard_to_flow(processes, shard, tmp_path):
         np.testing.assert_allclose(two["one/time"], [8 / 25, 24 / 25])
 
 
-@pytest.mark.parametrize(
-    ("words", "line"),
-    [
-        ("frames --shard gone.txt --out x.h5", "gone.txt: no such file"),
-        ("frames --shard x --out x.h5 --stack 0", "stack 0: from 1 to 127"),
-        ("flow --frames gone.h5 --out x.h5", "gone.h5: no such file"),
-        ("flow --frames x.h5 --out y.h5 --bound 0", "bound 0"),
-        ("flow --frames x.h5 --out y.h5 --processes 0", "--processes"),
-    ],
-)
-def test_mistakes_are_one_line(words, line, capsys, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    assert actionspan("video", *words.split()) == 2
-    (error,) = capsys.readouterr().err.splitlines()
-    assert line in error
-
-
 @pytest.mark.full
 def test_flow_needs_no_torch(shard, tmp_path):
-    """It costs seconds."""
     frames = tmp_path / "frames.h5"
     actionspan("video", "frames", "--shard", shard, "--out", frames)
     words = f"video flow --frames {frames} --out {tmp_path}/flow.h5 --algorithm"

@@ -73,9 +73,8 @@ def test_a_wrong_file_gives_a_line_that_names_it_and_the_key(content, line, tmp_
 
 def test_of_several_patterns_the_closest_to_the_name_counts():
     names = {"*": "all", "door*": "doors", "door?": "a door", "door1": "one", "gate": "gate"}
-    cameras = check_zones(
-        {pattern: [ALL["*"][0] | {"name": name}] for pattern, name in names.items()}, "file"
-    )
+    zones = {pattern: [ALL["*"][0] | {"name": name}] for pattern, name in names.items()}
+    cameras = check_zones(zones, "file")
     expected = {"yard": "all", "door-12": "doors", "door2": "a door", "door1": "one", "Gate": "all"}
     assert {name: zones_of(cameras, name)[0].name for name in expected} == expected
     assert zones_of(check_zones(ALL | {"bare": []}, "file"), "bare") == ()
@@ -120,11 +119,8 @@ def test_motion_is_that_of_the_pixels_inside(tmp_path):
     strip = slice(90, 150)  # rows in which the box moves
     small = [np.ascontiguousarray(picture[strip]) for picture in moving]
     curves = []
-    for name, drawn, zones in (
-        ("whole", moving, (box(0, 90 / 240, 1, 150 / 240),)),
-        ("part", small, ()),
-        ("whole", moving, ()),
-    ):
+    within = (box(0, 90 / 240, 1, 150 / 240),)
+    for name, drawn, zones in (("a", moving, within), ("b", small, ()), ("c", moving, ())):
         path = write_film(tmp_path / f"{name}.mkv", drawn, codec="ffv1", pixels="bgr0")
         frames = only_inside(read_frames(path), zones)
         settings = FrameSettings(mover_side=0)
