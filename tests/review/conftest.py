@@ -1,6 +1,7 @@
 """Work behind the page without any model: videos are not encoded, their proposals are given."""
 
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -9,16 +10,20 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 import uvicorn
 
+from actionspan.proposals.bundle_files import included_model
 from actionspan.propose.results import Result, source_of
+from actionspan.review import learning
 from actionspan.review import work as work_module
 from actionspan.review.footage import Encoded
 from actionspan.review.server import make_app
 from actionspan.review.work import ReviewWork
 from report.conftest import closing_contexts
+from review.footage import encoded
 from worlds.videos import video_of
 
 DONE = {"segments": [], "done": True}
@@ -121,3 +126,31 @@ def reviewing(clips: Path, port: int = 0) -> Iterator[tuple[str, subprocess.Pope
             yield process.stdout.readline().strip(), process
         finally:
             process.kill()
+
+
+@pytest.fixture(scope="session")
+def footage(tmp_path_factory):
+    """Four videos, and what happens in each."""
+    folder = tmp_path_factory.mktemp("footage")
+    made = [encoded(folder, f"video{number}", number) for number in range(4)]
+    return [one for one, _ in made], {one.video.video_id: rows for one, rows in made}
+
+
+@pytest.fixture
+def trained(tmp_path, monkeypatch):
+    """Learn in this process, the included model each time; what is asked to be learned from."""
+    same, trained = tmp_path / "same", []
+    same.mkdir()
+    shutil.copy(included_model(), same / "model.safetensors")
+
+    def train(own, known, out, seed):
+        trained.append({one.video.video_id: len(known[one.video.video_id]) for one in own})
+        shutil.copytree(same, out)
+
+    def submit(work, *given):
+        work(*given)
+        return Mock(result=lambda: None)
+
+    monkeypatch.setattr(learning, "worker_pool", lambda _: Mock(submit=submit))
+    monkeypatch.setattr(learning, "_train", train)
+    return trained

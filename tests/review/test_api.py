@@ -5,7 +5,6 @@ import os
 import re
 import subprocess
 import time
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -62,10 +61,7 @@ def test_rows_alone_are_what_the_page_keeps_and_learns_from(work, ask):
     assert ask("PUT", "/corrections/a", change).status == 409
     assert ask("PUT", "/corrections/b", {"version": 0, "done": True, "rows": []}).status == 200
     (one, two) = read_annotation_file(work.corrections.table).records
-    assert [record.parsed() for record in (one, two)] == [
-        [(0, 10, "action"), (41.5, 50, "wave")],
-        [],
-    ]
+    assert (one.parsed(), two.parsed()) == ([(0, 10, "action"), (41.5, 50, "wave")], [])
     kept = ask("GET", "/corrections").json["a"]
     assert (kept["rows"], kept["state"]["done"]) == (rows, True)
     listed = ask("GET", "/videos").json["videos"]
@@ -84,9 +80,7 @@ def test_a_change_without_done_is_kept_and_counts_for_nothing(work, ask):
     ("more", "line"),
     [
         ({"done": "yes"}, "done: neither true nor false"),
-        ({"rows": [["a", 1, 2, "", "added"]]}, "a row: not 5 texts"),
         ({"rows": [["a", "50", "70", "", "added"]]}, "segment 50…70 s is outside the video"),
-        ({"rows": [["a", "9", "3", "", "rejected"]]}, "start 9 is not before end 3"),
     ],
 )
 def test_wrong_rows_are_refused_and_nothing_is_kept(work, ask, more, line):
@@ -111,14 +105,6 @@ def blocks(language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```", DOCS.read_text(), re.S | re.M)
 
 
-@contextmanager
-def addressed(clips: Path):
-    """Serve as the page of docs does; yield the environment of its commands."""
-    with reviewing(clips) as (address, _):
-        place, token = re.fullmatch(r"(\S+)/\?token=(\S+)", address).groups()
-        yield {**os.environ, "ADDRESS": place, "TOKEN": token}
-
-
 @pytest.mark.full
 def test_the_lines_of_the_docs_run_on_a_real_server(tmp_path):
     clips = tmp_path / "clips"
@@ -127,7 +113,9 @@ def test_the_lines_of_the_docs_run_on_a_real_server(tmp_path):
     first.rename(clips / "holiday.mp4")
     (python,) = blocks("python")
     _, curl = blocks("bash")
-    with addressed(clips) as environment:
+    with reviewing(clips) as (address, _):
+        place, token = re.fullmatch(r"(\S+)/\?token=(\S+)", address).groups()
+        environment = {**os.environ, "ADDRESS": place, "TOKEN": token}
         export, *lines = curl.replace("\\\n", "").splitlines()
         assert export.startswith("export ")
         said = []

@@ -25,7 +25,6 @@ def opened(tmp_path):
 
 
 def write(tmp_path, content) -> None:
-    """Write the file of the video `a`."""
     (tmp_path / "kept").mkdir(exist_ok=True)
     text = content if isinstance(content, str) else json.dumps(content)
     (tmp_path / "kept/a.json").write_text(text)

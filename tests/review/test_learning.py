@@ -1,7 +1,6 @@
 """A round of learning from corrected videos: what is learned, tried and kept."""
 
 import json
-import shutil
 from dataclasses import astuple, replace
 
 import numpy as np
@@ -19,19 +18,10 @@ from actionspan.review.corrections import Corrections
 from actionspan.review.judging import Figures, expected, figures_of
 from actionspan.review.learning import Learned, learn
 from actionspan.storage.model_files import read_model, write_model
-from review.footage import encoded
 
 
 def included():
     return load_bundle(included_model())
-
-
-@pytest.fixture(scope="module")
-def footage(tmp_path_factory):
-    """Four videos, and what happens in each."""
-    folder = tmp_path_factory.mktemp("footage")
-    made = [encoded(folder, f"video{number}", number) for number in range(4)]
-    return [one for one, _ in made], {one.video.video_id: rows for one, rows in made}
 
 
 @pytest.fixture
@@ -54,9 +44,8 @@ def test_one_video_with_events_leaves_the_included_model_as_it_is(footage, tmp_p
         (tmp_path / folder).mkdir()
     learned = learn(videos, {"video1": truth["video1"], "video2": []}, tmp_path)
     assert (learned.uses, learned.videos) == ("included", 2)
-    assert {path.name for path in tmp_path.iterdir()} == {
-        *("whole", "fold-1", "model.safetensors", "learned.json")
-    }
+    names = sorted(path.name for path in tmp_path.iterdir())
+    assert names == ["fold-1", "learned.json", "model.safetensors", "whole"]
     assert set(learned.figures) == {"included", "motion", "tiles"}
     assert "takes two videos with events" in learned.sentence()
     kept = load_bundle(tmp_path)
@@ -122,9 +111,8 @@ def test_a_model_that_finds_more_is_used_and_carries_on_from_the_included_one(
     assert np.array_equal(density, scaled)
     name = other.video.video_id
     only = {name: truth[name]}
-    assert (
-        figures_of({name: (cells, density)}, only).auc > figures_of({name: before}, only).auc + 10
-    )
+    now, then = (figures_of({name: each}, only).auc for each in ((cells, density), before))
+    assert now > then + 10
 
 
 @pytest.mark.full
@@ -188,13 +176,7 @@ def test_one_label_is_no_label(footage, three, tmp_path):
 
 
 @pytest.fixture
-def learn_nothing(footage, three, tmp_path, monkeypatch):
-    """Learn from three videos in this process, with the included model as what is learned."""
-    monkeypatch.setattr(learning, "worker_pool", lambda count: Here())
-    same = tmp_path / "same"
-    same.mkdir()
-    shutil.copy(included_model(), same / "model.safetensors")
-    monkeypatch.setattr(learning, "_train", lambda *given: shutil.copytree(same, given[2]))
+def learn_nothing(footage, three, trained, tmp_path):
     return lambda: learn(footage[0], three, tmp_path / "out")
 
 
@@ -226,20 +208,6 @@ def test_a_list_without_bouts_is_tried_as_the_page_shows_it(footage, learn_nothi
     monkeypatch.setattr(learning, "listed_cells", lambda *_: next(exact))
     learned = learn_nothing()
     assert learned.figures["included"].in_as_many == learned.instances > first
-
-
-class Here:
-    """A pool that works at once."""
-
-    def submit(self, work, *arguments):
-        work(*arguments)
-        return self
-
-    def result(self):
-        return None
-
-    def shutdown(self, **more):
-        pass
 
 
 def test_figures_by_hand():

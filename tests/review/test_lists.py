@@ -20,17 +20,6 @@ def test_over_three_rounds_events_are_marked_and_lose_the_mark(tmp_path):
     assert lists.follow("w", [A]) == ([A], [], None), "another video"
 
 
-def test_a_new_start_continues_the_lists(tmp_path):
-    path = tmp_path / "listed.json"
-    lists = Lists(path)
-    lists.follow("v", [A, B])
-    told = lists.follow("v", [B])
-    lists.write()
-    again = Lists(path)
-    assert again.follow("v", [B]) == told == ([B], [A], 2), "the same model proposes the same"
-    assert again.follow("v", [A]) == ([A], [B], 1)
-
-
 def test_lists_that_are_damaged_are_one_line(tmp_path):
     rows = ('{"seen": []}', '{"events": [1]}', '{"gone": [{}]}')
     rows += ('{"events": [{"segment": ["x", 1]}]}', '{"events": [{"segment": [1]}]}')

