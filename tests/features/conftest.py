@@ -9,13 +9,14 @@ import numpy as np
 import pytest
 import torch
 
-from actionspan.annotations.tables import VIDEO_COLUMNS, Annotation, write_annotations, write_videos
+from actionspan.annotations.tables import VIDEO_COLUMNS, write_annotations, write_videos
 from actionspan.cli import main
 from actionspan.errors import InputError
 from actionspan.jobs.apart import Outcome
 from actionspan.networks.bn_inception import BNInception
 from actionspan.networks.i3d import I3D
 from actionspan.storage.writing import create_h5
+from worlds.scored import annotated
 from worlds.videos import video_of
 
 SEED = 7
@@ -47,12 +48,10 @@ def here() -> Iterator[None]:
 
 
 def run(words: str, code: int = 0) -> None:
-    """Run a command, which ends with this exit status."""
     assert main(words.split()) == code
 
 
 def probe(paths: Iterable[Path], out: Path) -> Path:
-    """Write the table of a shard of these files."""
     run(f"dataset probe --out {out} --videos {' '.join(map(str, paths))}")
     return out
 
@@ -80,7 +79,6 @@ def randomise_norms(network: torch.nn.Module) -> None:
 
 
 def assert_same_h5(one: h5py.Group, two: h5py.Group) -> None:
-    """Compare names, attributes, types and values."""
     assert list(one) == list(two)
     assert {**one.attrs, "digest": ""} == {**two.attrs, "digest": ""}
     for name in one:
@@ -98,10 +96,7 @@ def write_tables(tmp_path: Path) -> Callable[[dict[str, str]], tuple[Path, Path]
     def write(subsets: dict[str, str], duration: float = 10.0) -> tuple[Path, Path]:
         videos, annotations = tmp_path / "videos.tsv", tmp_path / "annotations.json"
         write_videos(videos, [video_of(name, duration) for name in subsets], VIDEO_COLUMNS)
-        known = [
-            Annotation(video_id=name, subset=subset, duration_seconds=duration)
-            for name, subset in subsets.items()
-        ]
+        known = [annotated(name, subset=subsets[name], duration=duration) for name in subsets]
         write_annotations(annotations, known)
         return videos, annotations
 

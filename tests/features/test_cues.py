@@ -36,16 +36,6 @@ def test_change_is_what_its_definition_says(rng, steps):
     np.testing.assert_allclose(found, change(shifted), atol=1e-5)
 
 
-def test_a_step_peaks_at_its_edge_for_every_reach():
-    features, edges = np.zeros((60, 3), FLOAT), np.arange(61)
-    features[23:] = 2.0
-    for column, reach in enumerate(REACHES):
-        distance = np.maximum(0, 2 - 2 * np.abs(edges - 23) / reach)
-        found = change(features)[:, column]
-        np.testing.assert_allclose(found, (distance[:-1] + distance[1:]) / 2, atol=1e-6)
-        assert set(np.flatnonzero(found == found.max())) == {22, 23}
-
-
 def test_cues_have_mean_0_and_deviation_2(rng):
     streams = {"rgb": rng.normal(size=(50, 6)), "flow": 100 * rng.normal(size=(50, 3))}
     motion = {"frame_difference": rng.random(50), "flow_magnitude": 40 * rng.random(50)}
@@ -76,7 +66,6 @@ def test_a_video_that_never_changes_has_cues_of_0(value):
 def test_the_shortest_videos_have_cues_that_are_numbers():
     one, two = np.array([[1.0, 2.0]], FLOAT), np.array([[1.0, 2.0], [4.0, 6.0]], FLOAT)
     np.testing.assert_array_equal(cues({"rgb": one}, {"m": np.zeros(1, FLOAT)}), np.zeros((1, 5)))
-    np.testing.assert_allclose(change(two), np.full((2, 4), np.sqrt((9 + 16) / 2)), rtol=1e-6)
     # one edge: change is the same at both snippets, motion differs
     found = cues({"rgb": two}, {"m": np.array([0.1, 0.5], FLOAT)})
     np.testing.assert_allclose(found, [[0, 0, 0, 0, -2], [0, 0, 0, 0, 2]], atol=1e-6)
@@ -131,17 +120,6 @@ def test_rows_come_one_by_one_as_they_are_of_the_whole_video(rng, ahead, steps):
     assert [len(rows) for rows in found] == [0] * min(ahead, steps) + [1] * (steps - ahead)
     rows = [row for rows in [*found, given.finish()] for row in rows]
     np.testing.assert_allclose(np.stack(rows), whole, atol=1e-6)
-
-
-@pytest.mark.parametrize("ahead", [1, 3])
-def test_a_row_depends_on_no_more_than_the_snippets_ahead(rng, ahead):
-    streams, motion = video(rng, 40)
-    whole = past_rows(streams, motion, past(ahead))
-    for values in (*streams.values(), *motion.values()):
-        values[25:] = 7.0
-    changed = past_rows(streams, motion, past(ahead))
-    np.testing.assert_array_equal(changed[: 25 - ahead], whole[: 25 - ahead])
-    assert (changed[25 - ahead] != whole[25 - ahead]).any()
 
 
 def test_a_row_is_features_and_cues_and_then_their_difference_to_the_running_mean(rng):

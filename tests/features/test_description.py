@@ -15,10 +15,7 @@ from actionspan.features.store import read_description
 
 
 def test_the_encoders_are_named_with_their_weights_and_pictures():
-    trained = {
-        "rgb_weights": Path("rgb/model.safetensors"),
-        "flow_weights": Path("flow/model.safetensors"),
-    }
+    trained = {f"{name}_weights": Path(name, "model.safetensors") for name in ("rgb", "flow")}
     histogram = {"flow_weights": Path("a/flow.pt"), "flow_histogram": True}
     for given, algorithm, words in (
         (

@@ -1,6 +1,5 @@
 """A shard that is made again: what stands is not decoded, and the file is that of a fresh run."""
 
-import json
 from pathlib import Path
 
 import h5py
@@ -8,8 +7,7 @@ import pytest
 
 from actionspan.cli import main
 from actionspan.errors import InputError
-from actionspan.storage.writing import digest
-from features.conftest import work_here
+from features.conftest import probe, work_here
 from tiers import first_tier
 from video.numbered import encode
 
@@ -49,11 +47,6 @@ def begin(folder: Path) -> Path:
     return folder
 
 
-def probe(paths: list[Path], out: Path) -> Path:
-    run(f"dataset probe --out {out} --videos {' '.join(map(str, paths))}")
-    return out
-
-
 @pytest.fixture
 def one(videos, tmp_path) -> tuple[Path, Path]:
     """Begin a folder with the table of one video, that may go."""
@@ -63,7 +56,6 @@ def one(videos, tmp_path) -> tuple[Path, Path]:
 
 
 def keep(shard: Path) -> Path:
-    """Keep a shard as the workflow does."""
     kept = shard.parents[1] / "earlier/1" / shard.name
     kept.parent.mkdir(parents=True)
     return shard.rename(kept)
@@ -86,28 +78,6 @@ def test_only_new_and_changed_videos_are_decoded(make, videos, tmp_path, capsys)
     capsys.readouterr()
     assert make(table, grown).read_bytes() == fresh
     assert "rejected" not in capsys.readouterr().err
-
-
-@pytest.mark.full
-def test_damaged_features_are_made_again(one):
-    shard = in_one_pass(*one)
-    whole = shard.read_bytes()
-    with h5py.File(shard) as file:
-        place = whole.index(file["a/rgb"][:].tobytes())
-    keep(shard).write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
-    assert in_one_pass(*one).read_bytes() == whole
-
-
-@pytest.mark.full
-def test_what_another_recipe_made_is_made_again(one, tmp_path, capsys):
-    keep(in_one_pass(*one))
-    recipe = one[1] / "features/recipe.json"
-    recipe.write_text(json.dumps(json.loads(recipe.read_text()) | {"code": {}}))
-    (tmp_path / "a.mp4").unlink()
-    with h5py.File(in_one_pass(*one)) as file:
-        assert list(file) == []
-        assert file.attrs["recipe"] == digest(json.loads(recipe.read_text()))
-    assert "rejected a: " in capsys.readouterr().err
 
 
 def refuse(*_) -> None:
