@@ -55,7 +55,6 @@ TIMM = ("resnet10t", "vit_tiny_patch16_224", "convnext_atto", "test_vit2")
 
 
 def write_model(folder, family, **changes):
-    """Write a model of random weights with its preprocessing, and return both."""
     kind = transformers.CONFIG_MAPPING[family]
     if family in ("clip", "siglip"):
         config = kind(text_config=WORDS, vision_config=SMALL)
@@ -73,7 +72,6 @@ def write_model(folder, family, **changes):
 
 
 def write_timm(folder, name):
-    """Write the random weights of a model of timm, and return it and their file."""
     torch.manual_seed(0)
     model = timm.create_model(name, num_classes=0, pretrained=False).eval()
     file = folder / f"{name}.safetensors"

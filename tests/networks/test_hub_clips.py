@@ -42,7 +42,6 @@ RATE = 10.0  # clip frames a second
 
 
 def write_clip_model(folder, family):
-    """Write a model of random weights with its preprocessing, and return both."""
     name, sizes, config = FAMILIES[family]
     torch.manual_seed(0)
     model = transformers.AutoModel.from_config(transformers.CONFIG_MAPPING[family](**config))

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from pathlib import Path
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -123,16 +124,9 @@ def cache(tmp_path, monkeypatch) -> Path:
 
 
 @pytest.fixture
-def converted(monkeypatch) -> list[int]:
-    """Has an item for each network that is converted."""
-    calls: list[int] = []
-    convert = runtime._converted
-
-    def counted(*given):
-        calls.append(1)
-        return convert(*given)
-
-    monkeypatch.setattr(runtime, "_converted", counted)
+def converted(monkeypatch) -> Mock:
+    """Is called for each network that is converted."""
+    monkeypatch.setattr(runtime, "_converted", calls := Mock(wraps=runtime._converted))
     return calls
 
 
@@ -162,18 +156,18 @@ def test_kept_networks_compute_the_same_bits(
         given = build_network(name, None, channels, "pooled")[0], inputs, 64
     images = rng.integers(0, 256, (5, 64, 64, channels), np.uint8)
     first = OpenVino(*given)(images)
-    assert len(converted) == 1
+    assert converted.call_count == 1
     kept = OpenVino(*given)
     np.testing.assert_array_equal(kept(images), first)
-    assert len(converted) == 1
+    assert converted.call_count == 1
     monkeypatch.setenv("ACTIONSPAN_CACHE", "")
     np.testing.assert_array_equal(OpenVino(*given)(images), first)
-    assert len(converted) == 2
+    assert converted.call_count == 2
     # on other threads what is kept is of no use
     monkeypatch.setenv("ACTIONSPAN_CACHE", str(cache))
     set_threads(torch.get_num_threads() + 1)
     kept(images)
-    assert len(converted) == 3
+    assert converted.call_count == 3
 
 
 def digest(network, inputs, size):
@@ -207,9 +201,9 @@ def test_other_versions_and_machines_do_not_use_it(cache, converted, monkeypatch
         with monkeypatch.context() as patch:
             patch.setattr(*change)
             OpenVino(*made())
-        assert len(converted) == 1 + number, which
+        assert converted.call_count == 1 + number, which
     OpenVino(*made())
-    assert len(converted) == 4, "what was kept first is still of use"
+    assert converted.call_count == 4, "what was kept first is still of use"
 
 
 class Doubled(nn.Module):
@@ -226,14 +220,13 @@ def test_a_network_with_layers_of_a_plug_in_is_not_kept(cache, converted, rng):
     (kept,) = cache.iterdir()
     network.append(Doubled())
     found = [OpenVino(network, *others)(images) for _ in range(2)]
-    assert len(converted) == 3
+    assert converted.call_count == 3
     assert list(cache.iterdir()) == [kept]
     np.testing.assert_allclose(found[1], 2 * plain, rtol=1e-4)
 
 
 @pytest.mark.parametrize("content", first_tier([b"", b"no network", bytes(10_000), None], None))
 def test_a_file_that_openvino_refuses_is_made_again(content, cache, converted, rng):
-    """And what is damaged."""
     images = rng.integers(0, 256, (2, 32, 32, 3), np.uint8)
     first = OpenVino(*made())(images)
     (path,) = cache.iterdir()
@@ -245,6 +238,6 @@ def test_a_file_that_openvino_refuses_is_made_again(content, cache, converted, r
     else:
         write_cached(path.stem, content)
     np.testing.assert_array_equal(OpenVino(*made())(images), first)
-    assert len(converted) == 2
+    assert converted.call_count == 2
     # texts inside may differ by a byte from one compilation to the next
     assert len(read_cached(path.stem)) == pytest.approx(len(compiled), rel=1e-3)

@@ -3,6 +3,7 @@
 import copy
 import pickle
 from pathlib import Path
+from unittest.mock import Mock
 from urllib.error import URLError
 
 import pytest
@@ -95,9 +96,7 @@ def test_files_that_could_run_code_or_are_damaged_or_missing_are_refused(tmp_pat
 def test_torchvision_names_offline_are_one_line(monkeypatch):
     from torchvision.models import ResNet18_Weights
 
-    def fail(*_, **__):
-        raise URLError("no route")
-
+    fail = Mock(side_effect=URLError("no route"))
     monkeypatch.setattr(ResNet18_Weights, "get_state_dict", fail)
     with pytest.raises(InputError, match="torchvision could not fetch .*no route"):
         load_state("resnet18", Path("IMAGENET1K_V1"), "fc")
