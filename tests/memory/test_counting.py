@@ -13,7 +13,7 @@ from actionspan.memory.counting import AllocatedBytes, saved_bytes
 from actionspan.memory.ways import make_way
 from actionspan.networks.architecture import architecture
 from actionspan.temporal.mtn import MTN
-from memory.encoders import EXECUTIONS, image_network, seeded
+from memory.encoders import image_network, seeded
 from tiers import first_tier
 
 MIB = 2**20
@@ -135,8 +135,6 @@ def test_hooks_are_as_before_after_an_error():
     with pytest.raises(RuntimeError, match="stop"), saved_bytes():
         raise RuntimeError("stop")
     assert saved_tensors_hooks.__enter__ is before
-    x = torch.ones(2, requires_grad=True)
-    assert isinstance(x.exp().grad_fn._saved_result, torch.Tensor)
 
 
 def test_blocks_inside_each_other_count_both():
@@ -336,15 +334,3 @@ def test_ways_in_order_of_the_bytes_that_they_save():
     assert found["sbp"] < 0.4 * full
     assert found["checkpoint"] == pytest.approx(found["sbp_checkpoint"], rel=0.15)
     assert found["checkpoint"] < 0.6 * found["sbp"]
-
-
-@pytest.mark.parametrize("execution", EXECUTIONS)
-def test_counts_are_the_same_with_numbers_and_without(execution):
-    network = nn.Sequential(nn.Conv2d(3, 8, 3), nn.ReLU(), nn.Conv2d(8, 8, 3), nn.Flatten())
-    found = []
-    for device in ("cpu", "meta"):
-        module = make_way("sbp", network.to(device), 1 / 3, execution=execution, piece=2)
-        with saved_bytes(network) as counted:
-            module(torch.ones(12, 3, 8, 8, device=device), generator=seeded()).sum().backward()
-        found.append(counted.total)
-    assert found[0] == found[1]

@@ -109,9 +109,8 @@ def test_without_a_generator_rows_come_from_the_global_one_in_forward_alone(samp
     for generator in (None, seeded(9)):
         torch.manual_seed(9)
         encoder = tiny()
-        features = StochasticBackward(encoder, 0.3, sampler=sampler, piece=2)(
-            video(9), generator=generator
-        )
+        spatial = StochasticBackward(encoder, 0.3, sampler=sampler, piece=2)
+        features = spatial(video(9), generator=generator)
         before = torch.get_rng_state()
         features.sin().sum().backward()
         assert torch.equal(torch.get_rng_state(), before)
@@ -167,10 +166,7 @@ def draws(encoder):
 @pytest.mark.parametrize(
     "encoder",
     [
-        nn.Dropout(0.5),
-        nn.AlphaDropout(0.2),
-        nn.RReLU(),
-        nn.GRU(8, 8, 2, dropout=0.5),
+        *(nn.Dropout(0.5), nn.AlphaDropout(0.2), nn.RReLU(), nn.GRU(8, 8, 2, dropout=0.5)),
         nn.TransformerEncoderLayer(8, 2, 8),
         Called(lambda frames, _: frames + torch.randn(8)),
         Called(lambda frames, _: frames + torch.rand_like(frames)),
@@ -188,9 +184,7 @@ def test_encoders_that_draw(encoder):
 @pytest.mark.parametrize(
     "encoder",
     [
-        nn.Linear(8, 3),
-        nn.Dropout(0),
-        nn.GRU(8, 8, 2),
+        *(nn.Linear(8, 3), nn.Dropout(0), nn.GRU(8, 8, 2)),
         nn.TransformerEncoderLayer(8, 2, 8, dropout=0),
         Called(attention),
         Called(lambda frames, _: frames + torch.randn(8, generator=seeded())),

@@ -18,7 +18,6 @@ OF_BATCH = "uses the statistics of a batch, but rows are run in pieces: freeze i
 
 
 def refused(message, call, *arguments, **how):
-    """Check that a call is refused by one line that begins with the message."""
     with pytest.raises(ValueError, match=rf"^{message}[^\n]*\Z"):
         call(*arguments, **how)
 
@@ -43,18 +42,15 @@ OF_SBP = [
         for each in ("importance", "diverse_gradient")
     ),
 ]
+CANNOT_USE = [("frame_dropout", "diverse_feature"), ("bank", "diverse_feature")]
+CANNOT_USE += [("bank", "importance"), ("sbp_checkpoint", "diverse_gradient")]
 OF_WAYS = [
     ("dropout", {}, "way is 'dropout'; it must be one of sbp, full"),
     ("checkpoint", {"piece": 0}, "piece is 0"),
     ("frame_dropout", {"keep_ratio": THIRDS}, "keep_ratio is .* frame_dropout takes one number"),
     *(
         (way, {"sampler": each}, f"sampler is '{each}', which the way {way} cannot use")
-        for way, each in (
-            ("frame_dropout", "diverse_feature"),
-            ("bank", "diverse_feature"),
-            ("bank", "importance"),
-            ("sbp_checkpoint", "diverse_gradient"),
-        )
+        for way, each in CANNOT_USE
     ),
 ]
 

@@ -6,7 +6,6 @@ import weakref
 import pytest
 import torch
 from torch import nn
-from torch.autograd import Function
 
 from actionspan.memory import StochasticBackward
 from actionspan.memory.ways import make_way
@@ -17,7 +16,6 @@ from memory.encoders import (
     Step,
     TwoStreams,
     equal,
-    full,
     furthest,
     head_like,
     row_gradients,
@@ -25,36 +23,6 @@ from memory.encoders import (
     tiny,
     video,
 )
-
-
-class AsPrinted(Function):
-    """Algorithm 1 of paper 004 for replay: it takes the input alone, and the encoder aside."""
-
-    @staticmethod
-    def forward(ctx, encoder, frames, rows):
-        ctx.encoder, ctx.frames, ctx.rows = encoder, frames, rows
-        with torch.no_grad():
-            return encoder(frames)
-
-    @staticmethod
-    def backward(ctx, gradient):
-        nodes = ctx.frames[ctx.rows].detach().requires_grad_()
-        with torch.enable_grad():
-            features = ctx.encoder(nodes)
-        (found,) = torch.autograd.grad(features, nodes, gradient[ctx.rows])
-        total = torch.zeros_like(ctx.frames)
-        total[ctx.rows] = found
-        return None, total, None
-
-
-def test_algorithm_1_as_printed_trains_nothing_in_the_encoder():
-    encoder, rows = tiny(), torch.arange(7)
-    features = AsPrinted.apply(encoder, video(7), rows)
-    assert not features.requires_grad  # pictures need no gradient, so the output needs none
-    head_like(features)(AsPrinted.apply(encoder, video(7).requires_grad_(), rows)).backward()
-    assert all(parameter.grad is None for parameter in encoder.parameters())
-    found = Step(tiny(), video(7), keep_ratio=1)
-    assert furthest(found.gradients, full(tiny(), video(7)).gradients) < 1e-13
 
 
 @pytest.mark.parametrize("ratio", [0.6, [0.3, 0.6, 1.0]])
