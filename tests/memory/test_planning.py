@@ -221,6 +221,8 @@ def test_a_ratio_for_each_part(execution):
         ({"ratio": 1.5}, "keep_ratio"),
         ({"count": 0}, "the longest video has 0 rows; it must have at least 1"),
         ({"sampler": "best"}, "sampler"),
+        ({"ratio": "auto"}, "keep_ratio is 'auto'; it must be a number"),
+        ({"ratio": torch.tensor(0.5)}, "keep_ratio is tensor"),
         ({"videos": 0}, "videos is 0; it must be at least 1"),
     ],
 )

@@ -82,11 +82,6 @@ def tab(show):
     return tab
 
 
-def to_start(tab) -> None:
-    tab.locator("#stage").focus()
-    tab.keyboard.press("Home")
-
-
 SPEEDS = [(-2, 0.25), (0, 1), (3, 8), (9, 8)]
 
 

@@ -12,7 +12,6 @@ import pytest
 
 from actionspan.annotations.tables import (
     VIDEO_COLUMNS,
-    Annotation,
     Instance,
     write_annotations,
     write_videos,
@@ -61,10 +60,10 @@ def run_files(films, tmp_path, monkeypatch):
     rows = [replace(probe_video(tmp_path / f"{name}.mp4"), subset="validation") for name in names]
     write_videos(tmp_path / "videos.tsv", rows, VIDEO_COLUMNS)
     (tmp_path / "gone.mp4").unlink()
-    subsets, instances = ("validation", "training", "testing"), ((WAVE,), (), ())
+    subsets = ("validation", "training", "testing")
     annotations = [
-        Annotation(video_id=name, subset=subset, duration_seconds=2.0, instances=own)
-        for name, subset, own in zip(names, subsets, instances, strict=True)
+        annotated(name, *spans, subset=subset, duration=2.0)
+        for name, subset, spans in zip(names, subsets, ([(0.5, 1.0)], (), ()), strict=True)
     ]
     write_annotations(tmp_path / "annotations.json", annotations, "three videos")
     plain = [
@@ -178,9 +177,6 @@ def test_a_damaged_copy_says_where_it_ends(tmp_path, capsys):
     out = tmp_path / "copy.mp4"
     assert main(["report", "video", f"--video={path}", f"--out={out}"]) == 0
     assert "the copy ends there" in capsys.readouterr().err
-    path.write_bytes(b"nothing")
-    assert main(["report", "video", f"--video={path}", f"--out={out}"]) == 2
-    assert "not a video that FFmpeg can read" in capsys.readouterr().err
 
 
 def test_the_summary_has_curves_misses_losses_and_seconds(run_files, pages):
@@ -195,31 +191,17 @@ def test_the_summary_has_curves_misses_losses_and_seconds(run_files, pages):
     write_tsv(run_files / "misses.tsv", TABLE_COLUMNS, map(table_row, break_down(outcomes)))
     log = run_files / "mtn/none-1/log.tsv"
     write_tsv(log, ["epoch", "training_loss", "validation_loss"], [[1, 2.5, ""], [2, 1.5, ""]])
-    header = "s\th:m:s\n"
-    for name, text in {
-        "dataset_demo.tsv": f"{header}1.5\t0\n",
-        "temporal_train/a/b.tsv": f"{header}10\t0\n",
-        "temporal_train/c.tsv": f"{header}20.25\t0\n",
-        "video_flow/cut.tsv": "s\th",
-        "odd_thing.tsv": "nothing here",
-    }.items():
+    texts = {"video_flow/cut.tsv": "s\th", "odd_thing.tsv": "nothing here"}
+    times = {"dataset_demo": 1.5, "temporal_train/a/b": 10, "temporal_train/c": 20.25}
+    texts |= {f"{name}.tsv": f"s\th:m:s\n{seconds}\t0\n" for name, seconds in times.items()}
+    for name, text in texts.items():
         path = run_files / "benchmarks" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
     first = {"precision": 0.25, "recall": 0.75, "most": 1.0}
-    write_json(
-        run_files / "reader.json",
-        {
-            "method": "mtn",
-            "lists": {
-                "events": {
-                    **{"per_video": 2.0, "precision": 0.5, "recall": 1.0, "repeats": None},
-                    **{"as_many": 0.5, "end_errors": {"start": 0.25, "end": None}},
-                    "first": {number: first for number in ("1", "5")},
-                }
-            },
-        },
-    )
+    found = {"per_video": 2.0, "precision": 0.5, "recall": 1.0, "repeats": None, "as_many": 0.5}
+    found |= {"end_errors": {"start": 0.25, "end": None}, "first": {"1": first, "5": first}}
+    write_json(run_files / "reader.json", {"method": "mtn", "lists": {"events": found}})
     done = index(
         *("--evaluations", "proposals.record.json", "other.record.json"),
         *("--scores=proposals.tsv", "--misses=misses.tsv", "--readers", "reader.json"),
@@ -257,8 +239,6 @@ def test_a_wrong_file_is_one_line(run_files, pages, capsys):
         ("--misses=videos.tsv", "videos.tsv: not a table of misses"),
         ("--logs=videos.tsv", "videos.tsv: not a log of a training"),
         ("--readers=proposals.json", "proposals.json: not a record of a reader's lists"),
-        ("--scores=gone.tsv", "gone.tsv: no such file"),
-        ("--most-videos=0", "most_videos 0: at least 1"),
     ):
         assert index(flag) == 2
         assert message in capsys.readouterr().err
