@@ -9,6 +9,7 @@ import pytest
 
 from actionspan.annotations.tables import SHARD_COLUMNS, write_videos
 from actionspan.dataset.video_facts import probe_video
+from actionspan.jobs.parts import rejected_videos
 from tiers import first_tier
 from video.numbered import encode
 from worlds.command import actionspan
@@ -31,6 +32,7 @@ def test_from_a_shard_to_flow(processes, shard, tmp_path):
     assert actionspan("video", "flow", "--frames", frames, "--bound", 10, "--out", flow, *how) == 0
     with h5py.File(frames) as one, h5py.File(flow) as two:
         assert list(one) == list(two) == ["one"]
+        assert rejected_videos(one) == {}, "the empty one is known"
         assert one["one/rgb"].shape == (2, 64, 128, 3)
         assert one["one/gray"].shape == (2, 3, 64, 128)
         assert two["one/flow"].shape == (2, 4, 64, 128)
