@@ -6,6 +6,7 @@ import weakref
 import pytest
 import torch
 from torch import nn
+from torch.autograd import Function
 
 from actionspan.memory import StochasticBackward
 from actionspan.memory.ways import make_way
@@ -23,6 +24,34 @@ from memory.encoders import (
     tiny,
     video,
 )
+
+
+class AsPrinted(Function):
+    """Algorithm 1 of paper 004 for replay: it takes the input alone, and the encoder aside."""
+
+    @staticmethod
+    def forward(ctx, encoder, frames, rows):
+        ctx.encoder, ctx.frames, ctx.rows = encoder, frames, rows
+        with torch.no_grad():
+            return encoder(frames)
+
+    @staticmethod
+    def backward(ctx, gradient):
+        nodes = ctx.frames[ctx.rows].detach().requires_grad_()
+        with torch.enable_grad():
+            features = ctx.encoder(nodes)
+        (found,) = torch.autograd.grad(features, nodes, gradient[ctx.rows])
+        total = torch.zeros_like(ctx.frames)
+        total[ctx.rows] = found
+        return None, total, None
+
+
+def test_algorithm_1_as_printed_trains_nothing_in_the_encoder():
+    encoder, rows = tiny(), torch.arange(7)
+    features = AsPrinted.apply(encoder, video(7), rows)
+    assert not features.requires_grad  # pictures need no gradient, so the output needs none
+    head_like(features)(AsPrinted.apply(encoder, video(7).requires_grad_(), rows)).backward()
+    assert all(parameter.grad is None for parameter in encoder.parameters())
 
 
 @pytest.mark.parametrize("ratio", [0.6, [0.3, 0.6, 1.0]])
