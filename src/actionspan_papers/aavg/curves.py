@@ -8,10 +8,10 @@ import numpy as np
 from actionspan.errors import InputError
 from actionspan_papers.aavg import comparisons, readers
 from actionspan_papers.aavg.comparisons import STREAM_NAMES, ExperimentSettings
-from actionspan_papers.curves import draw_curves, epoch_rows, range_forms
 from actionspan_papers.estimates import Estimate, over_seeds, over_seeds_words
 from actionspan_papers.experiments import Experiment, Row, Table, titled
 from actionspan_papers.kinds import DataFrame, Figure
+from actionspan_papers.runs import draw_curves, epoch_rows, range_forms
 
 _COLUMN = "validation_accuracy"
 _TITLES = titled(

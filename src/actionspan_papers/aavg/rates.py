@@ -8,10 +8,10 @@ from actionspan.arrays import Float64
 from actionspan.errors import InputError
 from actionspan_papers.aavg import readers
 from actionspan_papers.aavg.comparisons import STREAM_NAMES, ExperimentSettings
-from actionspan_papers.curves import range_cells, range_forms
 from actionspan_papers.estimates import over_seeds, over_seeds_words
 from actionspan_papers.experiments import Cell, Experiment, Row, Table, titled, values, where
 from actionspan_papers.kinds import DataFrame, Figure
+from actionspan_papers.runs import range_cells, range_forms
 
 _COLUMN = "best_accuracy"
 _RANGE = range_forms(_COLUMN)

@@ -8,12 +8,11 @@ import numpy as np
 
 from actionspan.arrays import Float64
 from actionspan.evaluation.settings import EvaluationSettings
-from actionspan_papers.curves import draw_curves, epoch_rows, range_forms
 from actionspan_papers.estimates import Estimate, over_seeds, over_seeds_words
 from actionspan_papers.experiments import Experiment, Row, Table, files, titled
 from actionspan_papers.kinds import DataFrame, Figure
 from actionspan_papers.mtn.table import FEATURES, measured_on
-from actionspan_papers.runs import named_files, read_logs
+from actionspan_papers.runs import draw_curves, epoch_rows, named_files, range_forms, read_logs
 
 _COLUMN = "validation_loss"
 _LOSSES = {"lowest": "lowest loss", "last": "loss at the last epoch"}
