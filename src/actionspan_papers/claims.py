@@ -65,7 +65,7 @@ class Claim:
     form: str = "+.2f"
     """How differences are written."""
 
-    def judged(self, difference: Estimate | float | str) -> "Finding":
+    def judged(self, difference: "Difference") -> "Finding":
         """Return the verdict on our difference (above 0 for the claim), or on why there is none.
 
         A number is counted, not drawn: its interval is itself; NaN was not counted.
@@ -170,70 +170,65 @@ _NEEDS = (
 """What decides a claim without an interval, by words of the reason."""
 
 
-def found(
-    text: str,
-    source: str,
-    better: str,
-    worse: str,
-    measure: str,
-    difference: Estimate | float | str,
-    published: float | None = None,
-    **how: Any,
-) -> Finding:
-    """Return the verdict on a claim by our difference; `how` are other fields of `Claim`."""
-    claim = Claim(text, source, better, worse, measure, published=published, **how)
-    return claim.judged(difference)
+Difference = Estimate | float | str
+"""Ours, above 0 for the claim; or why there is none."""
 
 
-Question = tuple[str, str, str, str, str, Callable[[Mapping[str, Any]], Any]]
-"""A line of a table of claims: text, source, better, worse, measure, and our difference."""
+def table_of(paper: str, name: str) -> list[dict[str, str]]:
+    """Return the rows of a paper's table of claims: `printed`, `measured` or `on_gpu`."""
+    return read_tsv(Path(__file__).parent / paper / f"{name}.tsv")
 
 
-def findings_on(
-    case: Mapping[str, Any],
-    questions: Sequence[Question],
-    judge: Callable[[Any], Estimate | float | str] = lambda difference: difference,
-    **how: Any,
-) -> list[Finding]:
-    """Return the verdicts on a table of claims in one case, which has values by name.
+def claim_of(row: Mapping[str, str], case: Mapping[str, Any] = {}, **how: Any) -> Claim:
+    """Return the claim of a row of a table.
 
-    Texts name values in braces, and differences are made of them; `judge` makes an interval of a
-    difference, and `how` are other fields of `Claim`.
+    Its texts name values of the case in braces; `how` are other fields of `Claim`.
     """
-    findings = []
-    for *texts, difference in questions:
-        text, source, better, worse, measure = (str(each).format_map(case) for each in texts)
-        claim = Claim(text, source, better, worse, measure, **how)
-        findings.append(claim.judged(judge(difference(case))))
-    return findings
+    names = ("claim", "source", "better", "worse", "measure")
+    text, source, better, worse, measure = (row[name].format_map(case) for name in names)
+    if row.get("published"):
+        how["published"] = float(row["published"])
+    how = {"key": row.get("key", ""), "form": row["form"], **how}
+    return Claim(text, source, better, worse, measure, **how)
+
+
+def measured(
+    paper: str,
+    ours: Mapping[str, Difference],
+    case: Mapping[str, Any] = {},
+    published: Mapping[str, float | None] = {},
+    rule: Rule = judge,
+) -> list[Finding]:
+    """Return the verdicts on claims of a paper's measured.tsv, by our differences and their keys.
+
+    The case is as for `claim_of`; some claims have a published difference.
+    """
+    rows = {row["key"]: row for row in table_of(paper, "measured")}
+    return [
+        claim_of(rows[key], case, published=published.get(key), rule=rule).judged(difference)
+        for key, difference in ours.items()
+    ]
 
 
 def by_print(
     paper: str,
     margins: Mapping[str, float],
     words: Mapping[str, object],
-    measured: Mapping[str, Estimate | float | str] = {},
+    ours: Mapping[str, Difference] = {},
 ) -> list[Finding]:
     """Return the verdicts on the claims of a paper's printed.tsv, by numbers that it prints.
 
-    A margin is above 0 for the claim of its key, and words fill the reasons; `measured` has
+    A margin is above 0 for the claim of its key, and words fill the reasons; `ours` has
     differences of our runs by key. Others are open: the reason states the means they take.
     """
     findings = []
-    for row in read_tsv(Path(__file__).parent / paper / "printed.tsv"):
+    for row in table_of(paper, "printed"):
         why, key = row["why"].format_map(words), row["key"]
-        ours, rule = measured.get(key, why), judge
+        difference, rule = ours.get(key, why), judge
         if key in margins:
-            ours, rule = round(float(margins[key]), 9) + 0.0, partial(by_sign, why)  # no -0
-        findings.append(of_row(row, ours, key=key, rule=rule))
+            difference, rule = round(float(margins[key]), 9) + 0.0, partial(by_sign, why)  # no -0
+        findings.append(claim_of(row, rule=rule).judged(difference))
     return findings
-
-
-def of_row(row: Mapping[str, str], ours: Estimate | float | str, **how: Any) -> Finding:
-    """Return the verdict on a claim of a paper's table, which may have a published difference."""
-    published = float(row["published"]) if row.get("published") else None
-    sides = row["source"], row["better"], row["worse"], row["measure"]
-    return found(row["claim"], *sides, ours, published, form=row["form"], **how)
 
 
 def one_seed(names: Sequence[str]) -> str:

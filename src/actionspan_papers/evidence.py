@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from actionspan.errors import InputError
 from actionspan.storage.writing import read_tsv
-from actionspan_papers.claims import Finding, Verdict, by_sign, judge, of_row
+from actionspan_papers.claims import Finding, Verdict, by_sign, claim_of, judge, table_of
 from actionspan_papers.estimates import Estimate
 
 _FOLDER = Path(__file__).parent
@@ -65,7 +65,7 @@ def on_gpu(paper: str, measurements: Measurements) -> list[Finding]:
     Sides are cases, quotients of cases, or numbers; an interval reaches over all rounds.
     """
     findings = []
-    for row in read_tsv(_FOLDER / paper / "on_gpu.tsv"):
+    for row in table_of(paper, "on_gpu"):
         own, other = (_side(measurements, row, row[side]) for side in ("own", "other"))
         ours: Estimate | str = "Not measured: make gpu writes it on a machine with a GPU."
         why = ""
@@ -74,7 +74,7 @@ def on_gpu(paper: str, measurements: Measurements) -> list[Finding]:
             ours = Estimate(value=other.value - own.value, low=low, high=high)
             places = "; ".join(sorted({own.place, other.place} - {""}))
             why = f"{own.value:.4g} against {other.value:.4g} ({places})."
-        findings.append(of_row(row, ours, rule=partial(_by_rounds, why)))
+        findings.append(claim_of(row, rule=partial(_by_rounds, why)).judged(ours))
     return findings
 
 

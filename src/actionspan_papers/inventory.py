@@ -52,7 +52,7 @@ def by_print(paper: str) -> Sequence[Finding]:
     if paper == "ring":
         return [one for one in judge_claims([]) if not one.claim.key.startswith(("our", "links"))]
     findings: Sequence[Finding] = import_module(
-        f"actionspan_papers.{paper}.printed"
+        f"actionspan_papers.{paper}.published"
     ).printed_findings()
     return findings
 

@@ -3,12 +3,12 @@
 import pytest
 
 from actionspan.storage.writing import read_tsv
-from actionspan_papers.aavg.printed import printed_findings as aavg
-from actionspan_papers.mtn.printed import printed_findings as mtn
+from actionspan_papers.aavg.published import printed_findings as aavg
 from actionspan_papers.mtn.published import TABLES
-from actionspan_papers.partime.printed import printed_findings as partime
+from actionspan_papers.mtn.published import printed_findings as mtn
 from actionspan_papers.partime.published import BOLD, SPEEDUPS
-from actionspan_papers.sbp.printed import printed_findings as sbp
+from actionspan_papers.partime.published import printed_findings as partime
+from actionspan_papers.sbp.published import printed_findings as sbp
 from papers.steps import NOT, REPRODUCED, UNKNOWN
 from test_docs import ROOT
 

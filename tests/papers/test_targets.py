@@ -1,7 +1,7 @@
 """Which files the papers' targets want."""
 
+from actionspan_papers import rules as mtn
 from actionspan_papers.aavg import comparisons as aavg
-from actionspan_papers.mtn import published as mtn
 
 CONFIG = {
     "features": {"source": "pooled"},

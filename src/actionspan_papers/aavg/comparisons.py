@@ -1,9 +1,8 @@
-"""What paper 003 compares and prints: the runs of its figures, tables and claims, its numbers."""
+"""What paper 003 compares: the runs of its figures, tables and claims."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
-from itertools import product
 from typing import Any, cast
 
 from actionspan.parallel.settings import ExchangeName
@@ -16,29 +15,6 @@ Config = Mapping[str, Any]
 STREAMS = ("rgb", "flow")
 STREAM_NAMES = {"rgb": "RGB", "flow": "flow", "two-stream": "two-stream"}
 _RATE_METHODS = ("aavg1", "aavg3", "none")
-
-
-# the printed numbers: table I, in percent, and times of training
-DATA_SETS = ("UCF101", "HMDB51")
-_COLUMNS = list(product(DATA_SETS, STREAM_NAMES))
-_PRINTED = {
-    "aavg1": "81.6 84.1 88.3",  # on UCF101 alone
-    "aavg2": "83.7 84.5 89.7",
-    "aavg3": "85.6 84.7 91.4 61.4 55.9 67.0",  # section IV of the paper has 85.06 for 85.6
-    "aavg4": "85.6 84.7 93.04 61.4 56.0 67.9",
-}
-PUBLISHED: Mapping[str, Mapping[tuple[str, str], str]] = {
-    variant: dict(zip(_COLUMNS, printed.split(), strict=False))
-    for variant, printed in _PRINTED.items()
-}
-
-LEARNERS = 16
-TIMES = (
-    ("rgb", 2067, 61, "section IV", False),
-    ("rgb", 12 * 60, 61, "section II: around 12 hours", False),
-    ("flow", 2 * 24 * 60, 439, "section II: more than two days", True),
-)
-"""Stream, minutes of one GPU (SGD) and of 16 (AAVG3), where the former; whether it is the least."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -198,15 +174,6 @@ def trained_as(logs: Sequence[str]) -> str:
     """Return the scores of the first run that has the configured learning rate."""
     log = next((log for log in logs if "-lr" not in log), logs[0])
     return log.replace("log.tsv", "scores.json")
-
-
-def published_difference(better: str, worse: str, kind: str) -> float | None:
-    """Return how far apart the paper prints two variants on UCF101; None where it does not."""
-    try:
-        high, low = (float(PUBLISHED[method]["UCF101", kind]) for method in (better, worse))
-    except KeyError:
-        return None
-    return high - low
 
 
 def _experiments(config: Config) -> tuple[ExperimentSettings, int]:

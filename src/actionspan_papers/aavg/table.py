@@ -10,14 +10,8 @@ import numpy as np
 from actionspan.arrays import Float64
 from actionspan.workflow.runs import Learning
 from actionspan_papers.aavg import readers
-from actionspan_papers.aavg.comparisons import (
-    DATA_SETS,
-    PUBLISHED,
-    STREAM_NAMES,
-    STREAMS,
-    ExperimentSettings,
-    run_of,
-)
+from actionspan_papers.aavg.comparisons import STREAM_NAMES, STREAMS, ExperimentSettings, run_of
+from actionspan_papers.aavg.published import DATA_SETS, PUBLISHED
 from actionspan_papers.estimates import (
     Estimate,
     draw_videos,

@@ -7,7 +7,8 @@ import numpy as np
 
 from actionspan.arrays import Float64
 from actionspan_papers.aavg import readers
-from actionspan_papers.aavg.comparisons import LEARNERS, STREAM_NAMES, TIMES, ExperimentSettings
+from actionspan_papers.aavg.comparisons import STREAM_NAMES, ExperimentSettings
+from actionspan_papers.aavg.published import LEARNERS, TIMES
 from actionspan_papers.estimates import Estimate, over_seeds, over_seeds_words
 from actionspan_papers.experiments import Cell, Experiment, Row, Table, titled
 

@@ -3,7 +3,6 @@
 import argparse
 import math
 from collections.abc import Sequence
-from typing import cast
 
 import numpy as np
 
@@ -13,12 +12,10 @@ from actionspan_papers.claims import Claim, Finding, claims_experiment
 from actionspan_papers.estimates import Estimate, over_samples_and_seeds, over_seeds
 from actionspan_papers.mtn import table
 from actionspan_papers.mtn.loss_curves import LOGS, Losses, read_losses
-from actionspan_papers.mtn.printed import printed_findings
-from actionspan_papers.mtn.published import TABLES, THUMOS14, TableName
-from actionspan_papers.mtn.scores import METRICS, Scores
+from actionspan_papers.mtn.published import METRICS, TABLES, printed_findings
+from actionspan_papers.mtn.scores import Scores
 
 LOSS = "lowest validation loss"
-_FIGURE = "figure 10"
 # tag-seedN groups what origin-seedN predicts: their seeds differ in pairs
 _SAME_TRAININGS = {"tag", "origin"}
 
@@ -37,20 +34,6 @@ def _judged(arguments: argparse.Namespace, settings: EvaluationSettings) -> clai
     return findings, caption
 
 
-def _claims(place: str, better: str, worse: str, text: str, *keys: str) -> list[Claim]:
-    """Return a claim for each measure of a table, or on the losses that figure 10 draws."""
-    sides = text, f"001, {place}", better, worse
-    if place == _FIGURE:
-        return [Claim(*sides, key, key=key, form="+.4f") for key in keys]
-    every = []
-    rows = TABLES[cast(TableName, place.replace(" ", ""))].rows
-    for key in keys:
-        published = float(rows[better].values[key]) - float(rows[worse].values[key])
-        measure = key.replace("thumos14_", "THUMOS14 ")
-        every.append(Claim(*sides, measure, key=key, published=published))
-    return every
-
-
 def mtn_above_bsn(findings: Sequence[Finding]) -> str:
     """Return how many comparisons of tables 1 and 2 show MTN above BSN."""
     text = "MTN finds more than BSN"
@@ -60,22 +43,20 @@ def mtn_above_bsn(findings: Sequence[Finding]) -> str:
     return f"{sentence}, {opposite} show the opposite." if opposite else f"{sentence}."
 
 
-_ABLATION = ("AR@1", "AR@100", "AUC")
+def _claims() -> list[Claim]:
+    """Return the claims on each measure of a table, and on the losses that figure 10 draws."""
+    tables = {f"001, table {name[-1]}": table for name, table in TABLES.items()}
+    every = []
+    for row in claims.table_of("mtn", "measured"):
+        key, published = row["key"], None
+        if row["source"] in tables:
+            better, worse = (tables[row["source"]].rows[row[side]] for side in ("better", "worse"))
+            published = float(better.values[key]) - float(worse.values[key])
+        every.append(claims.claim_of(row, published=published))
+    return every
 
-CLAIMS = (
-    *_claims("table 1", "mtn", "origin", "MTN finds more than BSN", "AR@100", "AUC"),
-    *_claims("table 2", "mtn", "origin", "MTN finds more than BSN", *THUMOS14),
-    *_claims("table 1", "origin", "tag", "BSN finds more than TAG", "AR@100", "AUC"),
-    *_claims("table 1", "mtn", "tag", "MTN finds more than TAG", "AR@100", "AUC"),
-    *_claims("table 3", "se", "origin", "squeeze-excitation helps", *_ABLATION),
-    *_claims("table 3", "dense", "origin", "the Multipath DenseNet helps", *_ABLATION),
-    *_claims("table 3", "mtn", "se", "both together help more than SE alone", *_ABLATION),
-    *_claims("table 3", "mtn", "dense", "both together help more than DenseNet alone", *_ABLATION),
-    *_claims("table 3", "dense", "se", "the DenseNet helps more than SE", *_ABLATION),
-    *_claims(_FIGURE, "origin", "cnn2", "2 convolutions have a worse validation loss than 3", LOSS),
-    *_claims(_FIGURE, "origin", "cnn4", "4 convolutions have a worse validation loss than 3", LOSS),
-    *_claims(_FIGURE, "mtn", "origin", "MTN's validation loss is lower than BSN's", LOSS),
-)
+
+CLAIMS = _claims()
 
 
 def judge_claims(scores: Scores, losses: Losses, settings: EvaluationSettings) -> list[Finding]:

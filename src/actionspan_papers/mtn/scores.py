@@ -9,10 +9,8 @@ import numpy as np
 from actionspan.arrays import Float64, Int64
 from actionspan.errors import InputError
 from actionspan.storage.writing import read_tsv
-from actionspan_papers.mtn.published import ACTIVITYNET, THUMOS14
+from actionspan_papers.mtn.published import METRICS, THUMOS14
 from actionspan_papers.runs import named_files
-
-METRICS = ACTIVITYNET + THUMOS14
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,31 +4,26 @@ import argparse
 from collections.abc import Sequence
 from functools import partial
 from statistics import mean, median
-from typing import Any
 
-from actionspan_papers.claims import (
-    NOT_REPRODUCED,
-    REPRODUCED,
-    Finding,
-    Question,
-    Verdict,
-    claims_experiment,
-    findings_on,
-    found,
-)
+import numpy as np
+
+from actionspan.arrays import Float64
+from actionspan_papers import claims
+from actionspan_papers.claims import Finding, Judged
+from actionspan_papers.estimates import Estimate, over_seeds
 from actionspan_papers.evidence import on_gpu, read_measurements
 from actionspan_papers.experiments import read_frame, values, where
 from actionspan_papers.kinds import DataFrame
-from actionspan_papers.partime.learning_claims import (
-    OURS,
-    classification_findings,
-    flow_findings,
-    gradient_findings,
-    mean_of,
+from actionspan_papers.partime.classification import gaps
+from actionspan_papers.partime.flow import patterns, ratios
+from actionspan_papers.partime.gradients import by_speed
+from actionspan_papers.partime.published import ENCODERS, PLAIN, POOLED, printed, printed_findings
+from actionspan_papers.partime.settings import (
+    LAST_ONLY,
+    GradientSettings,
+    PartimeSettings,
+    Variant,
 )
-from actionspan_papers.partime.printed import printed_findings
-from actionspan_papers.partime.published import ENCODERS, PLAIN, POOLED, printed
-from actionspan_papers.partime.settings import GradientSettings, PartimeSettings
 from actionspan_papers.partime.timeline import by_stage, delays
 
 _TABLES = {
@@ -43,9 +38,13 @@ _TABLES = {
     "gradients": ("stream", "setting", "speed", "cosine"),
 }
 _BOLD = 0.8  # share of D from which the paper prints a speed-up in bold
+_PATTERN = 0.9  # correlation from which two curves follow the same pattern
+_NEAR = 0.05  # share by which a loss may be higher and still be like another
+_STREAMS = {"random": "random streams", "frames": "frames"}
+_measured = partial(claims.measured, "partime")
 
 
-def _judged(arguments: argparse.Namespace, own: PartimeSettings) -> tuple[list[Finding], list[str]]:
+def _judged(arguments: argparse.Namespace, own: PartimeSettings) -> Judged:
     tables = {
         name: read_frame(getattr(arguments, name), columns) for name, columns in _TABLES.items()
     }
@@ -74,11 +73,21 @@ def _judged(arguments: argparse.Namespace, own: PartimeSettings) -> tuple[list[F
     return findings, caption
 
 
-def _none_off(low: float, high: float, _: float | None, __: str) -> tuple[Verdict, str]:
+def _none_off(low: float, high: float, *_: object) -> tuple[claims.Verdict, str]:
     """Return the verdict on a number that should be 0 exactly."""
     if low == high == 0:
-        return REPRODUCED, "Every one agrees."
-    return NOT_REPRODUCED, "Some differ."
+        return claims.REPRODUCED, "Every one agrees."
+    return claims.NOT_REPRODUCED, "Some differ."
+
+
+def _mean_of(differences: Sequence[float] | Float64, confidence: float) -> Estimate | str:
+    """Return the mean difference over seeds with its interval, or why there is none."""
+    each = np.asarray(differences)
+    if len(each) < 2:
+        return "Fewer than two seeds show nothing about the next."
+    if np.isnan(each).any():
+        return "Some run has no value."
+    return over_seeds([each], confidence)
 
 
 def delay_finding(rows: DataFrame) -> Finding:
@@ -88,30 +97,78 @@ def delay_finding(rows: DataFrame) -> Finding:
         for _, stages, stage, events in by_stage(rows)
         for delay in delays(events)
     ]
-    text, place = "a gradient comes 2(D − h) steps after its input", "002, section III, figure 1"
-    sides, measure = ("delay in the recorded events", "2(D − h)"), "steps, largest difference"
-    return found(text, place, *sides, measure, float(max(off)), rule=_none_off, form="+.0f")
-
-
-_KEPT, _STASHED = "KiB kept, {network}, D = {stages}", "002, section II"
-_NOTHING: Sequence[Question] = (
-    ("no activation or weight is stashed", _STASHED, "paper", "0", _KEPT, lambda kib: kib["paper"]),
-)
-_MEMORY: Sequence[Question] = (
-    ("this needs less memory than PipeDream's versions", _STASHED, "paper", "stash", _KEPT,
-     lambda kib: kib["stash"] - kib["paper"]),
-    ("to keep inputs needs less than to keep versions of weights too", OURS, "inputs", "stash",
-     _KEPT, lambda kib: kib["stash"] - kib["inputs"]),
-)  # fmt: skip
+    return _measured({"delay": max(off)}, rule=_none_off)[0]
 
 
 def memory_findings(rows: DataFrame) -> list[Finding]:
     """Judge that nothing is stashed, by bytes that were counted in a run."""
     case = {"network": rows["network"].iloc[-1], "stages": rows["stages"].max()}
-    counted = where(rows, **case).groupby("mode", sort=False)["counted"].sum() / 1024
-    case |= counted.to_dict()
-    nothing = findings_on(case, _NOTHING, rule=_none_off, form="+.1f")
-    return nothing + findings_on(case, _MEMORY, form="+.1f")
+    kib = where(rows, **case).groupby("mode", sort=False)["counted"].sum() / 1024
+    less = {"stash": kib["stash"] - kib["paper"], "inputs": kib["stash"] - kib["inputs"]}
+    return _measured({"nothing": kib["paper"]}, case, rule=_none_off) + _measured(less, case)
+
+
+def gradient_findings(rows: DataFrame, own: PartimeSettings, good: float) -> list[Finding]:
+    """Judge the claims that gradients are good on slow streams, and bad on others."""
+    findings = []
+    mean_of = partial(_mean_of, confidence=own.confidence)
+    for kind, runs in rows.groupby("stream", sort=False):
+        settings = [setting for setting, _ in by_speed(runs)]
+        slow, fast = settings[0], settings[-1]
+        for stages in own.stages:
+            case = {"stream": _STREAMS[kind], "stages": stages, "good": good}
+            cosines = partial(values, runs, "cosine", stages=stages, stage=1)
+            of_slow, of_fast = (cosines(setting=each, gradients="paper") for each in (slow, fast))
+            ours = {
+                "slow": mean_of(of_slow - good),
+                "slower": mean_of(of_slow - of_fast),
+                "mended": mean_of(cosines(setting=fast, gradients="inputs") - of_fast),
+            }
+            findings += _measured(ours, {**case, "slow": slow, "fast": fast})
+    return findings
+
+
+def classification_findings(rows: DataFrame, own: PartimeSettings) -> list[Finding]:
+    """Judge the claims on windows and numbers of stages (figure 3)."""
+    narrow, wide = rows["window"].min(), rows["window"].max()
+    few, many = own.stages[0], own.stages[-1]
+    mean_of = partial(_mean_of, confidence=own.confidence)
+    findings = []
+    for order, runs in rows.groupby("stream", sort=False):
+        case = {"stream": order, "narrow": narrow, "wide": wide, "few": few, "many": many}
+        at_narrow, at_wide = (where(runs, window=window) for window in (narrow, wide))
+        narrows = {stages: gaps(at_narrow, Variant(stages, "paper")) for stages in own.stages}
+        for stages in own.stages:
+            of_wide = gaps(at_wide, Variant(stages, "paper"))
+            ours = {
+                "sequential": mean_of(of_wide),
+                "window": mean_of(narrows[stages] - of_wide),
+                "all_stages": mean_of(gaps(at_wide, Variant(stages, LAST_ONLY)) - of_wide),
+            }
+            findings += _measured(ours, {**case, "stages": stages})
+        if few != many:
+            findings += _measured({"fewer": mean_of(narrows[many] - narrows[few])}, case)
+    return findings
+
+
+def flow_findings(rows: DataFrame, own: PartimeSettings) -> list[Finding]:
+    """Judge the claims on the loss of flow over time (figure 5)."""
+    mean_of = partial(_mean_of, confidence=own.confidence)
+    findings = []
+    for stages in own.stages:
+        way = Variant(stages, "paper")
+        ours = {
+            "pattern": mean_of(patterns(rows, way) - _PATTERN),
+            "learned_pattern": mean_of(patterns(rows, way, learned=True) - _PATTERN),
+        }
+        findings += _measured(ours, {"stages": stages, "pattern": _PATTERN})
+    few, many = own.stages[0], own.stages[-1]
+    of_few, of_many = (ratios(rows, Variant(stages, "paper")) for stages in (few, many))
+    near = 1 + _NEAR
+    case = {"few": few, "many": many, "near": near, "lost": 100 * _NEAR}
+    return findings + _measured(
+        {"little": mean_of(near - of_few), "worse": mean_of(of_many - 1)}, case
+    )
 
 
 def speed_findings(rows: DataFrame, confidence: float, cores: int) -> list[Finding]:
@@ -144,20 +201,19 @@ def speed_findings(rows: DataFrame, confidence: float, cores: int) -> list[Findi
         for (side, outputs, work), value in middle.items()
         if side == smallest
     ]
-    place, text = "002, table I", f"two stages reach more than {100 * _BOLD:g} % of twice the speed"
-    ends = f"D = 2, R = {largest}", f"D = 2, R = {smallest}"
-    lines: list[tuple[Any, ...]] = [
-        *((text, place, ends[0], f"{goal:g}", f"speed-up, {work}", ours,
-           two(work=work, side=1024) - goal) for work, ours in reached.items()),
-        ("learning speeds up more than inference", place, "learning, D = 2", "inference, D = 2",
-         "speed-up", more, two(work="learning") - two(work="inference")),
-        ("larger images speed up more", f"{place} without graph", *ends, "speed-up", larger,
-         two(side=1024, graph=False) - two(side=256, graph=False)),
-    ]  # fmt: skip
-    return [
-        found(text, place, better, worse, measure, busy or mean_of(ours, confidence), published)
-        for text, place, better, worse, measure, ours, published in lines
-    ]
+    case = {"smallest": smallest, "largest": largest, "goal": goal, "percent": 100 * _BOLD}
+    findings = []
+    for work, ours in reached.items():
+        published = {"twice": two(work=work, side=1024) - goal}
+        twice = {"twice": busy or _mean_of(ours, confidence)}
+        findings += _measured(twice, {**case, "work": work}, published)
+    compared = {"learning": more, "larger": larger}
+    published = {
+        "learning": two(work="learning") - two(work="inference"),
+        "larger": two(side=1024, graph=False) - two(side=256, graph=False),
+    }
+    judged = {key: busy or _mean_of(each, confidence) for key, each in compared.items()}
+    return findings + _measured(judged, case, published)
 
 
 def _printed(network: str = "plain", *, graph: bool = True, **wanted: object) -> float:
@@ -172,14 +228,11 @@ def balance_findings(rows: DataFrame) -> list[Finding]:
     for stages in sorted(rows["stages"].unique()):
         bound = partial(values, rows, "bound_by_operations", R=side, stages=stages)
         plain, pooled = (float(bound(network=network).mean()) for network in (PLAIN, POOLED))
-        published = None
+        published = {}
         if stages in (2, 4, 8):
             inference = partial(_printed, work="inference", stages=stages)
-            published = inference("plain") - inference("pooled")
-        words = ("pooling leaves stages unbalanced", "002, tables I and II")
-        sides = f"{PLAIN}, D = {stages}", f"{POOLED}, D = {stages}"
-        measure = "bound of the speed-up, by counting"
-        findings.append(found(*words, *sides, measure, plain - pooled, published))
+            published = {"pooling": inference("plain") - inference("pooled")}
+        findings += _measured({"pooling": plain - pooled}, {"stages": stages}, published)
     return findings
 
 
@@ -190,10 +243,8 @@ def message_findings(rows: DataFrame) -> list[Finding]:
         own = where(rows, network=network)
         deepest = own.loc[own["stages"].idxmax()]
         more = int(deepest["bytes_with_skips"]) - int(deepest["bytes_without_skips"])
-        words = ("skip connections add copies between stages", "002, section V-C")
-        sides = "messages with skips", "messages without"
-        measure = f"KiB a sample, {network}, D = {deepest['stages']}"
-        findings.append(found(*words, *sides, measure, more / 1024, form="+.1f"))
+        case = {"network": network, "stages": deepest["stages"]}
+        findings += _measured({"skips": more / 1024}, case)
     return findings
 
 
@@ -212,40 +263,27 @@ def baseline_findings(rows: DataFrame) -> list[Finding]:
     def faster(schedule: str, than: float) -> float:
         return float(own.at[schedule, "speedup"]) - than
 
-    gpipe, pipedream, buffered, partime = "GPipe", "PipeDream", "PipeDream-2BW", "PARTIME"
-    batch = int(own.at[gpipe, "batch"])
-    versions, kept, speed = "weights kept, by stage", "activations kept, by stage", "speed-up"
-    equal = (
-        ("GPipe keeps the activations of a whole batch", gpipe, f"M = {batch}", kept,
-         off(gpipe, "activations", [batch] * count)),
-        ("PipeDream keeps D − s + 1 versions of stage s", pipedream, "D − s + 1", versions,
-         off(pipedream, "versions", range(count, 0, -1))),
-        ("PipeDream leaves no device idle", pipedream, "D", speed, faster(pipedream, count)),
-        ("PipeDream-2BW keeps two versions", buffered, "2", versions,
-         off(buffered, "versions", [2] * count)),
-        ("PipeDream-2BW's gradients are one update old", buffered, "1", "updates, by stage",
-         off(buffered, "delay", [1] * count)),
-        ("PARTIME is D times as fast as one device", partime, "D", speed, faster(partime, count)),
-        ("PARTIME keeps no activations of other samples", partime, "1", kept,
-         off(partime, "activations", [1] * count)),
-    )  # fmt: skip
-    less = sum(stages(buffered, "activations")) - sum(stages(partime, "activations"))
-    apart = (
-        ("GPipe's bubble makes it slower", partime, gpipe, speed,
-         faster(partime, float(own.at[gpipe, "speedup"]))),
-        ("PARTIME keeps less than PipeDream-2BW", partime, buffered, "activations kept", less),
-    )  # fmt: skip
-    place, end = "002, section II", f", computed, D = {count}"
-    return [
-        *(found(a, place, b, c, m + end, off_by, rule=_none_off) for a, b, c, m, off_by in equal),
-        *(found(a, place, b, c, m + end, more) for a, b, c, m, more in apart),
-    ]
+    batch = int(own.at["GPipe", "batch"])
+    case = {"count": count, "batch": batch}
+    exact = {
+        "batch": off("GPipe", "activations", [batch] * count),
+        "versions": off("PipeDream", "versions", range(count, 0, -1)),
+        "busy": faster("PipeDream", count),
+        "two": off("PipeDream-2BW", "versions", [2] * count),
+        "old": off("PipeDream-2BW", "delay", [1] * count),
+        "fast": faster("PARTIME", count),
+        "own": off("PARTIME", "activations", [1] * count),
+    }
+    kept = [sum(stages(each, "activations")) for each in ("PipeDream-2BW", "PARTIME")]
+    bubble = faster("PARTIME", float(own.at["GPipe", "speedup"]))
+    apart = {"bubble": bubble, "less": kept[0] - kept[1]}
+    return _measured(exact, case, rule=_none_off) + _measured(apart, case)
 
 
 _CORES = {"type": int, "default": 2, "help": "that speed-ups were measured on"}
 _COSINE = GradientSettings.good_cosine
 _GOOD = {"type": float, "default": _COSINE, "help": f"of a good gradient (default: {_COSINE})"}
-EXPERIMENT = claims_experiment(
+EXPERIMENT = claims.claims_experiment(
     "002",
     _judged,
     inputs={name: f"{name}.tsv" for name in _TABLES} | {"cores": _CORES, "good-cosine": _GOOD},

@@ -1,8 +1,11 @@
-"""The numbers that paper 002 prints: tables I and II, and figure 3's baselines."""
+"""The numbers that paper 002 prints (published.tsv: both tables), and the claims they decide."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import product
+from statistics import mean
 from typing import NamedTuple
+
+from actionspan_papers.claims import Finding, by_print, table_of
 
 PLAIN, POOLED = "convolutions", "pooled convolutions"
 ENCODERS = ("resnet18", "efficientnet_lite0")
@@ -21,64 +24,23 @@ class Cell(NamedTuple):
     stages: int
 
 
-# Lines are R = 256, then 1024, of F = 1, 10, 100 each. Columns are without CUDA graph: 2, 4, 8
-# stages; with: 2, 4, 8. Table II does not name the runs; its text compares it with the
-# inference of table I.
-_PRINTED: Mapping[tuple[str, str], str] = {
-    ("plain", "inference"): """
-        1.12 1.17 1.15 1.89 3.74 6.41
-        1.09 1.12 1.10 1.68 3.65 6.46
-        1.08 1.11 1.08 1.72 3.13 5.05
-        1.82 3.28 5.27 1.86 3.87 7.14
-        1.82 3.21 5.53 1.88 3.57 6.65
-        1.72 2.79 4.44 1.69 2.99 4.81""",
-    ("plain", "learning"): """
-        1.36 1.45 1.46 1.96 3.80 7.16
-        1.38 1.42 1.48 1.99 4.11 7.45
-        1.28 1.46 1.48 1.99 3.57 6.70
-        1.81 3.43 5.63 1.95 3.66 6.61
-        1.85 3.63 6.26 1.95 3.81 7.37
-        1.88 3.39 5.57 1.89 3.57 6.35""",
-    ("pooled", "inference"): """
-        1.16 1.13 1.06 0.78 2.59 4.31
-        1.11 1.04 1.00 0.99 2.55 3.48
-        1.10 1.06 1.00 1.69 2.67 4.39
-        1.63 1.67 1.18 1.43 2.61 2.89
-        1.66 1.64 1.38 0.80 1.64 2.52
-        1.43 1.63 1.49 1.20 1.24 2.79""",
-    ("resnet", "inference"): """
-        1.10 1.07 1.04 1.40 2.94 2.11
-        1.11 1.04 1.02 1.77 2.99 4.50
-        1.11 1.06 0.98 1.66 2.93 4.31
-        1.24 1.23 0.99 1.42 2.34 1.50
-        1.23 1.20 1.15 1.07 2.72 3.88
-        1.27 1.22 1.14 1.69 3.28 2.94""",
-}
-_MARKED: Mapping[tuple[str, str], str] = {
-    ("plain", "inference"): "---bbb ---bbb ---bb- bb-bbb bb-bbb b--bb-",
-    ("plain", "learning"): "---bbb ---bbb ---bbb bb-bbb bbbbbb bb-bbb",
-    ("pooled", "inference"): "----bb ----b- ---bbb b--bb- b----- b--b--",
-    ("resnet", "inference"): "b--bb- b--bbb b--bbb b--bb- b--bb- b--bb-",
-}
-"""Which of these cells are in bold (b)."""
-_PLACES = [
-    (graph, side, outputs, stages)
-    for side, outputs, graph, stages in product((256, 1024), (1, 10, 100), (False, True), (2, 4, 8))
-]
+def _printed_cells() -> Iterator[tuple[Cell, str]]:
+    """Yield the cells of tables I and II as they are printed; a star marks bold.
 
-SPEEDUPS: Mapping[Cell, float] = {
-    Cell(network, work, *place): float(number)
-    for (network, work), text in _PRINTED.items()
-    for place, number in zip(_PLACES, text.split(), strict=True)
-}
+    Table II does not name the work; its text compares it with the inference of table I.
+    """
+    for row in table_of("partime", "published"):
+        for graph, stages in product(("eager", "graph"), (2, 4, 8)):
+            place = graph == "graph", int(row["side"]), int(row["outputs"]), stages
+            yield Cell(row["network"], row["work"], *place), row[f"{graph} {stages}"]
+
+
+_CELLS = dict(_printed_cells())
+SPEEDUPS: Mapping[Cell, float] = {cell: float(text.rstrip("*")) for cell, text in _CELLS.items()}
 """The speed-ups of tables I and II."""
 BOLD: Mapping[tuple[str, str], frozenset[Cell]] = {
-    (network, work): frozenset(
-        Cell(network, work, *place)
-        for place, mark in zip(_PLACES, text.replace(" ", ""), strict=True)
-        if mark == "b"
-    )
-    for (network, work), text in _MARKED.items()
+    key: frozenset(cell for cell, text in _CELLS.items() if cell[:2] == key and text.endswith("*"))
+    for key in dict.fromkeys(cell[:2] for cell in _CELLS)
 }
 """Those in bold, by network and work."""
 
@@ -99,3 +61,69 @@ def printed_range(network: str, work: str, stages: int, *, graph: bool) -> str:
     """Return the lowest and highest speed-up of a network and number of stages, as printed."""
     values = printed(network=network, work=work, stages=stages, graph=graph).values()
     return f"{min(values):.2f} to {max(values):.2f}" if values else ""
+
+
+_SHARES = {"plain": 0.8, "pooled": 0.5, "resnet": 0.5}
+"""Of D, above which a speed-up is in bold."""
+
+
+def printed_findings() -> list[Finding]:
+    """Judge the statements of sections V-A to V-C by the printed speed-ups."""
+    bold = {f"bold_{network}_{work}": _misprinted(network, work) for network, work in BOLD}
+    margins = {key: 0.5 - len(wrong) for key, wrong in bold.items()}
+    words = {key: f"Differ: {', '.join(wrong) or 'none'}." for key, wrong in bold.items()}
+    # 1. the most on eight devices
+    seven = printed(network="plain", work="inference", graph=True, side=1024, stages=8).values()
+    three = max(printed(network="pooled", side=1024, stages=8).values())
+    # 2. learning against inference, and graph against none, cell by cell
+    learning = {
+        cell: value - SPEEDUPS[cell._replace(work="inference")]
+        for cell, value in printed(network="plain", work="learning").items()
+    }
+    graph = {
+        cell: value - SPEEDUPS[cell._replace(graph=False)]
+        for cell, value in printed(graph=True).items()
+    }
+    plain, pooled = (
+        {cell: more for cell, more in graph.items() if cell.network == network}
+        for network in ("plain", "pooled")
+    )
+    small, large = (
+        mean(more for cell, more in plain.items() if cell.side == side) for side in (256, 1024)
+    )
+    # 3. shares of D, and the same network with and without skips
+    shares = {
+        stages: mean(value / stages for value in printed(network="resnet", stages=stages).values())
+        for stages in (2, 4, 8)
+    }
+    alike = mean(printed(network="resnet").values()) - mean(printed(network="pooled").values())
+    margins |= {
+        **{"seven": min(seven) - 6.5, "three": three - 2.5},  # what rounds to the printed
+        **{"learning": min(learning.values()), "graph": small - large},
+        "faster": min(printed(network="plain").values()) - 1,
+        "graph_pooled": min(pooled.values()),
+        **{"faster_too": min(SPEEDUPS.values()) - 1, "skips": 0.25 - abs(alike)},
+        "nearer": min(shares[2], shares[4]) - shares[8],
+    }
+    words |= {
+        **{"seven": ", ".join(map(str, seven)), "three": str(three)},
+        "learning": _named(cell for cell, more in learning.items() if more < 0),
+        "graph_pooled": _named(cell for cell, more in pooled.items() if more < 0),
+        "faster_too": _named(cell for cell, value in SPEEDUPS.items() if value < 1),
+        "nearer": ", ".join(f"{share:.2f} of {stages}" for stages, share in shares.items()),
+    }
+    return by_print("partime", margins, words)
+
+
+def _misprinted(network: str, work: str) -> list[str]:
+    """Return the cells that are in bold and should not be, or the other way round."""
+    return [
+        f"{value:g} of {cell.stages}" + (" in bold" if cell in BOLD[network, work] else " not")
+        for cell, value in printed(network=network, work=work).items()
+        if (cell in BOLD[network, work]) != (value > _SHARES[network] * cell.stages)
+    ]
+
+
+def _named(cells: Iterable[Cell]) -> str:
+    named = [f"{cell.side}/{cell.outputs}, D = {cell.stages}" for cell in cells]
+    return f"{len(named)} cells: {'; '.join(named)}"

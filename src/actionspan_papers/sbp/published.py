@@ -1,8 +1,9 @@
-"""The numbers that paper 004 prints: tables 1 to 5 and figure 6."""
+"""The numbers that paper 004 prints (published.tsv: tables 1 to 5), and the claims they decide."""
 
-import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
+
+from actionspan_papers.claims import Finding, by_print, table_of
 
 
 class Trained(NamedTuple):
@@ -17,45 +18,43 @@ FROZEN, FULL = Trained("frozen"), Trained("full")
 HALF, QUARTER, EIGHTH = (Trained("sbp", ratio) for ratio in (0.5, 0.25, 0.125))
 
 
-class Online(NamedTuple):
-    """A cell of table 4: per-frame mAP in percent, and gigabytes of memory a GPU."""
+class Printed(NamedTuple):
+    """The numbers of a row, NaN where it has none: percents, gigabytes a GPU, seconds a step."""
 
+    kinetics: float
+    """Top-1 of Kinetics-400; `kinetics_top5` is its top-5."""
+    kinetics_top5: float
+    epic: float
+    """Top-1 of EPIC-Kitchens-55's verbs; `epic_top5` is its top-5."""
+    epic_top5: float
+    gigabytes: float
+    seconds: float
     precision: float
-    gigabytes: float
-
-
-ONLINE: Mapping[tuple[str, Trained], Online] = {
-    ("TRN", FROZEN): Online(55.3, 12),
-    ("TRN", FULL): Online(56.8, 14.6),
-    ("TRN", QUARTER): Online(56.7, 5.6),
-    ("TRN", EIGHTH): Online(56.9, 4.3),
-    ("LSTR", FROZEN): Online(56.8, 5),
-    ("LSTR", FULL): Online(59.2, 32),
-    ("LSTR", QUARTER): Online(59.1, 12.2),
-    ("LSTR", EIGHTH): Online(59.5, 7),
-}
-"""Table 4. TRN frozen is trained on one GPU, the others on eight."""
-HEADS_LIKE: Mapping[str, str] = {"recurrent": "TRN", "attention": "LSTR"}
-"""The paper's method that each of our causal heads is like."""
-
-
-class _Localised(NamedTuple):
-    """A row of table 5: mAP in percent at tIoU 0.3 … 0.7, their mean, gigabytes a GPU."""
-
-    precision: tuple[float, float, float, float, float]
+    """Per-frame mAP."""
     mean: float
-    gigabytes: float
+    """Mean mAP at tIoU 0.3 to 0.7."""
 
 
-LOCALISATION: Mapping[Trained, _Localised] = {
-    FROZEN: _Localised((43.15, 35.84, 28.36, 19.89, 11.96), 27.84, 3),
-    FULL: _Localised((46.14, 39.86, 32.02, 23.29, 14.56), 31.17, 26),
-    HALF: _Localised((45.36, 38.72, 31.46, 22.74, 14.01), 30.46, 12),
-    QUARTER: _Localised((45.12, 37.80, 30.44, 22.81, 14.52), 30.14, 6),
-    EIGHTH: _Localised((46.40, 38.50, 29.95, 20.37, 11.82), 29.41, 5),
-}
+def _rows(table: int) -> Iterator[tuple[str, str, Trained, Printed]]:
+    """Yield the network or method of each row of a table, its way to train, and its numbers."""
+    for row in table_of("sbp", "published"):
+        if row["table"] == f"table {table}":
+            trained = Trained(row["way"], float(row["keep_ratio"] or 1))
+            numbers = Printed(*(float(row[name] or "nan") for name in Printed._fields))
+            yield row["of"], row["way"], trained, numbers
+
+
+RECOGNITION = {(network, way): numbers for network, way, _, numbers in _rows(1)}
+"""Table 1, by network and way to train; the keep ratio is ¼."""
+COSTS = {(network, way): numbers for network, way, _, numbers in _rows(2)}
+"""Table 2: batches of 4 clips, keep ratio ¼, one A100."""
+ONLINE = {(method, trained): numbers for method, _, trained, numbers in _rows(4)}
+"""Table 4. TRN frozen is trained on one GPU, the others on eight."""
+LOCALISATION = {trained: numbers for _, _, trained, numbers in _rows(5)}
 """Table 5, with G-TAD as the temporal model."""
 
+HEADS_LIKE: Mapping[str, str] = {"recurrent": "TRN", "attention": "LSTR"}
+"""The paper's method that each of our causal heads is like."""
 BEST_RATE = 0.1
 """Spatial learning rate ÷ temporal learning rate that figure 6 finds best."""
 BEST_SAMPLER = "diverse_feature"
@@ -63,56 +62,77 @@ BEST_SAMPLER = "diverse_feature"
 MOST_LOST = 1.0
 """Points that SBP loses to end-to-end training at most: "less than 1 %" in the abstract."""
 
-
-class Recognition(NamedTuple):
-    """A row of table 1 or 3: top-1 and top-5 in percent, and gigabytes of memory a GPU."""
-
-    kinetics: float
-    kinetics_top5: float
-    epic: float
-    epic_top5: float
-    gigabytes: float = math.nan
-
-
-class Cost(NamedTuple):
-    """A cell of table 2: gigabytes of memory a GPU and seconds a step."""
-
-    gigabytes: float
-    seconds: float
-
-
-RECOGNITION: Mapping[tuple[str, str], Recognition] = {
-    ("Swin-T", "end-to-end"): Recognition(78.8, 93.6, 46.0, 81.5, 15.2),
-    ("Swin-T", "frame dropout"): Recognition(76.3, 92.4, 38.9, 79.9, 2.9),
-    ("Swin-T", "SBP"): Recognition(78.2, 93.1, 45.2, 81.7, 4.4),
-    ("Swin-B", "end-to-end"): Recognition(82.7, 95.5, 49.4, 83.2, 32.5),
-    ("Swin-B", "frame dropout"): Recognition(80.8, 94.9, 44.8, 82.5, 6.3),
-    ("Swin-B", "SBP"): Recognition(81.9, 95.2, 47.3, 83.6, 8.6),
-}
-"""Table 1, by network and way to train; the keep ratio is ¼. EPIC-Kitchens-55: verbs."""
-
-COSTS: Mapping[tuple[str, str], Cost] = {
-    ("Swin-T", "end-to-end"): Cost(15.2, 0.22),
-    ("Swin-T", "SBP"): Cost(4.4, 0.21),
-    ("Swin-T", "checkpointing"): Cost(5.8, 0.29),
-    ("Swin-T", "SBP + checkpointing"): Cost(3.2, 0.26),
-    ("Swin-B", "end-to-end"): Cost(32.5, 0.43),
-    ("Swin-B", "SBP"): Cost(8.6, 0.41),
-    ("Swin-B", "checkpointing"): Cost(8.0, 0.57),
-    ("Swin-B", "SBP + checkpointing"): Cost(4.6, 0.52),
-}
-"""Table 2: batches of 4 clips, keep ratio ¼, one A100."""
-
 END_TO_END, DROPOUT = "end-to-end", "frame dropout"
 FRAMES, CHECKERBOARD = "SBP, frame-wise", "SBP, checkerboard"
-ACCURACY: Mapping[str, Recognition] = {
+ACCURACY: Mapping[str, Printed] = {
     END_TO_END: RECOGNITION["Swin-T", "end-to-end"],
     DROPOUT: RECOGNITION["Swin-T", "frame dropout"],
     FRAMES: RECOGNITION["Swin-T", "SBP"],
-    CHECKERBOARD: Recognition(78.3, 93.0, 45.4, 81.3),
+    **{way: numbers for _, way, _, numbers in _rows(3)},
 }
 """Table 3: Swin-T with SBP at ¼; its frame-wise row is SBP's in table 1, like the others."""
-
-
 COMPARED = (END_TO_END, FRAMES, DROPOUT)
 """The ways compared with end-to-end training; itself is the ceiling."""
+
+_NETWORKS, _HEADS = ("Swin-T", "Swin-B"), ("TRN", "LSTR")
+
+
+def printed_findings() -> list[Finding]:
+    """Judge the statements of abstract and text by the printed numbers."""
+    # 1. points lost to end-to-end training, and gained over a frozen encoder
+    whole, sbp = (
+        {name: RECOGNITION[name, way] for name in _NETWORKS} for way in (END_TO_END, "SBP")
+    )
+    lost = {f"{name}, Kinetics": whole[name].kinetics - sbp[name].kinetics for name in _NETWORKS}
+    lost |= {f"{name}, EPIC": whole[name].epic - sbp[name].epic for name in _NETWORKS}
+    precision = {head: ONLINE[head, FULL].precision for head in _HEADS}
+    tuned = {(head, way): ONLINE[head, way] for head in _HEADS for way in (QUARTER, EIGHTH)}
+    online = {_name(*key): precision[key[0]] - cell.precision for key, cell in tuned.items()}
+    ways = (HALF, QUARTER, EIGHTH)
+    located = {_name("", way): LOCALISATION[FULL].mean - LOCALISATION[way].mean for way in ways}
+    gained = {head: value - ONLINE[head, FROZEN].precision for head, value in precision.items()}
+    dropped = {name: RECOGNITION[name, DROPOUT] for name in _NETWORKS}
+    dropout = {name: sbp[name].epic - dropped[name].epic for name in _NETWORKS}
+    # 2. parts of the memory, and percent of seconds and memory saved
+    part = {
+        _name(*key): cell.gigabytes / ONLINE[key[0], FULL].gigabytes for key, cell in tuned.items()
+    }
+    most = LOCALISATION[FULL].gigabytes
+    part |= {_name("G-TAD", way): LOCALISATION[way].gigabytes / most for way in ways}
+    part |= {name: sbp[name].gigabytes / whole[name].gigabytes for name in _NETWORKS}
+    eighth = {head: 100 * part[_name(head, EIGHTH)] for head in _HEADS}
+    time, again = (_saved("SBP", other, "seconds") for other in (END_TO_END, "checkpointing"))
+    both = _saved("SBP + checkpointing", "SBP", "gigabytes")
+    least = MOST_LOST
+    margins = {
+        **{"lost": least - max(lost.values()), "online": least - max(online.values())},
+        **{"located": least - max(located.values()), "saved": 20 - 100 * min(part.values())},
+        **{"part": 0.5 - max(part.values()), "time": max(time.values()) - 10},
+        **{"again": min(again.values()) - 25, "both": min(both.values()) - 35},  # about 30 and 40
+        "eighth": 22.5 - max(eighth.values()),
+        "frozen": 0.05 - max(abs(gained["TRN"] - 1.5), abs(gained["LSTR"] - 2.4)),
+        "head": gained["LSTR"] - gained["TRN"],
+        "above": -max(online[_name(head, EIGHTH)] for head in _HEADS),
+        "dropout": min(dropout.values()),
+        "cheapest": min(sbp[name].gigabytes - dropped[name].gigabytes for name in _NETWORKS),
+    }
+    points = {"lost": lost, "online": online, "located": located, "gained": gained}
+    points |= {"time": time, "again": again, "both": both, "eighth": eighth, "dropout": dropout}
+    words = {key: _listed(values, ".1f") for key, values in points.items()}
+    return by_print("sbp", margins, {**words, "part": _listed(part, ".2f")})
+
+
+def _name(head: str, way: Trained) -> str:
+    return f"{head} r = {way.keep_ratio:g}".strip()
+
+
+def _saved(way: str, other: str, what: str) -> dict[str, float]:
+    """Return the percent of table 2's seconds or gigabytes that a way saves over another."""
+    return {
+        name: 100 * (1 - getattr(COSTS[name, way], what) / getattr(COSTS[name, other], what))
+        for name in _NETWORKS
+    }
+
+
+def _listed(values: Mapping[str, float], form: str) -> str:
+    return ", ".join(f"{name}: {value:{form}}" for name, value in values.items())

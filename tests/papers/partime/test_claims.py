@@ -7,10 +7,15 @@ import pandas as pd
 import pytest
 
 from actionspan_papers.experiments import frame_of
-from actionspan_papers.partime import claims, learning_claims
+from actionspan_papers.partime import claims
 from actionspan_papers.partime.baselines import baseline_rows
-from actionspan_papers.partime.printed import printed_findings
-from actionspan_papers.partime.published import SPEEDUPS, Cell, printed, printed_range
+from actionspan_papers.partime.published import (
+    SPEEDUPS,
+    Cell,
+    printed,
+    printed_findings,
+    printed_range,
+)
 from actionspan_papers.partime.settings import PartimeSettings, SpeedSettings
 from papers.partime import tables
 from papers.steps import NOT, REPRODUCED, UNKNOWN, row_of, verdicts
@@ -23,7 +28,7 @@ OWN = PartimeSettings(seeds=len(tables.SEEDS), stages=tables.STAGES)
     [({}, REPRODUCED), ({"slow": 0.6, "fast": 0.7, "inputs": 0.5}, NOT)],
 )
 def test_gradients_must_be_good_on_slow_streams_and_bad_on_fast(cosines, verdict):
-    findings = learning_claims.gradient_findings(tables.gradients(**cosines), OWN, good=0.9)
+    findings = claims.gradient_findings(tables.gradients(**cosines), OWN, good=0.9)
     assert len(findings) == 2 * 2 * 3  # streams, numbers of stages, claims
     assert verdicts(findings) == {verdict}
 
@@ -34,11 +39,11 @@ def test_gaps_must_close_with_the_window():
             return 0.2
         return 0.7 - 0.05 * (stages - 1) * (1 if window == 64 else 3)
 
-    findings = learning_claims.classification_findings(tables.classification(accuracy), OWN)
+    findings = claims.classification_findings(tables.classification(accuracy), OWN)
     assert verdicts(findings) == {REPRODUCED}
     # a pipeline above sequential learning is the other way round
     table = tables.classification(lambda window, stages, mode: 0.3 + 0.1 * stages)
-    findings = learning_claims.classification_findings(table, OWN)
+    findings = claims.classification_findings(table, OWN)
     assert verdicts(findings, "sequential learning is above") == {NOT}
     assert verdicts(findings, "fewer stages") == {NOT}
     assert REPRODUCED not in verdicts(findings, "last stage alone")
@@ -47,11 +52,11 @@ def test_gaps_must_close_with_the_window():
 def test_curves_of_one_pattern_are_told_from_others():
     shape = [3, 1, 4, 1, 5]
     table = tables.flow(lambda stages, t: shape[t] * (1 + 0.01 * stages))
-    same = learning_claims.flow_findings(table, OWN)
+    same = claims.flow_findings(table, OWN)
     for text in ("pattern of sequential", "lose little", "a little worse"):
         assert verdicts(same, text) == {REPRODUCED}
     table = tables.flow(lambda stages, t: shape[t] if stages == 1 else 6 - shape[t])
-    assert verdicts(learning_claims.flow_findings(table, OWN), "pattern of sequential") == {NOT}
+    assert verdicts(claims.flow_findings(table, OWN), "pattern of sequential") == {NOT}
 
 
 def speedup(side, work, executor):

@@ -1,14 +1,48 @@
-"""The claims of paper 003 that its own numbers and theorems decide, contradictions among them."""
+"""The numbers that paper 003 prints (published.tsv: table I), and the claims that they decide.
+
+Its theorems decide some claims too; its numbers contradict each other in places.
+"""
+
+from collections.abc import Mapping
 
 import numpy as np
 
-from actionspan_papers.aavg.comparisons import PUBLISHED, TIMES
-from actionspan_papers.claims import Finding, by_print
+from actionspan_papers.aavg.comparisons import STREAM_NAMES
+from actionspan_papers.claims import Finding, by_print, table_of
 
+_TABLE = table_of("aavg", "published")
+DATA_SETS = ("UCF101", "HMDB51")
+PUBLISHED: Mapping[str, Mapping[tuple[str, str], str]] = {
+    method: {
+        (row["data"], kind): row[kind]
+        for row in _TABLE
+        for kind in STREAM_NAMES
+        if row["method"] == method
+    }
+    for method in dict.fromkeys(row["method"] for row in _TABLE)
+}
+"""Accuracy in percent, by variant, data set and stream; AAVG1 and 2 were on UCF101 alone."""
+
+LEARNERS = 16
+TIMES = (
+    ("rgb", 2067, 61, "section IV", False),
+    ("rgb", 12 * 60, 61, "section II: around 12 hours", False),
+    ("flow", 2 * 24 * 60, 439, "section II: more than two days", True),
+)
+"""Stream, minutes of one GPU (SGD) and of 16 (AAVG3), where the former; whether it is the least."""
 _TEXT_RGB, _ABSTRACT = 85.06, 93.1
 """Accuracies of AAVG3's RGB in section IV, and of AAVG4 in the abstract; table I has others."""
 _EPOCHS = (150, 185)
 """Where flow is best with and without transfer, section V."""
+
+
+def published_difference(better: str, worse: str, kind: str) -> float | None:
+    """Return how far apart the paper prints two variants on UCF101; None where it does not."""
+    try:
+        high, low = (float(PUBLISHED[method]["UCF101", kind]) for method in (better, worse))
+    except KeyError:
+        return None
+    return high - low
 
 
 def printed_findings() -> list[Finding]:
