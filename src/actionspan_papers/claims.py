@@ -199,35 +199,31 @@ def measured(
     published: Mapping[str, float | None] = {},
     rule: Rule = judge,
 ) -> list[Finding]:
-    """Return the verdicts on claims of a paper's measured.tsv, by our differences and their keys.
+    """Return the verdicts on claims of a paper's measured.tsv, by our differences at their keys.
 
     The case is as for `claim_of`; some claims have a published difference.
     """
     rows = {row["key"]: row for row in table_of(paper, "measured")}
     return [
-        claim_of(rows[key], case, published=published.get(key), rule=rule).judged(difference)
-        for key, difference in ours.items()
+        claim_of(row, case, published=published.get(key), rule=rule).judged(ours[key])
+        for key, row in rows.items()
+        if key in ours
     ]
 
 
 def by_print(
-    paper: str,
-    margins: Mapping[str, float],
-    words: Mapping[str, object],
-    ours: Mapping[str, Difference] = {},
+    paper: str, margins: Mapping[str, float], words: Mapping[str, object]
 ) -> list[Finding]:
     """Return the verdicts on the claims of a paper's printed.tsv, by numbers that it prints.
 
-    A margin is above 0 for the claim of its key, and words fill the reasons; `ours` has
-    differences of our runs by key. Others are open: the reason states the means they take.
+    A margin is above 0 for the claim of its key, and words fill the reasons. Claims without a
+    margin are open: the reason states the means they take.
     """
     findings = []
     for row in table_of(paper, "printed"):
         why, key = row["why"].format_map(words), row["key"]
-        difference, rule = ours.get(key, why), judge
-        if key in margins:
-            difference, rule = round(float(margins[key]), 9) + 0.0, partial(by_sign, why)  # no -0
-        findings.append(claim_of(row, rule=rule).judged(difference))
+        margin = round(float(margins[key]), 9) + 0.0 if key in margins else why  # no -0
+        findings.append(claim_of(row, rule=partial(by_sign, why)).judged(margin))
     return findings
 
 

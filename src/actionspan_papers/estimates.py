@@ -164,23 +164,45 @@ def over_seeds_words(confidence: float) -> str:
     )
 
 
-def over_samples_and_seeds(
-    value: float,
-    groups: Sequence[Float64],
-    drawn: Float64,
-    samples: int,
-    confidence: float,
-    unit: str = "videos",
-) -> Estimate:
-    """Return a value with its interval over samples (videos or clips: the unit) and seeds.
+@dataclass(frozen=True, kw_only=True)
+class Resampled:
+    """A measure of one method, by seed and on resamples of what it was measured on."""
 
-    It is NaN where the value is; the arguments are as in `interval` and `seeds_half_width`.
-    """
-    if math.isnan(value):
-        return Estimate()
-    half = seeds_half_width(groups, confidence)
-    low, high = interval(value, drawn, samples, half, confidence)
-    return Estimate(value=value, low=low, high=high, samples=samples, unit=unit)
+    seeds: Float64
+    """(S,) of each seed, on all samples."""
+    drawn: Float64
+    """(B,) mean over the seeds on each resample."""
+    samples: int
+    """V, how many videos or clips there are; `unit` is their name."""
+    unit: str = "videos"
+
+    def estimate(self, confidence: float) -> Estimate:
+        """Return the mean and its interval over samples and seeds; NaN where some seed has none."""
+        return self._estimate(float(self.seeds.mean()), [self.seeds], self.drawn, confidence)
+
+    def above(self, other: "Resampled", confidence: float, *, paired: bool = True) -> Estimate:
+        """Return how much higher this is than another of the same samples.
+
+        Their seeds are `paired` where both share them. Nothing is compared with itself: the
+        estimate is empty then.
+        """
+        if other is self:
+            return Estimate()
+        value, drawn = (
+            float(self.seeds.mean()) - float(other.seeds.mean()),
+            self.drawn - other.drawn,
+        )
+        groups = [self.seeds - other.seeds] if paired else [self.seeds, other.seeds]
+        return self._estimate(value, groups, drawn, confidence)
+
+    def _estimate(
+        self, value: float, groups: Sequence[Float64], drawn: Float64, confidence: float
+    ) -> Estimate:
+        if math.isnan(value):
+            return Estimate()
+        half = seeds_half_width(groups, confidence)
+        low, high = interval(value, drawn, self.samples, half, confidence)
+        return Estimate(value=value, low=low, high=high, samples=self.samples, unit=self.unit)
 
 
 def alike(margin: float, difference: Estimate | str) -> Estimate | str:

@@ -13,7 +13,6 @@ from pathlib import Path
 from actionspan.storage.text import markdown_table
 from actionspan.storage.writing import read_tsv, write_text
 from actionspan_papers.claims import NOT_REPRODUCED, VERDICTS, Finding
-from actionspan_papers.ring.claims import judge_claims
 
 NUMBERS = {"ring": "000", "mtn": "001", "partime": "002", "aavg": "003", "sbp": "004"}
 _HEAD = """\
@@ -49,8 +48,6 @@ def claimed(paper: str) -> list[str]:
 
 def by_print(paper: str) -> Sequence[Finding]:
     """Return the verdicts that a paper's own numbers give."""
-    if paper == "ring":
-        return [one for one in judge_claims([]) if not one.claim.key.startswith(("our", "links"))]
     findings: Sequence[Finding] = import_module(
         f"actionspan_papers.{paper}.published"
     ).printed_findings()

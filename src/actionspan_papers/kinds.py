@@ -1,5 +1,6 @@
-"""Types of heavy packages, by names that cost no import: the help of a step does not wait."""
+"""Short names of types; heavy packages are not imported for them: a step's help does not wait."""
 
+import argparse
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -9,3 +10,6 @@ if TYPE_CHECKING:
     from torch import Tensor as Tensor
 else:
     Axes = DataFrame = Figure = Tensor = Any
+
+Flags = argparse.Namespace
+"""What the command line gave to a step."""

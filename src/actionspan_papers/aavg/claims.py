@@ -1,6 +1,5 @@
 """Write a verdict on each claim of paper 003: differences of our runs, and their intervals."""
 
-import argparse
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -13,6 +12,7 @@ from actionspan_papers.aavg.published import LEARNERS, TIMES, printed_findings, 
 from actionspan_papers.aavg.times import ALONE, gain
 from actionspan_papers.claims import Finding, claims_experiment
 from actionspan_papers.estimates import Estimate, over_seeds
+from actionspan_papers.kinds import Flags
 
 _MARGIN = 1.0
 """Points that an accuracy may be lower and still count as not lowered."""
@@ -31,7 +31,7 @@ _FIRST = {"earlier": 2, "ahead": 4}
 _ROWS = {row["key"]: row for row in claims.table_of("aavg", "measured")}
 
 
-def _judged(arguments: argparse.Namespace, settings: ExperimentSettings) -> claims.Judged:
+def _judged(arguments: Flags, settings: ExperimentSettings) -> claims.Judged:
     logs, scores = readers.read_run_logs(arguments.logs), readers.read_run_scores(arguments.scores)
     caption = [
         f"Measured with {readers.training_of(arguments.scores)}; {table.scores_words(scores)}.",

@@ -1,6 +1,5 @@
 """Write and draw validation accuracy over epochs, as in paper 003's figures 2 to 9."""
 
-import argparse
 from typing import NamedTuple
 
 import numpy as np
@@ -10,7 +9,7 @@ from actionspan_papers.aavg import comparisons, readers
 from actionspan_papers.aavg.comparisons import STREAM_NAMES, ExperimentSettings
 from actionspan_papers.estimates import Estimate, over_seeds, over_seeds_words
 from actionspan_papers.experiments import Experiment, Row, Table, titled
-from actionspan_papers.kinds import DataFrame, Figure
+from actionspan_papers.kinds import DataFrame, Figure, Flags
 from actionspan_papers.runs import draw_curves, epoch_rows, range_forms
 
 _COLUMN = "validation_accuracy"
@@ -27,7 +26,7 @@ class _Read(NamedTuple):
     trained: str
 
 
-def _read(arguments: argparse.Namespace, _: ExperimentSettings) -> _Read:
+def _read(arguments: Flags, _: ExperimentSettings) -> _Read:
     """Read the logs of a figure.
 
     Raises:

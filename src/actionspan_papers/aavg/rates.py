@@ -1,7 +1,5 @@
 """Write and draw the best validation accuracy over learning rates, of AAVG and of one learner."""
 
-import argparse
-
 import numpy as np
 
 from actionspan.arrays import Float64
@@ -10,7 +8,7 @@ from actionspan_papers.aavg import readers
 from actionspan_papers.aavg.comparisons import STREAM_NAMES, ExperimentSettings
 from actionspan_papers.estimates import over_seeds, over_seeds_words
 from actionspan_papers.experiments import Cell, Experiment, Row, Table, titled, values, where
-from actionspan_papers.kinds import DataFrame, Figure
+from actionspan_papers.kinds import DataFrame, Figure, Flags
 from actionspan_papers.runs import range_cells, range_forms
 
 _COLUMN = "best_accuracy"
@@ -19,7 +17,7 @@ _Sweep = dict[tuple[str, str], dict[float, Float64]]
 """By method and stream, then rising rate: (S,) the best accuracy of each seed, in percent."""
 
 
-def _read(arguments: argparse.Namespace, _: ExperimentSettings) -> tuple[_Sweep, str]:
+def _read(arguments: Flags, _: ExperimentSettings) -> tuple[_Sweep, str]:
     """Return the best accuracies of each method, stream and rate, and how runs were trained.
 
     Raises:

@@ -1,6 +1,5 @@
 """The logs and the scores of runs of recognition, read for all seeds of each run."""
 
-import argparse
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,6 +13,7 @@ from actionspan.recognition.scores import read_classifier_scores
 from actionspan.workflow.runs import Learning
 from actionspan_papers.aavg.comparisons import STREAMS, ExperimentSettings
 from actionspan_papers.experiments import files
+from actionspan_papers.kinds import Flags
 from actionspan_papers.runs import by_seed, read_logs
 
 _COUNTS = ("samples", "averages", "sent_bytes", "seconds", "communication_seconds")
@@ -95,7 +95,7 @@ class LoggedRuns(NamedTuple):
     """How the runs were trained."""
 
 
-def read_logged_runs(arguments: argparse.Namespace, _: object) -> LoggedRuns:
+def read_logged_runs(arguments: Flags, _: object) -> LoggedRuns:
     """Read the logs that the flags name, and how their runs were trained."""
     return LoggedRuns(read_run_logs(arguments.logs), training_of(arguments.scores))
 

@@ -1,6 +1,5 @@
 """Write table I of paper 003 for our runs: AAVG1 to 4 by stream, and the published numbers."""
 
-import argparse
 import math
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -12,13 +11,9 @@ from actionspan.workflow.runs import Learning
 from actionspan_papers.aavg import readers
 from actionspan_papers.aavg.comparisons import STREAM_NAMES, STREAMS, ExperimentSettings, run_of
 from actionspan_papers.aavg.published import DATA_SETS, PUBLISHED
-from actionspan_papers.estimates import (
-    Estimate,
-    draw_videos,
-    over_samples_and_seeds,
-    resampled_scores,
-)
+from actionspan_papers.estimates import Estimate, Resampled, draw_videos, resampled_scores
 from actionspan_papers.experiments import Cell, Experiment, Row, Table, titled
+from actionspan_papers.kinds import Flags
 
 TWO_STREAM = "two-stream"
 KINDS = (*STREAMS, TWO_STREAM)
@@ -75,9 +70,8 @@ def estimate(values: Float64, settings: ExperimentSettings) -> Estimate:
     clips = values.shape[1]
     draws = draw_videos(clips, settings.resamples, _DRAWING)
     drawn = resampled_scores(values[:, :, None], np.ones(clips, np.int64), draws)[:, 0]
-    seeds = values.mean(axis=1)
-    mean, level = float(seeds.mean()), settings.confidence
-    return over_samples_and_seeds(mean, [seeds], drawn, clips, level, "clips")
+    found = Resampled(seeds=values.mean(axis=1), drawn=drawn, samples=clips, unit="clips")
+    return found.estimate(settings.confidence)
 
 
 def scores_words(scores: readers.Scores) -> str:
@@ -100,7 +94,7 @@ def interval_words(settings: ExperimentSettings) -> str:
     )
 
 
-def _read(arguments: argparse.Namespace, _: ExperimentSettings) -> tuple[readers.Scores, str]:
+def _read(arguments: Flags, _: ExperimentSettings) -> tuple[readers.Scores, str]:
     return readers.read_run_scores(arguments.scores), readers.training_of(arguments.scores)
 
 

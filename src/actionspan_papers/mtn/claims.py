@@ -1,6 +1,5 @@
 """Write a verdict on each claim of paper 001: the difference it is about, and its interval."""
 
-import argparse
 import math
 from collections.abc import Sequence
 
@@ -9,18 +8,18 @@ import numpy as np
 from actionspan.evaluation.settings import EvaluationSettings
 from actionspan_papers import claims
 from actionspan_papers.claims import Claim, Finding, claims_experiment
-from actionspan_papers.estimates import Estimate, over_samples_and_seeds, over_seeds
+from actionspan_papers.estimates import Estimate, over_seeds
+from actionspan_papers.kinds import Flags
 from actionspan_papers.mtn import table
 from actionspan_papers.mtn.loss_curves import LOGS, Losses, read_losses
 from actionspan_papers.mtn.published import METRICS, TABLES, printed_findings
-from actionspan_papers.mtn.scores import Scores
 
 LOSS = "lowest validation loss"
 # tag-seedN groups what origin-seedN predicts: their seeds differ in pairs
 _SAME_TRAININGS = {"tag", "origin"}
 
 
-def _judged(arguments: argparse.Namespace, settings: EvaluationSettings) -> claims.Judged:
+def _judged(arguments: Flags, settings: EvaluationSettings) -> claims.Judged:
     measured = table.read_measured(arguments)
     findings = judge_claims(measured.scores, read_losses(arguments.logs), settings)
     caption = [
@@ -59,7 +58,9 @@ def _claims() -> list[Claim]:
 CLAIMS = _claims()
 
 
-def judge_claims(scores: Scores, losses: Losses, settings: EvaluationSettings) -> list[Finding]:
+def judge_claims(
+    scores: table.Scores, losses: Losses, settings: EvaluationSettings
+) -> list[Finding]:
     """Return a finding for each claim, in percent (points) or of the loss.
 
     The scores are of at least one method; losses are (S, E), NaN where there are none.
@@ -78,31 +79,25 @@ def judge_claims(scores: Scores, losses: Losses, settings: EvaluationSettings) -
 
 
 def _of_scores(
-    claim: Claim, scores: Scores, means: table.Means, settings: EvaluationSettings
+    claim: Claim, scores: table.Scores, means: table.Means, settings: EvaluationSettings
 ) -> Estimate | str:
     """Return the difference of two methods by what `resample` returned, or why there is none."""
     both = [scores[method] for method in (claim.better, claim.worse)]
-    videos = len(both[0].video_ids)
-    if videos < 2:
+    if len(both[0].video_ids) < 2:
         return "One video has no interval over videos."
     if alone := claims.one_seed([scored.method for scored in both if len(scored.seeds) < 2]):
         return alone
-    # (S,) means and (B,) resampled ones of each
-    column = METRICS.index(claim.key)
-    better, worse = (means[scored.method][0][:, column] for scored in both)
-    drawn_better, drawn_worse = (means[scored.method][1][:, column] for scored in both)
-    difference = float(better.mean() - worse.mean())
-    if math.isnan(difference):
+    better, worse = (means[scored.method][claim.key] for scored in both)
+    paired = {claim.better, claim.worse} == _SAME_TRAININGS and both[0].seeds == both[1].seeds
+    difference = better.above(worse, settings.confidence, paired=paired)
+    if math.isnan(difference.value):
         reasons = [
             f"{scored.method} has no {table.heading(claim.key)}: {table.why_not(scored, claim.key)}"
-            for scored, values in zip(both, (better, worse), strict=True)
-            if np.isnan(values).any()
+            for scored, measured in zip(both, (better, worse), strict=True)
+            if np.isnan(measured.seeds).any()
         ]
         return "; ".join(reasons) + "."
-    paired = {claim.better, claim.worse} == _SAME_TRAININGS and both[0].seeds == both[1].seeds
-    groups = [better - worse] if paired else [better, worse]
-    drawn = drawn_better - drawn_worse
-    return over_samples_and_seeds(difference, groups, drawn, videos, settings.confidence)
+    return difference
 
 
 def _of_losses(claim: Claim, losses: Losses, settings: EvaluationSettings) -> Estimate | str:

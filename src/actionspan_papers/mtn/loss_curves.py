@@ -1,6 +1,5 @@
 """Write and draw validation losses over epochs, as in figure 10 of paper 001: mean and range."""
 
-import argparse
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -10,7 +9,7 @@ from actionspan.arrays import Float64
 from actionspan.evaluation.settings import EvaluationSettings
 from actionspan_papers.estimates import Estimate, over_seeds, over_seeds_words
 from actionspan_papers.experiments import Experiment, Row, Table, files, titled
-from actionspan_papers.kinds import DataFrame, Figure
+from actionspan_papers.kinds import DataFrame, Figure, Flags
 from actionspan_papers.mtn.table import FEATURES, measured_on
 from actionspan_papers.runs import draw_curves, epoch_rows, named_files, range_forms, read_logs
 
@@ -40,7 +39,7 @@ def read_losses(paths: Sequence[Path]) -> dict[str, Float64]:
     return {model: columns[0] for model, columns in logs.items()}
 
 
-def _read(arguments: argparse.Namespace, _: EvaluationSettings) -> _Read:
+def _read(arguments: Flags, _: EvaluationSettings) -> _Read:
     return read_losses(arguments.logs), measured_on(arguments.features)
 
 

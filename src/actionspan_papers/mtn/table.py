@@ -1,28 +1,32 @@
-"""Write a table of paper 001: means and intervals of our runs, and the published numbers."""
+"""Write a table of paper 001: means and intervals of our runs, and the published numbers.
 
-import argparse
+Our numbers are of the tables of scores by video, for all seeds of all methods, in percent.
+"""
+
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from actionspan.arrays import Float64
-from actionspan.errors import counted
+from actionspan.arrays import Float64, Int64
+from actionspan.errors import InputError, counted
 from actionspan.evaluation.settings import EvaluationSettings
+from actionspan.storage.writing import read_tsv
 from actionspan_papers.estimates import (
     Estimate,
+    Resampled,
     draw_videos,
-    over_samples_and_seeds,
     resampled_scores,
     seed_scores,
 )
 from actionspan_papers.experiments import Cell, Experiment, Row, Table, files
-from actionspan_papers.mtn.published import TABLES, PublishedRow, TableName
-from actionspan_papers.mtn.scores import Scores, VideoScores, read_video_scores
+from actionspan_papers.kinds import Flags
+from actionspan_papers.mtn.published import METRICS, TABLES, THUMOS14, PublishedRow, TableName
+from actionspan_papers.runs import named_files
 
 _WHY_NOT = {
     "too few proposals": "the lists are shorter than that AN (proposals.suppression.keep and "
@@ -42,8 +46,101 @@ SCORES: Mapping[str, Any] = {
 """The flags of a step on scores by video."""
 
 
-Means = Mapping[str, tuple[Float64, Float64]]
-"""By method, (S, M) means of each seed and (B, M) of each resample of the videos."""
+@dataclass(frozen=True, kw_only=True)
+class VideoScores:
+    """What one method reaches in each video, for each of its seeds."""
+
+    method: str
+    video_ids: tuple[str, ...]
+    """The V ground-truth videos with instances, sorted."""
+    instances: Int64
+    """(V,) how many instances each has."""
+    values: Float64
+    """(S, V, K) the measures `METRICS` in percent; NaN where there is none."""
+    seeds: tuple[int, ...]
+    """The S numbers of the seeds: 1, 2 and 3 of mtn, mtn-seed2 and mtn-seed3."""
+    proposals: Int64
+    """(S, V) how many proposals each video has."""
+
+    def of(self, metrics: Sequence[str]) -> Float64:
+        """Return (S, V, M) the values of some measures."""
+        return self.values[:, :, [METRICS.index(metric) for metric in metrics]]
+
+
+Scores = Mapping[str, VideoScores]
+"""By method."""
+
+
+def read_video_scores(paths: Sequence[Path]) -> dict[str, VideoScores]:
+    """Read `{method}.tsv` and `{method}-seedN.tsv` of any methods, by method.
+
+    Raises:
+        InputError: A file is not such a table, two are of one method and seed, or two are of
+            different ground truth.
+    """
+    scores = {}
+    first: tuple[Path, dict[str, int]] | None = None
+    form = "results/evaluation/videos/{method}.tsv"
+    for method, seeds in named_files([path.stem for path in paths], paths, form).items():
+        values, counts = [], []
+        for path in seeds.values():
+            table = _read_scores(path)
+            instances = {video_id: row[0] for video_id, row in table.items()}
+            first = first or (path, instances)
+            if instances != first[1]:
+                different = min(instances.items() ^ first[1].items())[0]
+                raise InputError(
+                    f"{path}: video {different!r} is not as in {first[0]}; "
+                    "only scores on the same ground truth can be compared"
+                )
+            counts.append([row[1] for row in table.values()])
+            values.append([row[2] for row in table.values()])
+        scores[method] = VideoScores(
+            method=method,
+            video_ids=tuple(instances),
+            instances=np.array(list(instances.values()), dtype=np.int64),
+            values=np.array(values, dtype=np.float64),
+            seeds=tuple(seeds),
+            proposals=np.array(counts, dtype=np.int64),
+        )
+    return scores
+
+
+def _read_scores(path: Path) -> dict[str, tuple[int, int, list[float]]]:
+    """Return instances, proposals and values of each video of a table, sorted by video."""
+    table: dict[str, tuple[int, int, list[float]]] = {}
+    rows = read_tsv(path)
+    if not rows:
+        raise InputError(f"{path}: no video")
+    for column in ("video_id", "instances", "proposals", *METRICS):
+        if column not in rows[0]:
+            raise InputError(f"{path}: no column {column!r}")
+    for number, row in enumerate(rows, start=2):
+        video_id = row["video_id"]
+        try:
+            if video_id in table:
+                raise ValueError(f"video {video_id!r} a second time")
+            values = [_percent(row, metric) for metric in METRICS]
+            table[video_id] = int(row["instances"]), int(row["proposals"]), values
+            if table[video_id][0] < 1:
+                raise ValueError(f"{row['instances']} instances")
+        except ValueError as error:
+            raise InputError(f"{path}: row {number}: {error}") from None
+    return dict(sorted(table.items()))
+
+
+def _percent(row: dict[str, str], metric: str) -> float:
+    cell = row[metric]
+    if not cell and metric in THUMOS14:
+        return float("nan")
+    value = float(cell) * (1 if metric == "AUC" else 100)
+    if not np.isfinite(value):
+        raise ValueError(f"{metric} is {cell}")
+    return value
+
+
+Means = Mapping[str, Mapping[str, Resampled]]
+"""By method and measure, its instance-weighted mean over the videos."""
 
 
 class Measured(NamedTuple):
@@ -54,7 +151,7 @@ class Measured(NamedTuple):
     """The data they were measured on."""
 
 
-def read_measured(arguments: argparse.Namespace) -> Measured:
+def read_measured(arguments: Flags) -> Measured:
     """Read the scores by video that the flags name."""
     measured = f"{measured_on(arguments.features)}, subset {arguments.subset}"
     return Measured(read_video_scores(arguments.videos), measured)
@@ -80,13 +177,11 @@ def table_rows(name: TableName, scores: Scores, settings: EvaluationSettings) ->
         printed, scored = table.rows.get(method, PublishedRow()), scores.get(method)
         row: dict[str, Cell] = {"method": method, "published_as": printed.name}
         row["seeds"] = "" if scored is None else len(scored.values)
-        for column, metric in enumerate(table.metrics):
+        for metric in table.metrics:
             cell = Estimate()
             if scored is not None:
-                seeds, drawn = (values[:, column] for values in means[method])
-                videos, value = len(scored.video_ids), float(seeds.mean())
-                cell = over_samples_and_seeds(value, [seeds], drawn, videos, settings.confidence)
-                if math.isnan(value):  # some seed has none
+                cell = means[method][metric].estimate(settings.confidence)
+                if math.isnan(cell.value):  # some seed has none
                     cell = replace(cell, why_not=why_not(scored, metric))
             # two seeds can have an interval wider than the range of a percentage
             row[heading(metric)] = cell.percentage()
@@ -99,10 +194,14 @@ def resample(scores: Scores, metrics: Sequence[str], settings: EvaluationSetting
     """Return the means of some measures, resampled on the same videos."""
     videos = len(next(iter(scores.values())).video_ids)
     drawn = draw_videos(videos, settings.resamples, settings.seed)
-    means: dict[str, tuple[Float64, Float64]] = {}
+    means: dict[str, dict[str, Resampled]] = {}
     for method, scored in scores.items():
         values, instances = scored.of(metrics), scored.instances
-        means[method] = seed_scores(values, instances), resampled_scores(values, instances, drawn)
+        both = seed_scores(values, instances).T, resampled_scores(values, instances, drawn).T
+        means[method] = {
+            metric: Resampled(seeds=seeds, drawn=resampled, samples=videos)
+            for metric, seeds, resampled in zip(metrics, *both, strict=True)
+        }
     return means
 
 
@@ -147,7 +246,7 @@ def measured_words(scores: Scores, measured: str, settings: EvaluationSettings) 
 _Read = tuple[TableName, Measured, list[Row]]
 
 
-def _read(arguments: argparse.Namespace, settings: EvaluationSettings) -> _Read:
+def _read(arguments: Flags, settings: EvaluationSettings) -> _Read:
     name, measured = arguments.table, read_measured(arguments)
     return name, measured, table_rows(name, measured.scores, settings)
 

@@ -1,6 +1,5 @@
 """Write a verdict on each claim of paper 002: differences of our runs, and their intervals."""
 
-import argparse
 from collections.abc import Sequence
 from functools import partial
 from statistics import mean, median
@@ -13,17 +12,12 @@ from actionspan_papers.claims import Finding, Judged
 from actionspan_papers.estimates import Estimate, over_seeds
 from actionspan_papers.evidence import on_gpu, read_measurements
 from actionspan_papers.experiments import read_frame, values, where
-from actionspan_papers.kinds import DataFrame
+from actionspan_papers.kinds import DataFrame, Flags
 from actionspan_papers.partime.classification import gaps
 from actionspan_papers.partime.flow import patterns, ratios
 from actionspan_papers.partime.gradients import by_speed
 from actionspan_papers.partime.published import ENCODERS, PLAIN, POOLED, printed, printed_findings
-from actionspan_papers.partime.settings import (
-    LAST_ONLY,
-    GradientSettings,
-    PartimeSettings,
-    Variant,
-)
+from actionspan_papers.partime.settings import LAST_ONLY, GradientSettings, PartimeSettings, Variant
 from actionspan_papers.partime.timeline import by_stage, delays
 
 _TABLES = {
@@ -44,7 +38,7 @@ _STREAMS = {"random": "random streams", "frames": "frames"}
 _measured = partial(claims.measured, "partime")
 
 
-def _judged(arguments: argparse.Namespace, own: PartimeSettings) -> Judged:
+def _judged(arguments: Flags, own: PartimeSettings) -> Judged:
     tables = {
         name: read_frame(getattr(arguments, name), columns) for name, columns in _TABLES.items()
     }

@@ -1,6 +1,5 @@
 """Learn classes continually from streams of snippets in pipelines, as in figure 3 of paper 002."""
 
-import argparse
 from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import product
@@ -14,7 +13,7 @@ from actionspan.arrays import Float32, Float64, Int64
 from actionspan.errors import InputError
 from actionspan_papers.estimates import over_seeds
 from actionspan_papers.experiments import Experiment, Row, Table, over_rows, values, where
-from actionspan_papers.kinds import DataFrame, Figure, Tensor
+from actionspan_papers.kinds import DataFrame, Figure, Flags, Tensor
 from actionspan_papers.partime.published import SEQUENTIAL_ACCURACY
 from actionspan_papers.partime.settings import (
     SEQUENTIAL,
@@ -110,9 +109,7 @@ def changed_share(stages: int, window: int) -> float:
     return min(1.0, 2 * (stages - 1) / window)
 
 
-def _learn(
-    arguments: argparse.Namespace, own: PartimeSettings, settings: ClassificationSettings
-) -> _Learned:
+def _learn(arguments: Flags, own: PartimeSettings, settings: ClassificationSettings) -> _Learned:
     """Learn every stream in every way.
 
     Rates are chosen on training videos that are not learned from; the subset's videos are scored.

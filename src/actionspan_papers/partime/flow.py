@@ -1,6 +1,5 @@
 """Learn optical flow continually from frames in pipelines, as in figures 4 and 5 of paper 002."""
 
-import argparse
 from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -10,7 +9,7 @@ import numpy as np
 from actionspan.arrays import Float64
 from actionspan_papers.estimates import over_seeds
 from actionspan_papers.experiments import Experiment, Row, Table, over_rows, values, where
-from actionspan_papers.kinds import DataFrame, Figure, Tensor
+from actionspan_papers.kinds import DataFrame, Figure, Flags, Tensor
 from actionspan_papers.partime.settings import (
     SEQUENTIAL,
     FlowLearningSettings,
@@ -26,9 +25,7 @@ _LOOKS = {"paper": "-", "inputs": "--"}
 _UNKNOWN = ("seconds", "loss", "difference_to_dis", "dis_length", "loss_without_flow")
 
 
-def _rows(
-    arguments: argparse.Namespace, own: PartimeSettings, settings: FlowLearningSettings
-) -> Iterator[Row]:
+def _rows(arguments: Flags, own: PartimeSettings, settings: FlowLearningSettings) -> Iterator[Row]:
     """Yield a row a way of learning, rate, seed and window of time."""
     from actionspan_papers.partime.footage import Footage, pairs_of
 
@@ -136,7 +133,7 @@ def _compared(pairs: "Pairs", losses: Float64, network: Any) -> dict[str, float]
 
 
 def _table(
-    rows: DataFrame, _: argparse.Namespace, own: PartimeSettings, settings: FlowLearningSettings
+    rows: DataFrame, _: Flags, own: PartimeSettings, settings: FlowLearningSettings
 ) -> Table:
     tried = ", ".join(f"{rate:g}" for rate in settings.learning_rates)
     caption = [
@@ -208,11 +205,7 @@ def patterns(rows: DataFrame, variant: Variant, *, learned: bool = False) -> Flo
 
 
 def _draw(
-    figure: Figure,
-    rows: DataFrame,
-    _: argparse.Namespace,
-    own: PartimeSettings,
-    settings: FlowLearningSettings,
+    figure: Figure, rows: DataFrame, _: Flags, own: PartimeSettings, settings: FlowLearningSettings
 ) -> None:
     """Draw the loss over time of the first seed, and the losses of all rates on the right."""
     from actionspan.storage.figures import COLOURS, INK

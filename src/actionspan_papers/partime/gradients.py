@@ -1,6 +1,5 @@
 """Compare the gradients of pipelines with the true ones over the speed of streams."""
 
-import argparse
 import copy
 from collections.abc import Iterator, Mapping
 from functools import partial
@@ -11,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from actionspan_papers.experiments import Cell, Experiment, Row, Table, over_rows, values, where
-from actionspan_papers.kinds import Axes, DataFrame, Figure, Tensor
+from actionspan_papers.kinds import Axes, DataFrame, Figure, Flags, Tensor
 from actionspan_papers.partime.settings import (
     MODES,
     GradientSettings,
@@ -38,9 +37,7 @@ class _Stream(NamedTuple):
     rate: float
 
 
-def _rows(
-    arguments: argparse.Namespace, own: PartimeSettings, settings: GradientSettings
-) -> Iterator[Row]:
+def _rows(arguments: Flags, own: PartimeSettings, settings: GradientSettings) -> Iterator[Row]:
     """Yield a row a stream, number of stages, mode, stage and seed."""
     for seed in range(1, own.seeds + 1):
         streams = _streams(arguments.frames, seed, settings)
@@ -121,9 +118,7 @@ def _measured(stream: _Stream, seed: int, variant: Variant) -> list[Row]:
     ]
 
 
-def _table(
-    rows: DataFrame, _: argparse.Namespace, own: PartimeSettings, settings: GradientSettings
-) -> Table:
+def _table(rows: DataFrame, _: Flags, own: PartimeSettings, settings: GradientSettings) -> Table:
     kinds = list(rows.groupby("stream", sort=False))
     caption = [
         "Cosine of the gradient that a stage uses with the true one: the gradient of the same "
@@ -217,11 +212,7 @@ def _shown(runs: DataFrame, speed: float, own: PartimeSettings) -> Row:
 
 
 def _draw(
-    figure: Figure,
-    rows: DataFrame,
-    _: argparse.Namespace,
-    own: PartimeSettings,
-    settings: GradientSettings,
+    figure: Figure, rows: DataFrame, _: Flags, own: PartimeSettings, settings: GradientSettings
 ) -> None:
     """Draw cosines and late losses over speed, a column a kind of stream, and costs below."""
     kinds, good = list(rows.groupby("stream", sort=False)), settings.good_cosine

@@ -1,6 +1,5 @@
 """Measure, emulate and bound the speed-up of pipelines, as in tables I and II of paper 002."""
 
-import argparse
 import math
 from collections.abc import Iterator
 from itertools import product
@@ -8,7 +7,7 @@ from statistics import median
 
 from actionspan_papers.estimates import Estimate
 from actionspan_papers.experiments import Cell, Experiment, Row, Table, values
-from actionspan_papers.kinds import DataFrame, Figure
+from actionspan_papers.kinds import DataFrame, Figure, Flags
 from actionspan_papers.partime.published import KINDS, printed_range
 from actionspan_papers.partime.settings import EXECUTORS, WORKS, SpeedSettings
 
@@ -16,7 +15,7 @@ _KEYS = ["network", "R", "F", "work", "stages"]
 _MEASURED_STAGES = 2  # the stages that have a core each where there are two
 
 
-def _rows(arguments: argparse.Namespace, settings: SpeedSettings) -> Iterator[Row]:
+def _rows(arguments: Flags, settings: SpeedSettings) -> Iterator[Row]:
     """Yield a row a network, work, number of stages and pair."""
     from actionspan_papers.partime.networks import cases
     from actionspan_papers.partime.pipelines import balanced, emulate, measure, samples_for
@@ -54,7 +53,7 @@ def _rows(arguments: argparse.Namespace, settings: SpeedSettings) -> Iterator[Ro
                     yield {**common, **own}
 
 
-def _table(rows: DataFrame, arguments: argparse.Namespace, settings: SpeedSettings) -> Table:
+def _table(rows: DataFrame, arguments: Flags, settings: SpeedSettings) -> Table:
     cores, loads = arguments.cores, rows["load"].dropna()
     load = f"{min(loads):.1f} to {max(loads):.1f}" if len(loads) else "not noted"
     caption = [

@@ -1,6 +1,5 @@
 """Write a verdict on each claim of paper 000: by its fits, by counting, and by our timed runs."""
 
-import argparse
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -16,8 +15,9 @@ from actionspan_papers.claims import claims_experiment
 from actionspan_papers.estimates import Estimate, alike, over_seeds
 from actionspan_papers.evidence import on_gpu, read_measurements
 from actionspan_papers.experiments import read_frame
+from actionspan_papers.kinds import Flags
 from actionspan_papers.ring import fits
-from actionspan_papers.ring.fits import GPUS, PRINTED, ratios, times
+from actionspan_papers.ring.published import GPUS, printed_findings
 
 _MARGIN = 10.0
 """Percent by which a part, over its law in n, may change with n and count as constant."""
@@ -35,55 +35,8 @@ def judge_claims(runs: Sequence[Run], links: Sequence[Run] = ()) -> list[claims.
 
     Links are all-reduces over emulated ones: their seconds are t2.
     """
-    exact, words = _by_the_paper()
-    measured = {**_measured_evidence(runs), **_metric_evidence(runs), **_link_evidence(links)}
-    return claims.by_print("ring", exact, words, measured)
-
-
-def _by_the_paper() -> tuple[Mapping[str, float], Mapping[str, object]]:
-    """Return the exact differences by claim, above 0 for it, and the words of the reasons."""
-    gpus = np.arange(2.0, GPUS + 1)
-    (t_ps, c_ps, p_ps), (t_ring, c_ring, p_ring) = PRINTED["ps"], PRINTED["ring"]
-    ps, ring = times("ps", gpus), times("ring", gpus)
-    lead = ratios("ring", gpus) - ratios("ps", gpus)
-    alone = t_ps + p_ps
-    # equation 2 is the curve a/n + b·n + c with b = 0
-    slope, level = t_ring - c_ring, c_ring + p_ring
-    ((_, last),) = timing_model.faster_ranges(PRINTED["ps"], (slope, 0.0, level))
-    beyond = np.array([float(last or 0) + 1])
-    by_equation_1 = timing_model.least_squares(timing_model.model_columns("ps", gpus), ring)
-    saved = c_ps * gpus - c_ring * (gpus - 1) / gpus
-    apart = 100 * abs(t_ring / t_ps - 1)
-    # after the scatter GPU n has the sum of block n + 1; the printed gather begins with n - 1
-    right = [size for size in range(2, GPUS + 1) if (1 + 1) % size == 0]
-    central, each = 2 * GPUS, 2 * (GPUS - 1) / GPUS  # K through a server, and from a GPU
-    exact = {
-        "faster": ps[-1] - ring[-1],
-        "own": lead[-1],
-        "common": alone / ring[-1] - alone / ps[-1],
-        "growing": np.diff(lead).min(),
-        "beyond": (times("ps", beyond) - times("ring", beyond))[0],
-        "less": saved[-1],
-        "negative": -by_equation_1.coefficients[1],
-        "same": 1 - apart,
-        "gather": 2 * len(right) - len(gpus),
-        "total": central - each * GPUS,
-        "worker": 2 * (GPUS - 1) - each * GPUS,
-        "busiest": central - each,
-    }
-    words = {
-        **{"gpus": GPUS, "ring": ring[-1], "ps": ps[-1], "alone": alone, "apart": apart},
-        **{f"{name}_ratio": ratios(name, gpus)[-1] for name in PRINTED},
-        **{"last": last, "beyond": int(beyond[0]), "less_from": int(gpus[saved > 0][0])},
-        "right_from_1": [size for size in range(2, GPUS + 1) if (1 + 2) % size == 0],
-        **{"right": right, "central": central, "each": each, "every": each * GPUS},
-        **{"equal": t_ps - slope, "printed": fits.RING_BY_EQUATION_1},
-        "leads": ", ".join(f"{value:+.3f}" for value in lead),
-        "noise": abs(fits.RING_BY_EQUATION_1) / float(by_equation_1.inverse[1, 1]) ** 0.5,
-        "open": f"Run times leave the ring's C open: any C with T = {slope:.1f} + C and "
-        f"P = {level:.1f} - C gives the same times",
-    }
-    return exact, words
+    ours = {**_measured_evidence(runs), **_metric_evidence(runs), **_link_evidence(links)}
+    return printed_findings() + claims.measured("ring", ours)
 
 
 def _measured_evidence(runs: Sequence[Run]) -> dict[str, Estimate | float | str]:
@@ -194,14 +147,14 @@ def _negative(runs: Sequence[Run]) -> Estimate | str:
     return Estimate(value=-float(fit.coefficients[1]), low=ends[0], high=ends[1])
 
 
-def _judged(arguments: argparse.Namespace) -> claims.Judged:
+def _judged(arguments: Flags) -> claims.Judged:
     caption = [
         "A difference above 0 speaks for the claim. Our runs have the 95 % interval over their "
         f"repeats (Welch). All else is exact: it follows from the printed fits, on {GPUS} GPUs "
         "where none are named, or from counting. No table of the paper has its times, so its fits "
         "replace them. The gain is of the ring's lead in speed ratio from one GPU more; K "
         "is the size of the gradient. Times on a GPU and on emulated links are medians "
-        f"({arguments.links.name}; the included one: 2 to 8 hosts on 2 cores, 2026-11-28).",
+        f"({arguments.links.name}; the included one: 2 to 8 hosts on 2 cores, 2026-11-28)."
     ]
     findings = judge_claims(fits.runs_of(arguments), _read_links(arguments.links))
     return [*findings, *on_gpu("ring", read_measurements())], caption

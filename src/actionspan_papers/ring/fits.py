@@ -3,42 +3,25 @@
 Paper 001 prints the same fits for MTN.
 """
 
-import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
-from actionspan.arrays import Float64
 from actionspan.scaling.fit_timing import paper_fit
 from actionspan.scaling.times import EXCHANGES, Run, read_times
 from actionspan.scaling.timing_model import is_server, model_columns, ranks_and_seconds
 from actionspan_papers.experiments import Experiment, Row, Table, titled
+from actionspan_papers.kinds import Flags
+from actionspan_papers.ring.published import GPUS, PRINTED, RING_BY_EQUATION_1, times
 
-GPUS = 8
-"""The most that were run; the equations hold from 2 on."""
-# T, C and P in seconds of T/n + C·n + P (equation 1), and of T/n + C·(n - 1)/n + P (equation 2)
-PRINTED = {"ps": (4223.8, 12.1, 290.8), "ring": (4400.1, 59.6, 363.5)}
-RING_BY_EQUATION_1 = -3.8
-"""C of equation 1 fitted to the ring's times; its T and P are not printed."""
 TIMES = {"times": {"type": Path, "help": "times.tsv of our runs, if there are any"}}
 """The flag of the table of our runs."""
 _EQUATIONS = {"ps": "1", "ring": "2"}
 _COLUMNS = ("times", "equation", *"TCP", "rank", "ranks", "seconds", "ratio", "note")
 
 
-def times(exchange: str, gpus: Float64) -> Float64:
-    """Return the (m,) times of the printed fit of `ps` or `ring`, for (m,) numbers of GPUs."""
-    return model_columns(exchange, gpus) @ PRINTED[exchange]
-
-
-def ratios(exchange: str, gpus: Float64) -> Float64:
-    """Return the (m,) speed ratios t0/t; one GPU sends nothing, so t0 is T + P."""
-    compute, _, constant = PRINTED[exchange]
-    return (compute + constant) / times(exchange, gpus)
-
-
-def runs_of(arguments: argparse.Namespace) -> list[Run]:
+def runs_of(arguments: Flags) -> list[Run]:
     """Return our timed runs, none without a table of them."""
     return read_times(arguments.times) if arguments.times else []
 
@@ -47,7 +30,7 @@ def _table(*_: object) -> Table:
     caption = [
         "Fits of T, C and P to training times, in seconds. Equation 1 is T/n + C·n + P, equation 2 "
         "T/n + C·(n - 1)/n + P on n GPUs or ranks (paper 000). Seconds and speed ratio, T + P over "
-        "the seconds, are the fit's on the most ranks that were run.",
+        "the seconds, are the fit's on the most ranks that were run."
     ]
     return Table(caption=caption, titles=titled("; ".join(_COLUMNS)), align="llrrrrrrrl")
 

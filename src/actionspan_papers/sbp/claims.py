@@ -1,6 +1,5 @@
 """Write a verdict on each claim of paper 004: differences of our runs, and their intervals."""
 
-import argparse
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -15,7 +14,7 @@ from actionspan_papers.claims import Difference, Finding, Judged
 from actionspan_papers.estimates import Estimate, alike, at_most, over_seeds
 from actionspan_papers.evidence import on_gpu, read_measurements
 from actionspan_papers.experiments import read_frame, values, where
-from actionspan_papers.kinds import DataFrame
+from actionspan_papers.kinds import DataFrame, Flags
 from actionspan_papers.sbp import published
 from actionspan_papers.sbp.published import DROPOUT, END_TO_END, FRAMES, MOST_LOST, Trained
 from actionspan_papers.sbp.settings import DEPTH, QUANTITIES, SAMPLING, SbpSettings
@@ -51,7 +50,7 @@ _FEW = {
 _measured = partial(claims.measured, "sbp")
 
 
-def _judged(arguments: argparse.Namespace, own: SbpSettings) -> Judged:
+def _judged(arguments: Flags, own: SbpSettings) -> Judged:
     tables = {
         name: read_frame(getattr(arguments, name), columns) for name, columns in _TABLES.items()
     }

@@ -26,9 +26,10 @@ from actionspan.memory.counting import saved_bytes
 from actionspan.memory.sampling import kept_count, sample_rows
 from actionspan.settings import from_mapping
 from actionspan.storage.torch_files import read_torch, write_torch
+from actionspan_papers.estimates import Resampled
 from actionspan_papers.sbp.published import ACCURACY, CHECKERBOARD, DROPOUT, END_TO_END
 from actionspan_papers.sbp.settings import SbpSettings, TransformerSettings
-from actionspan_papers.sbp.trainings import Measured, measure
+from actionspan_papers.sbp.trainings import measure
 from actionspan_papers.sbp.transformer import VideoTransformer
 
 CLASSES = (*LABELS, "background")
@@ -249,7 +250,7 @@ def _network(settings: TransformerSettings, weights: dict[str, object]) -> Video
 
 def train_all(
     own: SbpSettings, settings: TransformerSettings
-) -> tuple[Trained, dict[str, Measured]]:
+) -> tuple[Trained, dict[str, Resampled]]:
     """Train each way with each seed; return the networks and the top-1 of each way."""
     training, validation = training_and_validation(settings)
     networks = {

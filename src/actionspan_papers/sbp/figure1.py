@@ -1,12 +1,11 @@
 """Compare neighbouring frames inside a trained transformer: figure 1 of paper 004."""
 
-import argparse
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from actionspan_papers.estimates import Estimate
 from actionspan_papers.experiments import Experiment, Row, Table, values, where
-from actionspan_papers.kinds import DataFrame, Figure
+from actionspan_papers.kinds import DataFrame, Figure, Flags
 from actionspan_papers.sbp.settings import LAYER_KINDS
 
 if TYPE_CHECKING:
@@ -43,7 +42,7 @@ def layers_experiment(
         label: Of its axis.
     """
 
-    def read(arguments: argparse.Namespace) -> "Trained":
+    def read(arguments: Flags) -> "Trained":
         from actionspan_papers.sbp.clips import read_trained
 
         return read_trained(arguments.networks)

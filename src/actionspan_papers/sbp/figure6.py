@@ -1,16 +1,15 @@
 """Draw figure 6 of paper 004: samplers, and step sizes of the encoder."""
 
-import argparse
 from collections.abc import Mapping
 
 from actionspan.finetune.settings import SamplerName
+from actionspan_papers.estimates import Resampled
 from actionspan_papers.experiments import Experiment, Row, Table, titled
-from actionspan_papers.kinds import DataFrame, Figure
+from actionspan_papers.kinds import DataFrame, Figure, Flags
 from actionspan_papers.sbp.settings import DetectionSettings, SbpSettings, TuningSettings
 from actionspan_papers.sbp.trainings import (
     SETTINGS,
     SNIPPETS,
-    Measured,
     Run,
     Training,
     interval_words,
@@ -22,15 +21,12 @@ _TITLES = titled(
     "sampler; encoder_share: encoder's step size ÷ the head's; precision: per-frame mAP; "
     "above_uniform: above uniform random; above_first: above the first share"
 )
-_Found = Mapping[tuple[str, float], Measured]
+_Found = Mapping[tuple[str, float], Resampled]
 """By sampler and step size."""
 
 
 def _read(
-    arguments: argparse.Namespace,
-    own: SbpSettings,
-    tuning: TuningSettings,
-    compared: DetectionSettings,
+    arguments: Flags, own: SbpSettings, tuning: TuningSettings, compared: DetectionSettings
 ) -> _Found:
     swept = {
         (sampler, share): Training(
@@ -53,7 +49,7 @@ def _rows(found: _Found, own: SbpSettings, *_: object) -> list[Row]:
             "sampler": sampler,
             "encoder_share": share,
             "seeds": len(measured.seeds),
-            "precision": measured.estimate(own.confidence),
+            "precision": measured.estimate(own.confidence).percentage(),
             "above_uniform": measured.above(found[uniform, share], own.confidence),
             "above_first": measured.above(found[sampler, first], own.confidence),
         }
@@ -68,7 +64,7 @@ def _table(
     tuning: TuningSettings,
     compared: DetectionSettings,
 ) -> Table:
-    videos = next(iter(found.values())).videos
+    videos = next(iter(found.values())).samples
     caption = [
         "Figure 6 of paper 004: per-frame mean average precision of online detection, in percent, "
         f"with SBP at r = {compared.figure_ratio:g}. Causal attention over EfficientNet-Lite0 on "
@@ -87,7 +83,9 @@ def _draw(figure: Figure, _: DataFrame, found: _Found, own: SbpSettings, *__: ob
     shares = sorted({share for _, share in found})
     for number, (colour, sampler) in enumerate(zip(COLOURS, _SAMPLERS, strict=False)):
         own_shares = [share for name, share in found if name == sampler]
-        estimates = [found[sampler, share].estimate(own.confidence) for share in own_shares]
+        estimates = [
+            found[sampler, share].estimate(own.confidence).percentage() for share in own_shares
+        ]
         # ends are rounded, so that an interval of one point may end a little before it
         below = [max(0.0, each.value - each.low) for each in estimates]
         over = [max(0.0, each.high - each.value) for each in estimates]

@@ -1,12 +1,11 @@
 """Compare the gradients that samplers keep with the full gradient, on real snippets."""
 
-import argparse
 from collections.abc import Iterator
 
 import numpy as np
 
 from actionspan_papers.experiments import Cell, Experiment, Row, Table, over_rows, values, where
-from actionspan_papers.kinds import Axes, DataFrame, Figure
+from actionspan_papers.kinds import Axes, DataFrame, Figure, Flags
 from actionspan_papers.sbp.settings import (
     DEPTH,
     QUANTITIES,
@@ -17,17 +16,13 @@ from actionspan_papers.sbp.settings import (
 from actionspan_papers.sbp.trainings import SNIPPETS
 
 
-def _rows(
-    arguments: argparse.Namespace, _: SbpSettings, settings: GradientSettings
-) -> Iterator[Row]:
+def _rows(arguments: Flags, _: SbpSettings, settings: GradientSettings) -> Iterator[Row]:
     from actionspan_papers.sbp.draws import gradient_rows
 
     return gradient_rows(arguments.snippets, arguments.annotations, settings)
 
 
-def _table(
-    frame: DataFrame, _: argparse.Namespace, own: SbpSettings, settings: GradientSettings
-) -> Table:
+def _table(frame: DataFrame, _: Flags, own: SbpSettings, settings: GradientSettings) -> Table:
     """Return a row a sampler, a column a measure and keep ratio."""
     level, lengths = own.confidence, frame["snippets"]
     caption = [

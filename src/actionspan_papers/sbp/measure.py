@@ -1,11 +1,9 @@
 """Measure the memory and the time of ways to train an encoder end to end."""
 
-import argparse
-
 import numpy as np
 
 from actionspan_papers.experiments import Experiment, Row, Table, titled, values, where
-from actionspan_papers.kinds import DataFrame, Figure
+from actionspan_papers.kinds import DataFrame, Figure, Flags
 from actionspan_papers.sbp.settings import MeasureSettings
 
 _TITLES = titled(
@@ -20,13 +18,13 @@ _FORMS = dict.fromkeys(("operations", "operations_by_form", "step_seconds", *_PA
 _PANELS = dict(zip(_PARTS, ("saved bytes", "growth of memory", "seconds a step"), strict=True))
 
 
-def _rows(_: argparse.Namespace, settings: MeasureSettings) -> list[Row]:
+def _rows(_: Flags, settings: MeasureSettings) -> list[Row]:
     from actionspan_papers.sbp.measured import measured_rows
 
     return measured_rows(settings)
 
 
-def _table(frame: DataFrame, _: argparse.Namespace, settings: MeasureSettings) -> Table:
+def _table(frame: DataFrame, _: Flags, settings: MeasureSettings) -> Table:
     cpu = settings.device == "cpu"
     memory = "peak resident memory" if cpu else "memory allocated on the GPU"
     clock = "CPU seconds" if cpu else "seconds of the clock"

@@ -1,11 +1,10 @@
 """Tabulate accuracy and memory of three ways to train a transformer, as table 1 of paper 004."""
 
-import argparse
 import math
 
 from actionspan_papers.estimates import Estimate
 from actionspan_papers.experiments import Experiment, Row, Table, read_frame, titled
-from actionspan_papers.kinds import DataFrame
+from actionspan_papers.kinds import DataFrame, Flags
 from actionspan_papers.sbp.published import RECOGNITION
 from actionspan_papers.sbp.table2 import FORMS, GIB
 
@@ -20,7 +19,7 @@ _TITLES = titled(
 )
 
 
-def _read(arguments: argparse.Namespace) -> DataFrame:
+def _read(arguments: Flags) -> DataFrame:
     return read_frame(arguments.table3, _COLUMNS)
 
 

@@ -1,11 +1,10 @@
 """Count the memory and the operations of training a transformer, as in table 2 of paper 004."""
 
-import argparse
 import math
 from typing import TYPE_CHECKING
 
 from actionspan_papers.experiments import Experiment, Row, Table, titled
-from actionspan_papers.kinds import DataFrame
+from actionspan_papers.kinds import DataFrame, Flags
 from actionspan_papers.sbp.published import COSTS, RECOGNITION
 
 if TYPE_CHECKING:
@@ -23,7 +22,7 @@ FORMS = {
 }
 
 
-def _rows(_: argparse.Namespace) -> list[Row]:
+def _rows(_: Flags) -> list[Row]:
     from actionspan_papers.sbp.swin import GRID, SHAPES
 
     return cost_rows(SHAPES["Swin-T"], GRID)
@@ -90,7 +89,7 @@ def counted_ratio(keep_ratio: float, nodes: int, head: int, *, fused: bool) -> f
     return (4 + keep_ratio * kept) / (4 + kept)
 
 
-def _table(_: DataFrame, __: argparse.Namespace) -> Table:
+def _table(_: DataFrame, __: Flags) -> Table:
     from actionspan_papers.sbp.swin import HEAD, WINDOW
 
     nodes = WINDOW[0] * WINDOW[1] ** 2

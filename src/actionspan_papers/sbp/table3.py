@@ -1,15 +1,14 @@
 """Train a small transformer on rendered clips in four ways, as in tables 1 and 3 of paper 004."""
 
-import argparse
 from collections.abc import Mapping
 from pathlib import Path
 
+from actionspan_papers.estimates import Resampled
 from actionspan_papers.experiments import Experiment, Row, Table, titled
-from actionspan_papers.kinds import DataFrame
+from actionspan_papers.kinds import DataFrame, Flags
 from actionspan_papers.sbp.claims import accuracy_findings
 from actionspan_papers.sbp.published import ACCURACY, DROPOUT, END_TO_END, FRAMES
 from actionspan_papers.sbp.settings import SbpSettings, TransformerSettings
-from actionspan_papers.sbp.trainings import Measured
 
 _NETWORKS = {"type": Path, "required": True, "help": "trained networks to write, .pt"}
 _TITLES = titled(
@@ -18,10 +17,10 @@ _TITLES = titled(
     "saved_share: share; published_kinetics: published, Kinetics-400; published_epic: published, "
     "EPIC verbs"
 )
-_Found = Mapping[str, Measured]
+_Found = Mapping[str, Resampled]
 
 
-def _read(arguments: argparse.Namespace, own: SbpSettings, settings: TransformerSettings) -> _Found:
+def _read(arguments: Flags, own: SbpSettings, settings: TransformerSettings) -> _Found:
     """Train and write the networks of all seeds; return the top-1 of each way."""
     from actionspan_papers.sbp.clips import train_all, write_trained
 
@@ -39,7 +38,7 @@ def _rows(found: _Found, own: SbpSettings, settings: TransformerSettings) -> lis
     return [
         {
             "way": way,
-            "top1": measured.estimate(level),
+            "top1": measured.estimate(level).percentage(),
             "less_than_end_to_end": found[END_TO_END].above(measured, level),
             "above_frame_dropout": measured.above(found[DROPOUT], level),
             "above_frame_wise": measured.above(found[FRAMES], level),

@@ -4,7 +4,6 @@ The pipeline is a run's, by the stages' own functions on files of a scratch fold
 alone.
 """
 
-import argparse
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -21,8 +20,9 @@ from actionspan.evaluation.rows import check_truth, match_proposals
 from actionspan.evaluation.score import read_scored
 from actionspan.features.settings import EncoderSettings, RescaleSettings
 from actionspan.temporal.settings import TemporalSettings
+from actionspan_papers.estimates import Resampled
 from actionspan_papers.experiments import Cell, Experiment, Row, Table
-from actionspan_papers.kinds import DataFrame
+from actionspan_papers.kinds import DataFrame, Flags
 from actionspan_papers.sbp.published import LOCALISATION, Trained
 from actionspan_papers.sbp.settings import DetectionSettings, SbpSettings, TuningSettings
 from actionspan_papers.sbp.trainings import (
@@ -30,7 +30,6 @@ from actionspan_papers.sbp.trainings import (
     FROZEN,
     SETTINGS,
     SNIPPETS,
-    Measured,
     Training,
     interval_words,
     measure,
@@ -55,7 +54,7 @@ _TITLES = {
     **{f"{key}_above_full": f"{name}, above full" for key, name in _MEASURES.items()},
     "published": "mAP, published",
 }
-_Found = Mapping[str, Mapping[Training, Measured]]
+_Found = Mapping[str, Mapping[Training, Resampled]]
 """By measure and training."""
 
 
@@ -122,10 +121,7 @@ def _scores(
 
 
 def _read(
-    arguments: argparse.Namespace,
-    own: SbpSettings,
-    tuning: TuningSettings,
-    compared: DetectionSettings,
+    arguments: Flags, own: SbpSettings, tuning: TuningSettings, compared: DetectionSettings
 ) -> _Found:
     """Tune, run the pipeline and score with every training and seed."""
 
@@ -147,11 +143,7 @@ def _read(
 
 
 def _proposals(
-    arguments: argparse.Namespace,
-    tuning: TuningSettings,
-    weights: Path | None,
-    seed: int,
-    out: Path,
+    arguments: Flags, tuning: TuningSettings, weights: Path | None, seed: int, out: Path
 ) -> Path:
     """Run the pipeline with an encoder's weights; return proposals.json in the folder `out`.
 
@@ -176,9 +168,7 @@ def _proposals(
     return _ranked(candidates, out / "pem.safetensors", out / "proposals.json")
 
 
-def _encode(
-    arguments: argparse.Namespace, tuning: TuningSettings, weights: Path | None, out: Path
-) -> None:
+def _encode(arguments: Flags, tuning: TuningSettings, weights: Path | None, out: Path) -> None:
     """Write the RGB features of all stored snippets as a shard of the features stage."""
     from actionspan.features.encoders import Encoder
     from actionspan.finetune.snippets import SnippetStore
@@ -222,7 +212,7 @@ def _rows(found: _Found, own: SbpSettings, *_: object) -> list[Row]:
         row: dict[str, Cell] = {**training.cells(), "seeds": own.seeds}
         for key, of_training in found.items():
             measured = of_training[training]
-            row[key] = measured.estimate(own.confidence)
+            row[key] = measured.estimate(own.confidence).percentage()
             for way, end in ENDS.items():
                 row[f"{key}_above_{way}"] = measured.above(of_training[end], own.confidence)
         printed = LOCALISATION.get(Trained(training.way, training.keep_ratio))
@@ -235,7 +225,7 @@ def _rows(found: _Found, own: SbpSettings, *_: object) -> list[Row]:
 def _table(
     _: DataFrame, found: _Found, own: SbpSettings, tuning: TuningSettings, __: DetectionSettings
 ) -> Table:
-    videos = found["auc"][FROZEN].videos
+    videos = found["auc"][FROZEN].samples
     caption = [
         "Table 5 of paper 004: proposals of the whole pipeline, in percent. AUC of AR@AN, and mean "
         "average precision at tIoU 0.3 to 0.7 of proposals as detections of one class. "

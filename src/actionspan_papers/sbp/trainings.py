@@ -4,7 +4,6 @@ Two trainings with the same seed share their first weights, their order of video
 sample, their draws; so seeds are compared in pairs. Videos are drawn once for all.
 """
 
-import argparse
 import math
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,8 +22,9 @@ from actionspan.finetune.settings import FinetuneSettings, HeadName, SamplerName
 from actionspan.jobs.progress import progress
 from actionspan.storage.writing import open_h5
 from actionspan.temporal.settings import TemporalSettings
-from actionspan_papers.estimates import Estimate, draw_videos, over_samples_and_seeds
+from actionspan_papers.estimates import Resampled, draw_videos
 from actionspan_papers.experiments import Cell, files
+from actionspan_papers.kinds import Flags
 from actionspan_papers.sbp.settings import DetectionSettings, SbpSettings, TuningSettings
 
 Key = TypeVar("Key", bound=Hashable)
@@ -38,50 +38,12 @@ SNIPPETS: Mapping[str, Any] = {
 SETTINGS = SbpSettings, TuningSettings, DetectionSettings
 
 
-@dataclass(frozen=True, kw_only=True)
-class Measured:
-    """A measure of one way to train, in percent."""
-
-    seeds: Float64
-    """(S,) of each seed, on all videos."""
-    drawn: Float64
-    """(B,) mean over the seeds on each resample of the videos."""
-    videos: int
-
-    @property
-    def value(self) -> float:
-        """The mean over seeds."""
-        return float(self.seeds.mean())
-
-    def estimate(self, confidence: float) -> Estimate:
-        """Return the mean and its interval over videos and seeds."""
-        found = over_samples_and_seeds(
-            self.value, [self.seeds], self.drawn, self.videos, confidence
-        )
-        return found.percentage()
-
-    def above(self, other: "Measured", confidence: float) -> Estimate:
-        """Return how much higher this is than another of the same seeds and videos.
-
-        Nothing is compared with itself: the estimate is empty then.
-        """
-        if other is self:
-            return Estimate()
-        return over_samples_and_seeds(
-            self.value - other.value,
-            [self.seeds - other.seeds],
-            self.drawn - other.drawn,
-            self.videos,
-            confidence,
-        )
-
-
 def measure(
     scored: Mapping[Key, Sequence[Scores]],
     score: Callable[[Scores, Float64], float],
     videos: int,
     resamples: int,
-) -> dict[Key, Measured]:
+) -> dict[Key, Resampled]:
     """Return the measure of each way to train.
 
     Args:
@@ -93,12 +55,12 @@ def measure(
     counts = draw_videos(videos, resamples, seed=1).astype(np.float64)  # (B, V)
     once = np.ones(videos)
     return {
-        key: Measured(
+        key: Resampled(
             seeds=np.array([100 * score(one, once) for one in seeds]),
             drawn=np.array(
                 [100 * np.mean([score(one, drawn) for one in seeds]) for drawn in counts]
             ),
-            videos=videos,
+            samples=videos,
         )
         for key, seeds in scored.items()
     }
@@ -141,7 +103,7 @@ def with_sbp(ratios: Iterable[float]) -> list[Training]:
 
 
 def tuned(
-    arguments: argparse.Namespace,
+    arguments: Flags,
     training: Training,
     own: TuningSettings,
     seed: int,
@@ -230,8 +192,8 @@ def read_scores(path: Path) -> _OnlineScores:
 
 
 def measure_online(
-    arguments: argparse.Namespace, runs: Iterable[Run], own: SbpSettings, tuning: TuningSettings
-) -> dict[Run, Measured]:
+    arguments: Flags, runs: Iterable[Run], own: SbpSettings, tuning: TuningSettings
+) -> dict[Run, Resampled]:
     """Tune every head with every training and seed; return their average precision.
 
     The heads are causal: each snippet of the validation videos is scored from its past.

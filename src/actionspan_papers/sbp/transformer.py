@@ -167,13 +167,7 @@ class TransformerEncoder(nn.Module):
     """Layers of a transformer, of which all but the top ones may drop backward paths."""
 
     def __init__(
-        self,
-        width: int,
-        heads: int,
-        layers: int,
-        *,
-        top: int = 4,
-        fused: bool = True,
+        self, width: int, heads: int, layers: int, *, top: int = 4, fused: bool = True
     ) -> None:
         """Make the layers.
 

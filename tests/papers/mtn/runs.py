@@ -3,7 +3,7 @@
 import h5py
 
 from actionspan.storage.writing import write_tsv
-from actionspan_papers.mtn.scores import read_video_scores
+from actionspan_papers.mtn.table import read_video_scores
 from evaluation.scores import write_scores
 
 

@@ -8,7 +8,7 @@ import pytest
 from actionspan.evaluation.settings import EvaluationSettings
 from actionspan_papers.mtn.claims import CLAIMS, LOSS, judge_claims, mtn_above_bsn
 from actionspan_papers.mtn.published import TABLES
-from actionspan_papers.mtn.scores import read_video_scores
+from actionspan_papers.mtn.table import read_video_scores
 from evaluation.scores import write_scores
 from papers.aavg.runs import named
 from papers.mtn.runs import scores_of, write_features, write_log

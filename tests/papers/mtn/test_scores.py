@@ -11,7 +11,7 @@ from actionspan.evaluation.settings import EvaluationSettings
 from actionspan.storage.writing import write_tsv
 from actionspan_papers.estimates import seed_scores
 from actionspan_papers.mtn.published import ACTIVITYNET, METRICS, THUMOS14
-from actionspan_papers.mtn.scores import read_video_scores
+from actionspan_papers.mtn.table import read_video_scores
 from evaluation.scores import COLUMNS, write_scores
 from papers.mtn.runs import scores_of
 
