@@ -74,16 +74,6 @@ def test_what_would_decide_follows_from_the_width(low, high, published, words):
     assert replace(CLAIM, published=published).judged(estimate).decider() == words
 
 
-@given(st.floats(0.01, 9), st.floats(0.1, 9), st.integers(2, 1000))
-def test_as_much_data_as_it_names_shows_the_effect(effect, half, samples):
-    estimate = Estimate(value=effect, low=effect - half, high=effect + half, samples=samples)
-    found = CLAIM.judged(estimate)
-    if found.verdict == UNKNOWN and " (" in found.decider():
-        wanted = int(found.decider().partition(" ")[0].replace(",", ""))
-        assert half * (samples / wanted) ** 0.5 <= effect * 1.001
-        assert half * (samples / (wanted - 1)) ** 0.5 >= effect * 0.999
-
-
 @pytest.mark.parametrize(
     ("why", "needs"),
     [

@@ -112,24 +112,6 @@ def test_without_measurements_all_is_open_and_names_the_command(paper):
         assert one.decider() == "`make gpu` on a machine with a GPU"
 
 
-def test_quotients_are_compared_and_reach_over_the_rounds_of_both():
-    """Graph takes a third of the time of small images, and four fifths for large ones."""
-    known = {
-        ("pipeline_cuda", f"{size}, learning, 1, {kind}", "ms per frame"): Measured(*rounds, DAY)
-        for size, kind, rounds in (
-            (128, "graph", (10, 9, 11)),
-            (128, "eager", (30, 28, 33)),
-            (512, "graph", (80, 80, 80)),
-            (512, "eager", (100, 90, 110)),
-        )
-    }
-    found = [one for one in on_gpu("partime", known) if "small images more" in one.claim.text]
-    assert [one.verdict for one in found] == [UNKNOWN, REPRODUCED]
-    assert found[1].difference == pytest.approx(0.8 - 1 / 3)
-    assert found[1].low == pytest.approx(80 / 110 - 11 / 28)
-    assert found[1].high == pytest.approx(80 / 90 - 9 / 33)
-
-
 def test_several_stages_on_one_device_may_gain_a_tenth():
     """The rounds of 2026-11-26, by hand: eager, then graph, of one stage and of two."""
     rounds = {

@@ -8,7 +8,7 @@ import pytest
 from actionspan.errors import InputError
 from actionspan_papers.aavg import claims
 from actionspan_papers.aavg.comparisons import STREAM_NAMES, ExperimentSettings
-from actionspan_papers.aavg.published import printed_findings, published_difference
+from actionspan_papers.aavg.published import printed_findings
 from actionspan_papers.aavg.readers import read_run_logs, read_run_scores
 from actionspan_papers.aavg.table import TWO_STREAM, accuracies, estimate
 from actionspan_papers.aavg.times import gain
@@ -145,13 +145,6 @@ def test_other_scores_are_named(tmp_path, changed, message):
     other = write_scores(tmp_path, "aavg1-epoch-2-seed2", "rgb", [0.5, 0.6], **changed)
     with pytest.raises(InputError, match=f"seed2/rgb/scores.json: {message}"):
         read_run_scores([first, other])
-
-
-def test_published_differences():
-    assert published_difference("aavg2", "aavg1", "rgb") == pytest.approx(2.1)
-    assert published_difference("aavg4", "aavg3", "two-stream") == pytest.approx(1.64)
-    assert published_difference("aavg4", "aavg3", "flow") == 0
-    assert published_difference("aavg3", "none-k1", "rgb") is None
 
 
 def test_not_lower():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from actionspan.errors import InputError
-from actionspan_papers.aavg.readers import by_way, read_run_logs
+from actionspan_papers.aavg.readers import read_run_logs
 from papers.aavg.runs import T95, WORDS, named, write_log, write_scores
 from papers.steps import cells, step_rows
 
@@ -96,12 +96,6 @@ def test_logs_of_no_run_of_one_run_and_of_other_lengths_are_named(
     other = write_log(tmp_path, run, stream, [0.5] * epochs)
     with pytest.raises(InputError, match=message):
         read_run_logs([batch[0], other])
-
-
-def test_runs_of_one_way_with_other_learners_are_refused(tmp_path, batch):
-    logs = read_run_logs([batch[0], write_log(tmp_path, "aavg1-epoch-4", "rgb", [0.5] * 3)])
-    with pytest.raises(InputError, match="aavg1-epoch-4 and aavg1-epoch-2 are of one way"):
-        by_way(logs)
 
 
 def test_the_sweep_has_the_best_of_all_epochs_by_the_rate_that_was_logged(tmp_path):

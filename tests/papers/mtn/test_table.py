@@ -10,8 +10,14 @@ import pytest
 from actionspan.evaluation.settings import EvaluationSettings
 from actionspan_papers.experiments import table_cells
 from actionspan_papers.mtn.published import TABLES
-from actionspan_papers.mtn.table import read_video_scores
-from actionspan_papers.mtn.table import EXPERIMENT, Measured, measured_words, table_rows, why_not
+from actionspan_papers.mtn.table import (
+    EXPERIMENT,
+    Measured,
+    measured_words,
+    read_video_scores,
+    table_rows,
+    why_not,
+)
 from evaluation.scores import write_scores
 from papers.mtn.runs import scores_of, write_features
 from papers.steps import step_rows

@@ -130,16 +130,6 @@ def test_fixed_rows_and_the_same_seed_are_the_same_every_time(gradients):
         np.testing.assert_array_equal(first, again)
 
 
-def test_the_error_of_chunks_is_that_of_the_formula(gradients):
-    """One row of m, drawn with probability 1/m, weighs m: a chunk adds m·Σ‖g‖² − ‖Σg‖²."""
-    gram, expected = gradients @ gradients.T, 0.0
-    for first in range(0, COUNT, 4):
-        own = gram[first : first + 4, first : first + 4]
-        expected += len(own) * np.trace(own) - own.sum()
-    _, errors = sampled(gram, weights("uniform_random", gradients))
-    assert errors.mean() == pytest.approx(expected / gram.sum(), rel=0.05)
-
-
 def chain():
     torch.manual_seed(2)
     convolution = nn.Conv2d(2, 4, 3, stride=2, bias=False)

@@ -32,12 +32,6 @@ def test_nodes_are_seen_inside_their_windows_alone():
     assert torch.equal(different, inside)
 
 
-def test_merging_halves_the_picture_and_doubles_the_width():
-    assert make()(torch.randn(2, *GRID, 32)).shape == (2, 16, 7, 7, 64)
-    # a short clip has smaller windows
-    assert make()(torch.randn(2, 4, 14, 14, 32)).shape == (2, 4, 7, 7, 64)
-
-
 @pytest.mark.parametrize("checkpointed", [False, True])
 def test_dropped_frames_are_seen_and_get_no_gradient(checkpointed):
     nodes = torch.randn(1, *GRID, 32, requires_grad=True)
