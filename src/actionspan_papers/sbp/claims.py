@@ -16,7 +16,7 @@ from actionspan_papers.evidence import on_gpu, read_measurements
 from actionspan_papers.experiments import read_frame, values, where
 from actionspan_papers.kinds import DataFrame, Flags
 from actionspan_papers.sbp import published
-from actionspan_papers.sbp.published import DROPOUT, END_TO_END, FRAMES, MOST_LOST, Trained
+from actionspan_papers.sbp.published import DROPOUT, END_TO_END, FRAMES, MOST_LOST, Training
 from actionspan_papers.sbp.settings import DEPTH, QUANTITIES, SAMPLING, SbpSettings
 
 _TABLES = {
@@ -159,7 +159,7 @@ def localisation_findings(rows: DataFrame) -> list[Finding]:
 def _against_ends(
     rows: DataFrame,
     prefix: str,
-    printed: Mapping[Trained, float],
+    printed: Mapping[Training, float],
     case: Mapping[str, str],
     **sampled: str,
 ) -> list[Finding]:
@@ -175,7 +175,7 @@ def _against_ends(
     """
     head = {"head": case["head"]} if "head" in case else {}
 
-    def theirs(way: Trained, other: Trained, more: float = 0) -> float | None:
+    def theirs(way: Training, other: Training, more: float = 0) -> float | None:
         return printed[way] - printed[other] + more if way in printed else None
 
     def ours(end: str, **own: object) -> Estimate | str:
@@ -184,7 +184,7 @@ def _against_ends(
     full = {"full": theirs(published.FULL, published.FROZEN)}
     findings = _measured({"full": ours("frozen", way="full")}, case, full)
     for ratio in _ratios(rows, **sampled):
-        way, own = Trained("sbp", ratio), {"way": "sbp", "keep_ratio": ratio, **sampled}
+        way, own = Training(keep_ratio=ratio), {"way": "sbp", "keep_ratio": ratio, **sampled}
         differences = {
             "sbp": ours("frozen", **own),
             "sbp_little": at_most(MOST_LOST, ours("full", **own)),

@@ -6,15 +6,9 @@ from actionspan.finetune.settings import SamplerName
 from actionspan_papers.estimates import Resampled
 from actionspan_papers.experiments import Experiment, Row, Table, titled
 from actionspan_papers.kinds import DataFrame, Figure, Flags
+from actionspan_papers.sbp.published import Training
 from actionspan_papers.sbp.settings import DetectionSettings, SbpSettings, TuningSettings
-from actionspan_papers.sbp.trainings import (
-    SETTINGS,
-    SNIPPETS,
-    Run,
-    Training,
-    interval_words,
-    measure_online,
-)
+from actionspan_papers.sbp.trainings import SETTINGS, SNIPPETS, Run, interval_words, measure_online
 
 _SAMPLERS: tuple[SamplerName, ...] = ("uniform_random", "diverse_feature", "diverse_gradient")
 _TITLES = titled(

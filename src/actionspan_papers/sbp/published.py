@@ -1,21 +1,34 @@
 """The numbers that paper 004 prints (published.tsv: tables 1 to 5), and the claims they decide."""
 
+import math
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import NamedTuple, cast
 
+from actionspan.finetune.settings import SamplerName, WayName
 from actionspan_papers.claims import Finding, by_print, table_of
+from actionspan_papers.experiments import Cell
 
 
-class Trained(NamedTuple):
-    """How the spatial model is trained; `keep_ratio` is 1 unless SBP drops backward paths."""
+@dataclass(frozen=True, kw_only=True)
+class Training:
+    """A way to train an encoder; `encoder_share` is its step size ÷ the network's above."""
 
-    way: str
-    """`frozen`, `full` or `sbp`."""
+    way: WayName = "sbp"
     keep_ratio: float = 1.0
+    sampler: SamplerName = "uniform_random"
+    encoder_share: float | None = None
+    """None: as the settings of all trainings have it."""
+
+    def cells(self) -> dict[str, Cell]:
+        """Return a table's description of the training."""
+        if self.way != "sbp":
+            return {"way": self.way, "keep_ratio": math.nan, "sampler": ""}
+        return {"way": self.way, "keep_ratio": self.keep_ratio, "sampler": self.sampler}
 
 
-FROZEN, FULL = Trained("frozen"), Trained("full")
-HALF, QUARTER, EIGHTH = (Trained("sbp", ratio) for ratio in (0.5, 0.25, 0.125))
+FROZEN, FULL = Training(way="frozen"), Training(way="full")
+HALF, QUARTER, EIGHTH = (Training(keep_ratio=ratio) for ratio in (0.5, 0.25, 0.125))
 
 
 class Printed(NamedTuple):
@@ -35,22 +48,24 @@ class Printed(NamedTuple):
     """Mean mAP at tIoU 0.3 to 0.7."""
 
 
-def _rows(table: int) -> Iterator[tuple[str, str, Trained, Printed]]:
-    """Yield the network or method of each row of a table, its way to train, and its numbers."""
+def _rows(table: int) -> Iterator[tuple[dict[str, str], Printed]]:
+    """Yield the rows of a table, and their numbers."""
     for row in table_of("sbp", "published"):
         if row["table"] == f"table {table}":
-            trained = Trained(row["way"], float(row["keep_ratio"] or 1))
-            numbers = Printed(*(float(row[name] or "nan") for name in Printed._fields))
-            yield row["of"], row["way"], trained, numbers
+            yield row, Printed(*(float(row[name] or "nan") for name in Printed._fields))
 
 
-RECOGNITION = {(network, way): numbers for network, way, _, numbers in _rows(1)}
+def _training(row: Mapping[str, str]) -> Training:
+    return Training(way=cast(WayName, row["way"]), keep_ratio=float(row["keep_ratio"]))
+
+
+RECOGNITION = {(row["of"], row["way"]): numbers for row, numbers in _rows(1)}
 """Table 1, by network and way to train; the keep ratio is ¼."""
-COSTS = {(network, way): numbers for network, way, _, numbers in _rows(2)}
+COSTS = {(row["of"], row["way"]): numbers for row, numbers in _rows(2)}
 """Table 2: batches of 4 clips, keep ratio ¼, one A100."""
-ONLINE = {(method, trained): numbers for method, _, trained, numbers in _rows(4)}
+ONLINE = {(row["of"], _training(row)): numbers for row, numbers in _rows(4)}
 """Table 4. TRN frozen is trained on one GPU, the others on eight."""
-LOCALISATION = {trained: numbers for _, _, trained, numbers in _rows(5)}
+LOCALISATION = {_training(row): numbers for row, numbers in _rows(5)}
 """Table 5, with G-TAD as the temporal model."""
 
 HEADS_LIKE: Mapping[str, str] = {"recurrent": "TRN", "attention": "LSTR"}
@@ -68,7 +83,7 @@ ACCURACY: Mapping[str, Printed] = {
     END_TO_END: RECOGNITION["Swin-T", "end-to-end"],
     DROPOUT: RECOGNITION["Swin-T", "frame dropout"],
     FRAMES: RECOGNITION["Swin-T", "SBP"],
-    **{way: numbers for _, way, _, numbers in _rows(3)},
+    **{row["way"]: numbers for row, numbers in _rows(3)},
 }
 """Table 3: Swin-T with SBP at ¼; its frame-wise row is SBP's in table 1, like the others."""
 COMPARED = (END_TO_END, FRAMES, DROPOUT)
@@ -122,7 +137,7 @@ def printed_findings() -> list[Finding]:
     return by_print("sbp", margins, {**words, "part": _listed(part, ".2f")})
 
 
-def _name(head: str, way: Trained) -> str:
+def _name(head: str, way: Training) -> str:
     return f"{head} r = {way.keep_ratio:g}".strip()
 
 

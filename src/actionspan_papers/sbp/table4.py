@@ -7,7 +7,7 @@ from actionspan.finetune.settings import HEADS
 from actionspan_papers.estimates import Resampled
 from actionspan_papers.experiments import Cell, Experiment, Row, Table, titled
 from actionspan_papers.kinds import DataFrame, Flags
-from actionspan_papers.sbp.published import HEADS_LIKE, ONLINE, Trained
+from actionspan_papers.sbp.published import HEADS_LIKE, ONLINE
 from actionspan_papers.sbp.settings import DetectionSettings, SbpSettings, TuningSettings
 from actionspan_papers.sbp.trainings import (
     ENDS,
@@ -37,7 +37,7 @@ def _rows(found: _Found, own: SbpSettings, *_: object) -> list[Row]:
     """Return the rows, with differences to the frozen and the fully trained encoder."""
     rows: list[Row] = []
     for (head, training), measured in found.items():
-        printed = ONLINE.get((HEADS_LIKE[head], Trained(training.way, training.keep_ratio)))
+        printed = ONLINE.get((HEADS_LIKE[head], training))
         row: dict[str, Cell] = {"head": head, **training.cells(), "seeds": len(measured.seeds)}
         row["precision"] = measured.estimate(own.confidence).percentage()
         for way, end in ENDS.items():

@@ -6,7 +6,7 @@ alone.
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
@@ -23,14 +23,12 @@ from actionspan.temporal.settings import TemporalSettings
 from actionspan_papers.estimates import Resampled
 from actionspan_papers.experiments import Cell, Experiment, Row, Table
 from actionspan_papers.kinds import DataFrame, Flags
-from actionspan_papers.sbp.published import LOCALISATION, Trained
+from actionspan_papers.sbp.published import FROZEN, LOCALISATION, Training
 from actionspan_papers.sbp.settings import DetectionSettings, SbpSettings, TuningSettings
 from actionspan_papers.sbp.trainings import (
     ENDS,
-    FROZEN,
     SETTINGS,
     SNIPPETS,
-    Training,
     interval_words,
     measure,
     scores_of,
@@ -150,8 +148,14 @@ def _proposals(
     `weights` is a checkpoint of `finetune train`; None: the public weights.
     """
     from actionspan.features.collect import collect
+    from actionspan.proposals import generate
     from actionspan.proposals.candidates import write_candidates
-    from actionspan.proposals.settings import CandidateSettings, EvaluatorSettings
+    from actionspan.proposals.settings import (
+        CandidateSettings,
+        EvaluatorSettings,
+        RankingSettings,
+        SuppressionSettings,
+    )
     from actionspan.proposals.training import train_pem
     from actionspan.temporal.prediction import predict
     from actionspan.temporal.training import train
@@ -165,7 +169,12 @@ def _proposals(
     predict(out / "model.safetensors", features, probabilities)
     write_candidates(probabilities, candidates, CandidateSettings())
     train_pem(candidates, annotations, EvaluatorSettings(seed=seed), out / "pem.safetensors")
-    return _ranked(candidates, out / "pem.safetensors", out / "proposals.json")
+    proposals = out / "proposals.json"
+    files = {"candidates": candidates, "evaluator": out / "pem.safetensors", "out_json": proposals}
+    unlabelled = dict.fromkeys(("out_csv", "classifier", "features"))
+    ranked = asdict(RankingSettings()) | asdict(SuppressionSettings())
+    generate.run(Flags(**files, **unlabelled, **ranked))
+    return proposals
 
 
 def _encode(arguments: Flags, tuning: TuningSettings, weights: Path | None, out: Path) -> None:
@@ -185,26 +194,6 @@ def _encode(arguments: Flags, tuning: TuningSettings, weights: Path | None, out:
             group["time"] = store.times(name)
 
 
-def _ranked(candidates: Path, evaluator: Path, out: Path) -> Path:
-    """Rank candidates and suppress overlaps, as `proposals generate` does."""
-    from actionspan.proposals.candidates import open_candidates
-    from actionspan.proposals.evaluator import load_evaluator, rank_candidates
-    from actionspan.proposals.segments import Row as Ranked
-    from actionspan.proposals.segments import result_rows, write_proposals
-    from actionspan.proposals.settings import RankingSettings, SuppressionSettings
-
-    model, table = load_evaluator(evaluator), open_candidates(candidates)
-    settings, ranking = SuppressionSettings(), RankingSettings()
-
-    def rows(index: int) -> tuple[str, list[Ranked]]:
-        seconds = float(table.duration_seconds[index])
-        ranked = rank_candidates(table.video(index), seconds, model, settings, ranking)
-        return table.video_id[index], result_rows(*ranked)
-
-    write_proposals(map(rows, range(len(table.video_id))), out, None, labelled=False)
-    return out
-
-
 def _rows(found: _Found, own: SbpSettings, *_: object) -> list[Row]:
     """Return the rows, with differences to the frozen and the fully trained encoder."""
     rows: list[Row] = []
@@ -215,9 +204,7 @@ def _rows(found: _Found, own: SbpSettings, *_: object) -> list[Row]:
             row[key] = measured.estimate(own.confidence).percentage()
             for way, end in ENDS.items():
                 row[f"{key}_above_{way}"] = measured.above(of_training[end], own.confidence)
-        printed = LOCALISATION.get(Trained(training.way, training.keep_ratio))
-        if training.sampler == "importance":
-            printed = None
+        printed = LOCALISATION.get(training)
         rows.append({**row, "published": printed.mean if printed else math.nan})
     return rows
 

@@ -4,7 +4,6 @@ Two trainings with the same seed share their first weights, their order of video
 sample, their draws; so seeds are compared in pairs. Videos are drawn once for all.
 """
 
-import math
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,13 +17,14 @@ from actionspan.arrays import Float32, Float64, Int64
 from actionspan.errors import InputError
 from actionspan.features.settings import EncoderSettings, RescaleSettings
 from actionspan.finetune.precision import mean_average_precision
-from actionspan.finetune.settings import FinetuneSettings, HeadName, SamplerName, WayName
+from actionspan.finetune.settings import FinetuneSettings, HeadName
 from actionspan.jobs.progress import progress
 from actionspan.storage.writing import open_h5
 from actionspan.temporal.settings import TemporalSettings
 from actionspan_papers.estimates import Resampled, draw_videos
-from actionspan_papers.experiments import Cell, files
+from actionspan_papers.experiments import files
 from actionspan_papers.kinds import Flags
+from actionspan_papers.sbp.published import FROZEN, FULL, Training
 from actionspan_papers.sbp.settings import DetectionSettings, SbpSettings, TuningSettings
 
 Key = TypeVar("Key", bound=Hashable)
@@ -75,24 +75,6 @@ def interval_words(own: SbpSettings) -> str:
     )
 
 
-@dataclass(frozen=True, kw_only=True)
-class Training:
-    """A way to train an encoder; `encoder_share` is its step size ÷ the network's above."""
-
-    way: WayName = "sbp"
-    keep_ratio: float = 1.0
-    sampler: SamplerName = "uniform_random"
-    encoder_share: float | None = None
-    """None: as the settings of all trainings have it."""
-
-    def cells(self) -> dict[str, Cell]:
-        """Return a table's description of the training."""
-        if self.way != "sbp":
-            return {"way": self.way, "keep_ratio": math.nan, "sampler": ""}
-        return {"way": self.way, "keep_ratio": self.keep_ratio, "sampler": self.sampler}
-
-
-FROZEN, FULL = Training(way="frozen"), Training(way="full")
 ENDS = {"frozen": FROZEN, "full": FULL}
 """What SBP is compared with."""
 
