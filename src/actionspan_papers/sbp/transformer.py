@@ -40,8 +40,6 @@ def _checked_rows(kept: Tensor, size: int, count: int) -> Tensor:
         )
     if kept.dim() == 2 and len(kept) != size:
         raise ValueError(f"rows of nodes of {len(kept)} examples: there are {size}")
-    if kept.is_meta:
-        return kept
     ordered = kept.sort(dim=-1).values
     least, most = int(ordered.min()), int(ordered.max())
     if least < 0 or most >= count:
@@ -54,10 +52,7 @@ def _checked_rows(kept: Tensor, size: int, count: int) -> Tensor:
 
 
 def divide_nodes(kept: Tensor, count: int) -> NodeRows:
-    """Divide `count` nodes by the rows that are kept, (k,) or (B, k) int64 without repeats.
-
-    No number of rows depends on a value, so that it works on the `meta` device too.
-    """
+    """Divide `count` nodes by the rows that are kept, (k,) or (B, k) int64 without repeats."""
     marks = torch.ones((*kept.shape[:-1], count), dtype=torch.int64, device=kept.device)
     order = marks.scatter(-1, kept, 0).argsort(dim=-1, stable=True)  # kept nodes come first
     size = kept.shape[-1]

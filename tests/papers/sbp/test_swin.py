@@ -61,17 +61,24 @@ def test_a_checkpointed_network_has_the_same_gradients_and_saves_inputs_until_it
 
 
 @pytest.mark.parametrize("fused", [False, True])
-def test_formulas_are_those_of_a_layer_that_is_counted(fused):
-    layer, x = TransformerEncoder(96, 3, 1, top=0, fused=fused), torch.zeros(1, 392, 96)
-    totals = []
-    for kept in (None, torch.arange(98)):
+def test_a_layer_saves_only_what_it_needs_and_the_formulas_are_those_of_its_bytes(fused):
+    # of all nodes: the input, its norm, keys and values; of kept ones: the query, what it sees,
+    # the sum, its norm, twice four times the width inside the dense layers; explicit attention one
+    # row of an n × n matrix, after the softmax
+    n, d = 392, 32
+    layer, x = TransformerEncoder(3 * d, 3, 1, top=0, fused=fused), torch.zeros(1, n, 3 * d)
+    each, units = 12 + (0 if fused else 1 * n / d), {}
+    small = 0.32  # the rows, means and deviations of the norms, sums of exponentials
+    for ratio in (1.0, 0.5, 0.25, 0.125):
+        rows = None if ratio == 1 else torch.arange(int(n * ratio)) * int(1 / ratio)
         with saved_bytes(layer) as counted:
-            output = layer(x.requires_grad_(), kept)
+            output = layer(x.requires_grad_(), rows)
             del output
-        totals.append(counted.total)
-    formula = counted_ratio(0.25, 392, 32, fused=fused)
-    assert totals[1] / totals[0] == pytest.approx(formula, rel=0.02)
-    assert printed_ratio(0.25, 392, 32) == pytest.approx(0.326, abs=0.0005)
+        units[ratio] = counted.total / x.nbytes
+        assert 4 + each * ratio <= units[ratio] < 4 + each * ratio + small
+    formula = counted_ratio(0.25, n, d, fused=fused)
+    assert units[0.25] / units[1.0] == pytest.approx(formula, rel=0.02)
+    assert printed_ratio(0.25, n, d) == pytest.approx(0.326, abs=0.0005)
 
 
 @pytest.mark.parametrize("way", WAYS, ids=[way.name for way in WAYS])

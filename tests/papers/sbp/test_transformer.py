@@ -136,28 +136,6 @@ def saved(layer, x, rows):
     return counted.total
 
 
-def saved_units(kept, *, fused, nodes=392, width=32):
-    """Bytes that a layer of one head saves, in those of all its nodes."""
-    layer = TransformerEncoder(width, 1, 1, top=0, fused=fused)
-    x = torch.randn(1, nodes, width, requires_grad=True)
-    rows = None if kept == nodes else torch.arange(kept) * (nodes // kept)
-    return saved(layer, x, rows) / (4 * nodes * width)
-
-
-@pytest.mark.parametrize("fused", [False, True])
-def test_a_layer_saves_only_what_it_needs(fused):
-    # of all nodes: the input, its norm, keys and values; of kept ones: the query, what it sees,
-    # the sum, its norm, twice four times the width inside the dense layers; explicit attention one
-    # row of an n × n matrix, after the softmax
-    n, d = 392, 32
-    each = 12 + (0 if fused else 1 * n / d)
-    small = 0.32  # the rows, means and deviations of the norms, sums of exponentials
-    for kept in (n, n // 2, n // 4, n // 8):
-        ratio = kept / n
-        found = saved_units(kept, fused=fused)
-        assert 4 + each * ratio <= found < 4 + each * ratio + small
-
-
 def test_wrong_arguments_are_named():
     with pytest.raises(ValueError, match="top 7: from 0 to the 6 layers"):
         make(top=7)
