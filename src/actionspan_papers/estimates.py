@@ -166,7 +166,7 @@ def over_seeds_words(confidence: float) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Resampled:
-    """A measure of one method, by seed and on resamples of what it was measured on."""
+    """A measure of one method, by seed and on resamples of the videos or clips."""
 
     seeds: Float64
     """(S,) of each seed, on all samples."""

@@ -12,4 +12,4 @@ else:
     Axes = DataFrame = Figure = Tensor = Any
 
 Flags = argparse.Namespace
-"""What the command line gave to a step."""
+"""The flags of a step, parsed."""

@@ -47,7 +47,7 @@ SCORES: Mapping[str, Any] = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class VideoScores:
+class _VideoScores:
     """What one method reaches in each video, for each of its seeds."""
 
     method: str
@@ -67,11 +67,11 @@ class VideoScores:
         return self.values[:, :, [METRICS.index(metric) for metric in metrics]]
 
 
-Scores = Mapping[str, VideoScores]
+Scores = Mapping[str, _VideoScores]
 """By method."""
 
 
-def read_video_scores(paths: Sequence[Path]) -> dict[str, VideoScores]:
+def read_video_scores(paths: Sequence[Path]) -> dict[str, _VideoScores]:
     """Read `{method}.tsv` and `{method}-seedN.tsv` of any methods, by method.
 
     Raises:
@@ -95,7 +95,7 @@ def read_video_scores(paths: Sequence[Path]) -> dict[str, VideoScores]:
                 )
             counts.append([row[1] for row in table.values()])
             values.append([row[2] for row in table.values()])
-        scores[method] = VideoScores(
+        scores[method] = _VideoScores(
             method=method,
             video_ids=tuple(instances),
             instances=np.array(list(instances.values()), dtype=np.int64),
@@ -205,7 +205,7 @@ def resample(scores: Scores, metrics: Sequence[str], settings: EvaluationSetting
     return means
 
 
-def why_not(scores: VideoScores, metric: str) -> str:
+def why_not(scores: _VideoScores, metric: str) -> str:
     """Return why a method has no value of one of THUMOS14's measures, in a few words."""
     number = int(metric.rpartition("@")[2])
     with_any = np.maximum((scores.proposals > 0).sum(axis=1), 1)  # (S,) videos that take part

@@ -27,7 +27,7 @@ def ratios(exchange: str, gpus: Float64) -> Float64:
 
 
 def printed_findings() -> list[Finding]:
-    """Judge by the printed fits on 2 to 8 GPUs, and by counting what is sent."""
+    """Judge by the printed fits on 2 to 8 GPUs, and by the traffic, counted."""
     gpus = np.arange(2.0, GPUS + 1)
     (t_ps, c_ps, p_ps), (t_ring, c_ring, p_ring) = PRINTED["ps"], PRINTED["ring"]
     ps, ring = times("ps", gpus), times("ring", gpus)

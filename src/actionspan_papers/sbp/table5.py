@@ -6,7 +6,7 @@ alone.
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -148,14 +148,8 @@ def _proposals(
     `weights` is a checkpoint of `finetune train`; None: the public weights.
     """
     from actionspan.features.collect import collect
-    from actionspan.proposals import generate
     from actionspan.proposals.candidates import write_candidates
-    from actionspan.proposals.settings import (
-        CandidateSettings,
-        EvaluatorSettings,
-        RankingSettings,
-        SuppressionSettings,
-    )
+    from actionspan.proposals.settings import CandidateSettings, EvaluatorSettings
     from actionspan.proposals.training import train_pem
     from actionspan.temporal.prediction import predict
     from actionspan.temporal.training import train
@@ -169,12 +163,7 @@ def _proposals(
     predict(out / "model.safetensors", features, probabilities)
     write_candidates(probabilities, candidates, CandidateSettings())
     train_pem(candidates, annotations, EvaluatorSettings(seed=seed), out / "pem.safetensors")
-    proposals = out / "proposals.json"
-    files = {"candidates": candidates, "evaluator": out / "pem.safetensors", "out_json": proposals}
-    unlabelled = dict.fromkeys(("out_csv", "classifier", "features"))
-    ranked = asdict(RankingSettings()) | asdict(SuppressionSettings())
-    generate.run(Flags(**files, **unlabelled, **ranked))
-    return proposals
+    return _ranked(candidates, out / "pem.safetensors", out / "proposals.json")
 
 
 def _encode(arguments: Flags, tuning: TuningSettings, weights: Path | None, out: Path) -> None:
@@ -192,6 +181,26 @@ def _encode(arguments: Flags, tuning: TuningSettings, weights: Path | None, out:
             rows = range(store.count(name))
             group["rgb"] = encoder(store.read(name, rows, "rgb"))
             group["time"] = store.times(name)
+
+
+def _ranked(candidates: Path, evaluator: Path, out: Path) -> Path:
+    """Rank candidates and suppress overlaps, as `proposals generate` does."""
+    from actionspan.proposals.candidates import open_candidates
+    from actionspan.proposals.evaluator import load_evaluator, rank_candidates
+    from actionspan.proposals.segments import Row as Ranked
+    from actionspan.proposals.segments import result_rows, write_proposals
+    from actionspan.proposals.settings import RankingSettings, SuppressionSettings
+
+    model, table = load_evaluator(evaluator), open_candidates(candidates)
+    settings, ranking = SuppressionSettings(), RankingSettings()
+
+    def rows(index: int) -> tuple[str, list[Ranked]]:
+        seconds = float(table.duration_seconds[index])
+        ranked = rank_candidates(table.video(index), seconds, model, settings, ranking)
+        return table.video_id[index], result_rows(*ranked)
+
+    write_proposals(map(rows, range(len(table.video_id))), out, None, labelled=False)
+    return out
 
 
 def _rows(found: _Found, own: SbpSettings, *_: object) -> list[Row]:
