@@ -86,6 +86,15 @@ def test_every_printed_verdict_belongs_to_a_sentence(paper):
     assert without <= {"bold are the speed-ups above half of D"}
 
 
+@pytest.mark.parametrize("paper", ["partime", "aavg", "sbp"])
+def test_every_claim_on_runs_is_judged_at_its_key(paper):
+    """Those of the others are judged whatever their keys are, or counted by their own tests."""
+    code = (SOURCES / paper / "claims.py").read_text()
+    keys = [row["key"] for row in read_tsv(SOURCES / paper / "measured.tsv")]
+    assert len(set(keys)) == len(keys) > 10
+    assert [key for key in keys if f'"{key}"' not in code] == []
+
+
 # Tables as the papers print them: the words before and after them
 TABLES = {
     "mtn": [("Table 1: Comparison", "Table 2: Comparison"), ("Table 2: Comparison", "Fig. 11")],

@@ -1,6 +1,8 @@
 """Which files the papers' targets want."""
 
-from actionspan_papers import rules as mtn
+from pathlib import Path
+
+from actionspan_papers import rules
 from actionspan_papers.aavg import comparisons as aavg
 
 CONFIG = {
@@ -23,25 +25,25 @@ def test_a_table_has_all_seeds_of_what_knows_chance():
     """The rule of cuts is in none: the paper does not know it."""
     baselines = ["random", "random-seed2", "sliding", "difference", "tag", "tag-seed2"]
     for table in ("table1", "table2"):
-        found = names(mtn.table_scores(CONFIG, table))
+        found = names(rules.table_scores(CONFIG, table))
         assert found == ["origin", "origin-seed2", *baselines]
     ablation = ["origin", "se", "dense", "mtn"]
-    found = names(mtn.table_scores(CONFIG, "table3"))
+    found = names(rules.table_scores(CONFIG, "table3"))
     seeds = [f"{name}{seed}" for name in ablation for seed in ("", "-seed2")]
     assert found == seeds + baselines
 
 
 def test_claims_have_the_ablation_and_tag_where_it_is_a_baseline_and_losses_the_exchange():
-    assert names(mtn.claim_scores(CONFIG))[-2:] == ["tag", "tag-seed2"]
+    assert names(rules.claim_scores(CONFIG))[-2:] == ["tag", "tag-seed2"]
     without = {**CONFIG, "evaluation": {"seeds": 1, "baselines": ["random"]}}
-    assert names(mtn.claim_scores(without)) == ["origin", "se", "dense", "mtn"]
-    logs = mtn.loss_logs(CONFIG)
+    assert names(rules.claim_scores(without)) == ["origin", "se", "dense", "mtn"]
+    logs = rules.loss_logs(CONFIG)
     assert len(logs) == 4 * 2
     assert logs[:2] == [f"results/temporal/origin{n}/ring-2/log.tsv" for n in ("", "-seed2")]
 
 
 def test_external_features_have_no_frame_differences():
-    found = names(mtn.table_scores({**CONFIG, "features": {"source": "external"}}, "table1"))
+    found = names(rules.table_scores({**CONFIG, "features": {"source": "external"}}, "table1"))
     assert ("difference" in found, "sliding" in found) == (False, True)
 
 
@@ -69,3 +71,12 @@ def test_rgb_of_aavg4_is_wanted_as_that_of_aavg3():
     assert {f"{runs}/none-k1-1{end}" for end in ("/rgb/log.tsv", "-lr0.0003/flow/log.tsv")} < {
         *logs
     }
+
+
+def test_a_step_depends_on_the_tables_of_text_that_it_reads():
+    """On the printed numbers; verdicts also on the claims, and on the measurements of a GPU."""
+    commands = ("papers sbp table2", "papers ring fits", "finetune measure", "papers sbp claims")
+    texts = [{Path(path).name for path in rules.Experiment(command=one).texts} for one in commands]
+    assert texts[:3] == [{"published.tsv"}, set(), set()]
+    tables = ("printed", "measured", "on_gpu", "published", "inventory", "gpu")
+    assert texts[3] == {f"{name}.tsv" for name in tables}
