@@ -195,6 +195,21 @@ def correct(network: VideoTransformer, clips: Clips, batch: int = 100) -> Tensor
     return (torch.cat(found) == clips.labels).double()
 
 
+def layers_of(network: VideoTransformer, clips: Clips, batch: int = 100) -> list[Tensor]:
+    """Return the (n, N, D) nodes before the first layer and after each."""
+    with torch.no_grad():
+        parts = [states_of(network, inputs) for inputs in torch.split(clips.inputs, batch)]
+    return [torch.cat(states) for states in zip(*parts, strict=True)]
+
+
+def states_of(network: VideoTransformer, inputs: Tensor) -> list[Tensor]:
+    """Return the (B, N, D) nodes of a batch before the first layer and after each."""
+    states = [network.nodes(inputs)]
+    for layer in network.encoder.layers:
+        states.append(layer(states[-1], None))
+    return states
+
+
 def saved_by_a_clip(way: str, settings: TransformerSettings) -> int:
     """Return the bytes that a step of training saves for backward for each clip, by counting."""
     network = make_network(settings)

@@ -1,15 +1,17 @@
 """Compare neighbouring frames inside a trained transformer: figure 1 of paper 004."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from actionspan_papers.estimates import Estimate
 from actionspan_papers.experiments import Experiment, Row, Table, values, where
-from actionspan_papers.kinds import DataFrame, Figure, Flags
+from actionspan_papers.kinds import DataFrame, Figure, Flags, Tensor
+from actionspan_papers.sbp.published import END_TO_END
 from actionspan_papers.sbp.settings import LAYER_KINDS
 
 if TYPE_CHECKING:
-    from actionspan_papers.sbp.clips import Trained
+    from actionspan_papers.sbp.clips import Clips, Trained
+    from actionspan_papers.sbp.transformer import VideoTransformer
 
 
 class Line(NamedTuple):
@@ -93,10 +95,63 @@ def _range_of(frame: DataFrame, column: str, layer: int) -> Estimate:
     return Estimate(value=float(found.mean()), low=float(found.min()), high=float(found.max()))
 
 
-def _rows(trained: "Trained") -> Iterable[Row]:
-    from actionspan_papers.sbp.layers import neighbour_rows
+def neighbour_cosine(frames: Tensor) -> float:
+    """Return the mean cosine of the vectors of each frame and of the next one, of (B, T, P).
 
-    return neighbour_rows(trained)
+    Frames without any value are left out.
+    """
+    from torch.nn import functional
+
+    cosine = functional.cosine_similarity(frames[:, :-1], frames[:, 1:], dim=2)
+    there = (frames.norm(dim=2) > 0).double()
+    pairs = there[:, :-1] * there[:, 1:]
+    return float((cosine.double() * pairs).sum() / pairs.sum())
+
+
+def by_frame(nodes: Tensor, frames: int) -> Tensor:
+    """Return (B, T, P), all nodes of each frame in one vector, of (B, N, D) nodes."""
+    return nodes.reshape(len(nodes), frames, -1)
+
+
+def _states_and_gradients(
+    network: "VideoTransformer", clips: "Clips", batch: int = 100
+) -> list[Tensor]:
+    """Return the nodes before the first layer and after each, and the loss's gradients there.
+
+    Both are one tensor (2, n, N, D).
+    """
+    import torch
+    from torch.nn import functional
+
+    from actionspan_papers.sbp.clips import states_of
+
+    parts = []
+    batches = zip(torch.split(clips.inputs, batch), torch.split(clips.labels, batch), strict=True)
+    for inputs, labels in batches:
+        states = states_of(network, inputs)
+        scores = network.classifier(network.norm(states[-1]).mean(dim=1))
+        loss = functional.cross_entropy(scores, labels, reduction="sum")
+        gradients = torch.autograd.grad(loss, states)
+        both = zip(states, gradients, strict=True)
+        parts.append([torch.stack([state.detach(), given]) for state, given in both])
+    return [torch.cat(layer, dim=1) for layer in zip(*parts, strict=True)]
+
+
+def _rows(trained: "Trained") -> Iterator[Row]:
+    """Yield a row a seed, kind and layer: the cosine of neighbouring frames of end-to-end nets.
+
+    Activations are also compared without their mean over clips and frames, which all share.
+    """
+    from actionspan_papers.sbp.clips import training_and_validation
+
+    _, clips = training_and_validation(trained.settings)
+    for seed, network in enumerate(trained.networks[END_TO_END], start=1):
+        for layer, both in enumerate(_states_and_gradients(network, clips)):
+            frames, given = (by_frame(part, network.grid[0]) for part in both)
+            centred = frames - frames.mean(dim=(0, 1))
+            for kind, nodes in zip(LAYER_KINDS, (frames, centred, given), strict=True):
+                cosine = neighbour_cosine(nodes)
+                yield {"seed": seed, "kind": kind, "layer": layer, "cosine": cosine}
 
 
 def _lines(_: DataFrame) -> dict[str, Line]:

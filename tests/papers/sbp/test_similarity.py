@@ -5,7 +5,8 @@ import itertools
 import pytest
 import torch
 
-from actionspan_papers.sbp.layers import linear_cka, neighbour_cosine
+from actionspan_papers.sbp.figure1 import neighbour_cosine
+from actionspan_papers.sbp.figure4 import linear_cka
 
 
 def features(examples, width, seed):

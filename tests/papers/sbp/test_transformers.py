@@ -8,13 +8,15 @@ from actionspan_papers.sbp import table2
 from actionspan_papers.sbp.clips import (
     CLASSES,
     correct,
+    layers_of,
     make_network,
     read_trained,
     saved_by_a_clip,
     train,
     training_and_validation,
 )
-from actionspan_papers.sbp.layers import by_frame, layers_of, linear_cka
+from actionspan_papers.sbp.figure1 import by_frame
+from actionspan_papers.sbp.figure4 import linear_cka
 from actionspan_papers.sbp.published import ACCURACY, CHECKERBOARD, DROPOUT, END_TO_END, FRAMES
 from actionspan_papers.sbp.settings import TransformerSettings
 from actionspan_papers.sbp.swin import Shape
