@@ -175,7 +175,7 @@ Difference = Estimate | float | str
 
 
 def table_of(paper: str, name: str) -> list[dict[str, str]]:
-    """Return the rows of a paper's table of claims: `printed`, `measured` or `on_gpu`."""
+    """Return a table of a paper: `published` numbers, or claims `printed`, `measured`, `on_gpu`."""
     return read_tsv(Path(__file__).parent / paper / f"{name}.tsv")
 
 
@@ -202,8 +202,13 @@ def measured(
     """Return the verdicts on claims of a paper's measured.tsv, by our differences at their keys.
 
     The case is as for `claim_of`; some claims have a published difference.
+
+    Raises:
+        ValueError: The table has no such key.
     """
     rows = {row["key"]: row for row in table_of(paper, "measured")}
+    if unknown := sorted(ours.keys() - rows.keys()):
+        raise ValueError(f"{paper}/measured.tsv: no claim {unknown[0]!r}")
     return [
         claim_of(row, case, published=published.get(key), rule=rule).judged(ours[key])
         for key, row in rows.items()

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actionspan.storage.writing import read_tsv
-from actionspan_papers.claims import Claim, Finding, claims_experiment, judge
+from actionspan_papers.claims import Claim, Finding, claims_experiment, judge, measured
 from actionspan_papers.estimates import Estimate
 from actionspan_papers.experiments import table_cells
 from papers.steps import NOT, REPRODUCED, UNKNOWN
@@ -57,6 +57,11 @@ def test_a_claim_is_judged_by_its_rule():
     assert CLAIM.judged(replace(estimate, low=1e-12)).verdict == UNKNOWN
     strict = replace(CLAIM, rule=lambda low, high, published, form: (NOT, "Never."))
     assert strict.judged(estimate).verdict == NOT
+
+
+def test_a_claim_that_no_table_has_is_named():
+    with pytest.raises(ValueError, match=r"ring/measured.tsv: no claim 'our_t4'"):
+        measured("ring", {"our_t2": 1.0, "our_t4": 1.0})
 
 
 @pytest.mark.parametrize(
