@@ -126,6 +126,19 @@ def test_no_printed_number_of_a_table_is_without_a_place(paper):
     assert checked > 10
 
 
+LABELS = set("table method name source network work side outputs of way keep_ratio data".split())
+
+
+@pytest.mark.parametrize("paper", TABLES)
+def test_every_published_number_is_in_the_paper(paper):
+    """Fractions are kept in percent; a star marks bold."""
+    printed = {float(number) for number in re.findall(r"\d+(?:\.\d+)?", text_of(paper))}
+    for row in read_tsv(SOURCES / paper / "published.tsv"):
+        cells = " ".join(cell for name, cell in row.items() if name not in LABELS)
+        for number in map(float, cells.replace("*", "").split()):
+            assert {number, round(number / 100, 5)} & printed, (row, number)
+
+
 def test_the_page_is_that_of_the_code(tmp_path):
     assert main(["papers", "inventory", "--out", str(tmp_path / "claims.md")]) == 0
     text = (tmp_path / "claims.md").read_text()
