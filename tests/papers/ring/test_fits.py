@@ -8,7 +8,8 @@ import pytest
 
 from actionspan.scaling.timing_model import model_columns
 from actionspan.storage.writing import write_tsv
-from actionspan_papers.ring.fits import PRINTED, RING_BY_EQUATION_1, fit_rows
+from actionspan_papers.ring.fits import fit_rows
+from actionspan_papers.ring.published import PRINTED, RING_BY_EQUATION_1
 from papers.steps import cells, step_rows
 from scaling.oracle import PAPER_PS, PAPER_RING, model_seconds, runs_of
 
