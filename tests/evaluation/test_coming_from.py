@@ -207,3 +207,39 @@ def test_our_results_lose_the_v_of_their_ids_by_the_line_of_the_docs(tmp_path):
     (sed,) = re.findall(r"^sed 's/\^.*$", DOCS.read_text(), re.M)
     subprocess.run(["bash", "-c", sed], cwd=tmp_path, check=True)
     assert json.loads((tmp_path / "theirs.json").read_text())["results"] == {"a": rows, "b": []}
+
+
+@pytest.mark.full
+def test_a_real_result_file_of_activitynet_has_the_scores_of_the_public_evaluation(
+    shared_data, tmp_path, capsys
+):
+    folder = shared_data / "activitynet"
+    given = json.loads((folder / "sample_detection_prediction.json").read_text())["results"]
+    annotated = read_labelled_truth(folder / "anet_anno_action.json")
+    truth = {f"v_{name}": annotated.get(f"v_{name}") for name in given}
+    truth = dict(sorted((name, rows) for name, rows in truth.items() if rows)[::4])
+    assert len(truth) > 1000
+    # scores of one value have no order there: give each its own
+    results = {
+        name: [
+            (*row["segment"], row["score"] - place * 1e-4, row["label"])
+            for row in given[name.removeprefix("v_")]
+        ]
+        for place, name in enumerate(truth)
+    }
+    database = {
+        name: {
+            "subset": "validation",
+            "duration": 1000.0,
+            "annotations": [{"segment": row[:2], "label": row[2]} for row in rows],
+        }
+        for name, rows in truth.items()
+    }
+    (tmp_path / "truth.json").write_text(json.dumps({"database": database}))
+    found = {
+        name: [{"segment": list(row[:2]), "score": row[2], "label": row[3]} for row in rows]
+        for name, rows in results.items()
+    }
+    write_proposals(found.items(), tmp_path / "found.json")
+    words = ["--ground-truth", tmp_path / "truth.json", "--proposals", tmp_path / "found.json"]
+    check(score(capsys, "--protocol", "detection_by_class", *words), literal_map(truth, results))

@@ -200,6 +200,16 @@ def test_a_store_whose_parts_do_not_fit_is_refused(write_store, dataset, values,
         SnippetStore([path])
 
 
+def test_a_damaged_picture_is_one_line_from_several_readers_too(write_store):
+    path = write_store({"a": 4})
+    with h5py.File(path, "r+") as file:
+        begin, end = file["a/flow_offsets"][2:4]
+        file["a/flow"][begin:end] = 0
+    words = "0000.h5: flow of video a is damaged at position 2; delete the file and run again"
+    with pytest.raises(InputError, match=words):
+        SnippetStore([path], readers=3).read("a", [0, 1, 2], "flow")
+
+
 def test_stores_of_different_settings_are_refused(write_store):
     path = write_store({"a": 1})
     other = write_store({"b": 1}, "0001", snippet_frames=16)

@@ -43,6 +43,8 @@ def test_every_file_is_valid_after_each_line(tmp_path):
     made.write_tables()
     assert json.loads((folder / PROPOSALS[0]).read_text())["results"] == {"holiday": []}
     assert cues(folder) == []
+    readers = {name: (folder / name).open() for name in (CHAPTERS, *PROPOSALS)}
+    texts = {name: (folder / name).read_text() for name in readers}
     for number, score in enumerate([0.5, 0.9, 0.7]):
         made.actionness(number, number / 2, (0.1, 0.2, 0.3), LATENCY)
         made.proposals([OnlineProposal(float(number), number + 2.0, score)], emitted=number + 2.5)
@@ -53,6 +55,9 @@ def test_every_file_is_valid_after_each_line(tmp_path):
     results = json.loads((folder / PROPOSALS[0]).read_text())["results"]
     made.close()
     assert [row["score"] for row in results["holiday"]] == [0.9, 0.7, 0.5]
+    for name, reader in readers.items():  # who has opened a file before has that one, whole
+        with reader:
+            assert reader.read() == texts[name] != (folder / name).read_text()
     with (folder / PROPOSALS[1]).open() as file:
         rows = list(csv.DictReader(file))
     assert [row["rank"] for row in rows] == ["1", "2", "3"]

@@ -134,9 +134,11 @@ def test_every_published_number_is_in_the_paper(paper):
     """Fractions are kept in percent; a star marks bold."""
     printed = {float(number) for number in re.findall(r"\d+(?:\.\d+)?", text_of(paper))}
     for row in read_tsv(SOURCES / paper / "published.tsv"):
-        cells = " ".join(cell for name, cell in row.items() if name not in LABELS)
-        for number in map(float, cells.replace("*", "").split()):
-            assert {number, round(number / 100, 5)} & printed, (row, number)
+        for name in row.keys() - LABELS:
+            is_fraction = paper == "mtn" and name.startswith("AR@")
+            for number in map(float, row[name].replace("*", "").split()):
+                values = {round(number / 100, 5), *([] if is_fraction else [number])}
+                assert values & printed, (row, number)
 
 
 def test_the_page_is_that_of_the_code(tmp_path):

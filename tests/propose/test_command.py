@@ -9,6 +9,7 @@ import sys
 from argparse import ArgumentParser
 from fractions import Fraction
 from pathlib import Path
+from unittest.mock import Mock
 from xml.etree import ElementTree
 
 import numpy as np
@@ -16,8 +17,9 @@ import pytest
 
 from actionspan import load_model
 from actionspan.cli import main
-from actionspan.errors import InputError
+from actionspan.errors import InputError, JobError
 from actionspan.jobs import shards
+from actionspan.jobs.apart import Outcome
 from actionspan.propose import MotionProposer, working
 from actionspan.propose.command import add_arguments, named_videos
 from actionspan.propose.result_folder import ResultFolder
@@ -337,3 +339,12 @@ def test_a_call_that_is_stopped_goes_on_and_leaves_nothing_else(here, films, tmp
     assert films[0].name not in "".join(again.every_error)
     assert here(tmp_path / "whole", *films, *NONE).status == 0
     assert results(tmp_path / "out") == results(tmp_path / "whole")
+
+
+def test_no_video_is_blamed_where_the_model_cannot_be_loaded(monkeypatch):
+    """Twice it dies before it has loaded: by the second time, the video's turn is over."""
+    died = Outcome(passing=True, reason="killed by SIGKILL")
+    monkeypatch.setattr(working, "work_apart", lambda *_, **__: iter([(0, died)] * 2))
+    single = working._Single(Mock(), load=True, quiet=True)
+    with pytest.raises(JobError, match="the model cannot be loaded: killed by SIGKILL"):
+        single.failed(working._Propose(Path("a.mp4"), False))

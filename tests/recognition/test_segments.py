@@ -213,3 +213,10 @@ def test_annotations_without_an_instance_are_named(write_videos, tmp_path):
     write_annotations(path, [annotated(name="one")])
     with pytest.raises(InputError, match=r"none.json: no training video has an instance"):
         segments_of_shard(*write_videos({"one": 3}), path, tmp_path / "o.h5", ALL)
+
+
+def test_frames_of_another_shard_are_refused(write_videos, annotations, tmp_path):
+    frames, _ = write_videos({"two": 3}, "a")
+    _, flow = write_videos({"one": 3}, "b")
+    with pytest.raises(InputError, match=r"frames_a.h5: lacks one, which .*flow_b.h5 holds"):
+        segments_of_shard(frames, flow, annotations, tmp_path / "o.h5", ALL)

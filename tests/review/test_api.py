@@ -81,6 +81,7 @@ def test_a_change_without_done_is_kept_and_counts_for_nothing(work, ask):
     [
         ({"done": "yes"}, "done: neither true nor false"),
         ({"rows": [["a", "50", "70", "", "added"]]}, "segment 50…70 s is outside the video"),
+        ({"rows": [["a", "9", "3", "", "rejected"]]}, "start 9 is not before end 3"),
     ],
 )
 def test_wrong_rows_are_refused_and_nothing_is_kept(work, ask, more, line):

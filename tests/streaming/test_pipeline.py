@@ -35,12 +35,14 @@ def test_a_step_answers_the_sample_of_d_minus_1_steps_ago(executor, learning):
         found = [pipeline.step(x, y if learning else None) for x, y in stream(6)]
         assert [answer and answer.index for answer in found] == [None, None, 0, 1, 2, 3]
         assert [answer.index for answer in pipeline.drain()] == [4, 5]
-        # and it goes on after a drain, also with fewer samples than stages
+        # and it goes on after a drain, also with fewer samples than stages, as a fresh one does
         for first, samples in ((6, 0), (6, 1), (7, 2), (9, 3)):
             given_ = stream(samples)
             answers = list(pipeline.run(given_ if learning else (x for x, _ in given_)))
             assert [answer.index for answer in answers] == list(range(first, first + samples))
             assert all((answer.loss is not None) == learning for answer in answers)
+    with Pipeline(chain(3), executor) as fresh:
+        assert [answer.index for answer in fresh.run(x for x, _ in stream(1))] == [0]
 
 
 @settings(max_examples=30)

@@ -108,6 +108,16 @@ def test_the_base_network_by_hand():
         torch.testing.assert_close(given, torch.tensor(expected))
 
 
+@pytest.mark.parametrize(("layers", "reach"), [(2, 1), (3, 2), (4, 3)])
+def test_each_hidden_convolution_widens_the_view_by_one_step_to_each_side(layers, reach):
+    model = BaseTEM(4, hidden=16, output_scale=1.0, layers=layers)
+    features = torch.randn(1, 20, 4)
+    changed = features.clone()
+    changed[0, 10] += 1
+    moved = (model(features) != model(changed)).any(dim=2)[0].nonzero()[:, 0]
+    assert moved.tolist() == list(range(10 - reach, 10 + reach + 1))
+
+
 @pytest.mark.parametrize(
     ("name", "parts"),
     [

@@ -89,14 +89,14 @@ def test_features_that_do_not_fit_name_themselves_and_leave_no_file(
 
 def test_what_is_no_model_is_one_line(tmp_path):
     write_model(tmp_path / "other.pt", {"weights": torch.zeros(2)})
-    gone = {**content_of("mtn"), "model": "bmn"}  # of version 0.2.0
-    for model, message in (
-        (tmp_path / "none.pt", "none.pt: no such file"),
-        (tmp_path / "other.pt", r"other.pt: not a model of 'actionspan temporal train'"),
-        (gone, f"temporal model: model 'bmn': one of {', '.join(MODELS)}"),
+    write_model(tmp_path / "gone.pt", {**content_of("mtn"), "model": "bmn"})  # of version 0.2.0
+    for name, message in (
+        ("none.pt", "no such file"),
+        ("other.pt", "not a model of 'actionspan temporal train'"),
+        ("gone.pt", f"model 'bmn': one of {', '.join(MODELS)}"),
     ):
-        with pytest.raises(InputError, match=message):
-            load_model(model)
+        with pytest.raises(InputError, match=f"{name}: {message}"):
+            load_model(tmp_path / name)
 
 
 def test_a_model_of_an_earlier_version_loads_where_its_network_is_the_same():
