@@ -50,7 +50,7 @@ def _table() -> Iterator[Mutation]:
 TABLE: Sequence[tuple[str, tuple[str, ...], Sequence[tuple[str, str]]]] = (
     (
         "ring",
-        ("tests/mpi/test_pieces.py", "tests/parallel", "tests/mpi/test_allreduce.py"),
+        ("tests/parallel", "tests/mpi/test_allreduce.py"),
         (
             (
                 "[length * i // blocks for i in range(blocks + 1)]",
@@ -169,7 +169,7 @@ TABLE: Sequence[tuple[str, tuple[str, ...], Sequence[tuple[str, str]]]] = (
                 "seconds = (ordered - ordered[0]) * tick if stamped",
                 "seconds = ordered * tick if stamped",
             ),
-            ("round(frame.rotation / 90))", "0)"),
+            ("np.rot90(rgb, round(frame.rotation / 90))", "np.rot90(rgb, 0)"),
             ("continuous=seekable and trimmed == 0 and headless == 0,", "continuous=seekable,"),
             (
                 "stamped = missing == 0 and bool((np.diff(ordered) > 0).all())",
@@ -186,8 +186,7 @@ TABLE: Sequence[tuple[str, tuple[str, ...], Sequence[tuple[str, str]]]] = (
         "density",
         (
             "tests/proposals/test_selection.py",
-            "tests/proposals/test_lattice.py",
-            "tests/proposals/test_events.py",
+            "tests/proposals/test_density_cells.py",
             "tests/proposals/test_density.py",
         ),
         (
@@ -200,11 +199,8 @@ TABLE: Sequence[tuple[str, tuple[str, ...], Sequence[tuple[str, str]]]] = (
                 "starts = np.linspace(0, steps - length, places)",
                 "starts = np.linspace(0, steps, places)",
             ),
-            (
-                "if (shared <= settings.overlap * shorter).all():",
-                "if (shared <= settings.overlap).all():",
-            ),
-            ("free[row.argmax()] = False", "pass"),
+            ("= shared > overlap * shorter", "= shared > overlap"),
+            ("free[found[place]] = False", "pass"),
             ("scores[:-1][falling[1:] == falling[:-1]] = -1", "scores[:-1] += 0"),
         ),
     ),
@@ -213,38 +209,33 @@ TABLE: Sequence[tuple[str, tuple[str, ...], Sequence[tuple[str, str]]]] = (
         (
             "tests/proposals/test_suppression.py",
             "tests/proposals/test_pgm.py",
-            "tests/proposals/test_peaks.py",
-            "tests/proposals/test_bsp.py",
         ),
         (
             (
-                "remaining[near] *= np.exp(-(iou[near] ** 2) / settings.epsilon)",
-                "remaining[near] *= np.exp(-iou[near] / settings.epsilon)",
+                "flat[near] *= np.exp(-(flat_iou[near] ** 2) / settings.epsilon)",
+                "flat[near] *= np.exp(-flat_iou[near] / settings.epsilon)",
             ),
             (
-                "near = ((iou > thresholds[best]) & (remaining >= 0)).nonzero()[0]",
-                "near = ((iou > thresholds[0]) & (remaining >= 0)).nonzero()[0]",
+                "near = np.flatnonzero(iou > least.take(at)[:, None])",
+                "near = np.flatnonzero(iou > least[0])",
             ),
-            (
-                "hull = np.asarray(np.maximum(end, other_end)) - np.minimum(start, other_start)",
-                "hull = np.asarray(np.maximum(end, other_end)) - start",
-            ),
+            ("hull -= np.minimum(start, other_start)", "hull -= start"),
             (
                 "(inner > values[..., :-2]) & (inner > values[..., 2:])",
                 "(inner >= values[..., :-2]) & (inner > values[..., 2:])",
             ),
             (
-                "places = top + 0.5 + (around[2] - around[0]) / around.sum(axis=0)",
-                "places = top + 0.5",
+                "places = first + top + 0.5 + (around[2] - around[0]) / around.sum(axis=0)",
+                "places = first + top + 0.5",
             ),
         ),
     ),
     (
         "scores",
         (
-            "tests/evaluation/test_activitynet.py",
-            "tests/evaluation/test_thumos14.py",
-            "tests/evaluation/test_detection.py",
+            "tests/evaluation/test_scoring.py",
+            "tests/evaluation/test_recall.py",
+            "tests/evaluation/test_precision.py",
         ),
         (
             (
@@ -270,14 +261,14 @@ TABLE: Sequence[tuple[str, tuple[str, ...], Sequence[tuple[str, str]]]] = (
         (
             ("end = min(end, duration) if duration else end", "end = end"),
             (
-                "return Instance(start=max(start, 0.0), end=end, label=label)",
-                "return Instance(start=start, end=end, label=label)",
+                "return Instance(start=max(start, 0.0), end=end, label=label, **raw.details)",
+                "return Instance(start=start, end=end, label=label, **raw.details)",
             ),
             (
                 "return to_number(hours * 3600 + minutes * 60 + rest)",
                 "return to_number(hours * 3600 + minutes * 60)",
             ),
-            ("if start > end or (start == end and not may_be_empty):", "if start > end:"),
+            ("if start == end and not may_be_empty:", "if False:"),
             (
                 "start, end = ((value or 0.0) / 1000 + offset for value in milliseconds)",
                 "start, end = ((value or 0.0) / 1000 for value in milliseconds)",
@@ -290,14 +281,13 @@ TABLE: Sequence[tuple[str, tuple[str, ...], Sequence[tuple[str, str]]]] = (
         (
             "tests/temporal/test_loss.py",
             "tests/temporal/test_labels.py",
-            "tests/temporal/test_targets.py",
             "tests/temporal/test_augmentation.py",
         ),
         (
             ("return ratio / 2, ratio / 2 / (ratio - 1)", "return ratio / 2, ratio / 2"),
             (
-                "labels = (overlaps > 0.5 + _ROUNDING).astype(np.float32)",
-                "labels = (overlaps > 0.5 - _ROUNDING).astype(np.float32)",
+                "= (overlaps > 0.5 + _ROUNDING).astype(np.float32)",
+                "= (overlaps > 0.5 - _ROUNDING).astype(np.float32)",
             ),
             ("targets[:, PART] = part", "targets[:, PART] = 0"),
             ("played = targets[places.round().long()]", "played = targets[places.long()]"),
