@@ -56,7 +56,7 @@ def test_a_project_is_planned_and_its_first_files_made(installed, tmp_path):
     assert len((folder / "results/dataset/videos.tsv").read_text().splitlines()) == 1 + 2
     # it ran the package, not this checkout
     log = max((folder / ".snakemake/log").iterdir()).read_text()
-    assert "site/actionspan/dataset/index.py" in log
+    assert "site/actionspan/project/config.yaml" in log
     assert str(ROOT) not in log
     assert actionspan(installed, tmp_path, "--cite") == (ROOT / "CITATION.cff").read_text()
 
