@@ -1,6 +1,7 @@
 """Short names of types; heavy packages are not imported for them: a step's help does not wait."""
 
 import argparse
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -13,3 +14,5 @@ else:
 
 Flags = argparse.Namespace
 """The flags of a step, parsed."""
+Config = Mapping[str, Any]
+"""The checked configuration."""

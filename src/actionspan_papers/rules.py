@@ -4,15 +4,17 @@
 """
 
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from actionspan.workflow.dataset import DatasetPlan
-from actionspan.workflow.runs import RunName, flags
+from actionspan.workflow.runs import flags
 from actionspan_papers.aavg import comparisons as aavg
+from actionspan_papers.kinds import Config
+from actionspan_papers.mtn import runs as mtn
 
 PAPERS = {
     "ring": "Paper 000: ring",
@@ -25,8 +27,6 @@ PAPERS = {
 
 _FOLDER = Path(__file__).parent
 
-Config = Mapping[str, Any]
-"""The checked configuration."""
 Inputs = Mapping[str, Any]
 """Paths, or functions of the wildcards, by the flags that take them."""
 
@@ -161,17 +161,17 @@ def _mtn(config: Config) -> list[Experiment]:
     interval = flags(config["evaluation"]["protocol"], "resamples", "confidence", "seed")
     measured = f"{flags(config['evaluation'], 'subset')} {interval}"
     features = {"features": "results/features/features.h5"}
-    logs = {"logs": loss_logs(config), **features}
+    logs = {"logs": mtn.loss_logs(config), **features}
     return [
         _step(
             "mtn",
             "table",
             f"--table {{wildcards.table}} {measured}",
-            inputs={"videos": lambda own: table_scores(config, own.table), **features},
+            inputs={"videos": lambda own: mtn.table_scores(config, own.table), **features},
             result="results/papers/mtn/{table}",
             wildcards={"table": ("table1", "table2", "table3")},
         ),
-        _step("mtn", "claims", measured, inputs={"videos": claim_scores(config), **logs}),
+        _step("mtn", "claims", measured, inputs={"videos": mtn.claim_scores(config), **logs}),
         _step("mtn", "loss-curves", interval, inputs=logs, figure="mtn_loss_curves"),
     ]
 
@@ -315,51 +315,3 @@ def _sbp(config: Config, shards: Iterable[str]) -> list[Experiment]:
 def _tsv(tables: Iterable[Experiment]) -> dict[str, str]:
     """Return the TSV of each table by its step, as claims read it."""
     return {each.command.split()[-1]: f"{each.path}.tsv" for each in tables}
-
-
-_ABLATION = ("origin", "se", "dense", "mtn")
-"""The methods of paper 001's table 3."""
-_LOSS_MODELS = ("origin", "cnn2", "cnn4", "mtn")
-"""The curves of paper 001's figure 10."""
-
-
-def table_scores(config: Config, table: str) -> list[str]:
-    """Return the scores by video that a table is made of."""
-    models = _ABLATION if table == "table3" else config["temporal"]["models"]
-    return _video_scores(config, [*models, *_baselines(config)])
-
-
-def claim_scores(config: Config) -> list[str]:
-    """Return the scores by video that the claims compare."""
-    return _video_scores(config, [*_ABLATION, *(set(_baselines(config)) & {"tag"})])
-
-
-def loss_logs(config: Config) -> list[str]:
-    """Return the logs of training that figure 10 is made of."""
-    section = config["temporal"]
-    trained = f"{section['exchange']}-{section['ranks']}"
-    names = _seed_names(config, _LOSS_MODELS)
-    return [f"results/temporal/{name}/{trained}/log.tsv" for name in names]
-
-
-def _seed_names(config: Config, methods: Iterable[str]) -> list[str]:
-    """Return the names of all seeds of some methods; a method without chance has one."""
-    count = config["evaluation"]["seeds"]
-    return [
-        str(RunName(method, seed))
-        for method in methods
-        for seed in range(1, 2 if method in ("sliding", "difference") else count + 1)
-    ]
-
-
-def _baselines(config: Config) -> Sequence[str]:
-    """Return the configured baselines of the tables; external features have no differences.
-
-    The rule of cuts, which the paper does not know, is in the other tables alone.
-    """
-    left_out = ("cuts", *(["difference"] if config["features"]["source"] == "external" else []))
-    return [name for name in config["evaluation"]["baselines"] if name not in left_out]
-
-
-def _video_scores(config: Config, methods: Iterable[str]) -> list[str]:
-    return [f"results/evaluation/videos/{name}.tsv" for name in _seed_names(config, methods)]

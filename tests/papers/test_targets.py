@@ -4,6 +4,7 @@ from pathlib import Path
 
 from actionspan_papers import rules
 from actionspan_papers.aavg import comparisons as aavg
+from actionspan_papers.mtn import runs
 
 CONFIG = {
     "features": {"source": "pooled"},
@@ -25,32 +26,32 @@ def test_a_table_has_all_seeds_of_what_knows_chance():
     """The rule of cuts is in none: the paper does not know it."""
     baselines = ["random", "random-seed2", "sliding", "difference", "tag", "tag-seed2"]
     for table in ("table1", "table2"):
-        found = names(rules.table_scores(CONFIG, table))
+        found = names(runs.table_scores(CONFIG, table))
         assert found == ["origin", "origin-seed2", *baselines]
     ablation = ["origin", "se", "dense", "mtn"]
-    found = names(rules.table_scores(CONFIG, "table3"))
+    found = names(runs.table_scores(CONFIG, "table3"))
     seeds = [f"{name}{seed}" for name in ablation for seed in ("", "-seed2")]
     assert found == seeds + baselines
 
 
 def test_claims_have_the_ablation_and_tag_where_it_is_a_baseline_and_losses_the_exchange():
-    assert names(rules.claim_scores(CONFIG))[-2:] == ["tag", "tag-seed2"]
+    assert names(runs.claim_scores(CONFIG))[-2:] == ["tag", "tag-seed2"]
     without = {**CONFIG, "evaluation": {"seeds": 1, "baselines": ["random"]}}
-    assert names(rules.claim_scores(without)) == ["origin", "se", "dense", "mtn"]
-    logs = rules.loss_logs(CONFIG)
+    assert names(runs.claim_scores(without)) == ["origin", "se", "dense", "mtn"]
+    logs = runs.loss_logs(CONFIG)
     assert len(logs) == 4 * 2
     assert logs[:2] == [f"results/temporal/origin{n}/ring-2/log.tsv" for n in ("", "-seed2")]
 
 
 def test_external_features_have_no_frame_differences():
-    found = names(rules.table_scores({**CONFIG, "features": {"source": "external"}}, "table1"))
+    found = names(runs.table_scores({**CONFIG, "features": {"source": "external"}}, "table1"))
     assert ("difference" in found, "sliding" in found) == (False, True)
 
 
 def test_a_figure_has_both_seeds_of_its_runs():
-    for figure, runs in (("interval_rgb", 3), ("batch_flow", 2), ("peers_rgb", 4)):
+    for figure, count in (("interval_rgb", 3), ("batch_flow", 2), ("peers_rgb", 4)):
         logs = aavg.figure_logs(CONFIG, figure)
-        assert len(logs) == len(set(logs)) == runs * 2
+        assert len(logs) == len(set(logs)) == count * 2
         stream = figure.rpartition("_")[2]
         assert all(log.endswith(f"/{stream}/log.tsv") for log in logs)
 

@@ -3,14 +3,12 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
-from typing import Any, cast
+from typing import cast
 
 from actionspan.parallel.settings import ExchangeName
 from actionspan.settings import Checked, from_mapping, option
 from actionspan.workflow.runs import VARIANTS, Learning, Variant
-
-Config = Mapping[str, Any]
-"""The checked configuration."""
+from actionspan_papers.kinds import Config
 
 STREAMS = ("rgb", "flow")
 STREAM_NAMES = {"rgb": "RGB", "flow": "flow", "two-stream": "two-stream"}

@@ -11,7 +11,7 @@ from actionspan.storage.writing import write_tsv
 from actionspan_papers.claims import table_of
 from actionspan_papers.estimates import Estimate, alike, at_most
 from actionspan_papers.experiments import frame_of
-from actionspan_papers.sbp import claims, published
+from actionspan_papers.sbp import claims, layer_claims, published
 from papers.sbp import claimed
 from papers.sbp.test_gradients import rows_of
 from papers.steps import NOT, REPRODUCED, UNKNOWN, run_command, step_rows, verdicts
@@ -25,8 +25,8 @@ JUDGES: dict[str, Callable[..., Any]] = {
     "table3": partial(claims.accuracy_findings, margin=1.0),
     "table4": claims.online_findings,
     "table5": claims.localisation_findings,
-    "figure1": partial(claims.depth_findings, confidence=0.95),
-    "figure4": partial(claims.likeness_findings, confidence=0.95),
+    "figure1": partial(layer_claims.depth_findings, confidence=0.95),
+    "figure4": partial(layer_claims.likeness_findings, confidence=0.95),
     "figure6": claims.rate_findings,
     "measurements": claims.time_findings,
 }

@@ -6,7 +6,6 @@ import torch
 from torch import nn
 
 from actionspan_papers.experiments import frame_of
-from actionspan_papers.sbp.claims import gradient_findings
 from actionspan_papers.sbp.draws import (
     SAMPLERS,
     apart,
@@ -16,6 +15,7 @@ from actionspan_papers.sbp.draws import (
     products,
     sampled,
 )
+from actionspan_papers.sbp.layer_claims import gradient_findings
 from actionspan_papers.sbp.settings import (
     DEPTH,
     GRADIENT_COLUMNS,
