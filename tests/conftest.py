@@ -194,6 +194,17 @@ def chromium() -> Iterator[Any]:
         browser.close()
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _quick_seeds() -> Iterator[None]:
+    """Where there is no GPU, keep no stack of each `manual_seed` for one that may come."""
+    import torch
+
+    with pytest.MonkeyPatch.context() as patch:
+        if not torch.accelerator.is_available():
+            patch.setattr(torch, "manual_seed", torch.default_generator.manual_seed)
+        yield
+
+
 @pytest.fixture(autouse=True)
 def _one_thread() -> None:
     """Compare bits on one thread, whatever the machine has and an earlier test has set."""

@@ -36,7 +36,7 @@ def bn_inception(weights):
 
 
 def encoder_of(path, **options):
-    return Encoder("bn_inception", path, EncoderSettings(**options), 3)
+    return Encoder("bn_inception", path, EncoderSettings(**{"runtime": "eager"} | options), 3)
 
 
 HISTOGRAM = {"flow_encoder": "flow_histogram"}

@@ -15,6 +15,7 @@ from actionspan.features.encoders import HISTOGRAM_FEATURES as HISTOGRAM
 from actionspan.features.extraction import TwoStream, extract
 from actionspan.features.settings import EncoderSettings
 from actionspan.networks.bn_inception import BNInception
+from features.conftest import SMALL
 from tiers import first_tier
 
 LENGTHS = {"a": 3, "b": 1, "c": 5}
@@ -24,9 +25,9 @@ BOTH = {**BN, "flow_histogram": True}
 
 @pytest.fixture
 def settings(weights):
-    """Small and quick: one checkpoint for both streams, 32-pixel images."""
+    """One checkpoint for both streams."""
     chosen = {"rgb_encoder": "bn_inception", "rgb_weights": weights["bn"], **FLOW}
-    chosen |= {"input_size": 32, "batch_size": 2, "device": "cpu"}
+    chosen |= {**SMALL, "batch_size": 2}
     return lambda **options: EncoderSettings(**(chosen | options))
 
 

@@ -11,7 +11,7 @@ from features.conftest import probe, work_here
 from tiers import first_tier
 from video.numbered import encode
 
-SMALL, SHARD = "--input-size 32 --device cpu", "features/shards/0000.h5"
+SMALL, SHARD = "--input-size 32 --device cpu --runtime eager", "features/shards/0000.h5"
 
 
 def run(words: str) -> None:

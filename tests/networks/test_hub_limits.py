@@ -162,7 +162,7 @@ def without_a_norm(state):
 NO_FINITE, SDPA = "values that are not finite", "eager or sdpa"
 ENORMOUS = "eva02_enormous_patch14_clip_224"
 FOLDERS = {
-    "layers": (asked(num_hidden_layers=10**6), "asks for 1,.* or more"),
+    "layers": (asked(num_hidden_layers=10**5), "asks for 1,.* or more"),
     "width": (asked(hidden_size=10**6), "asks for [0-9,]+ parameters or"),
     "picture": (asked(image_size=10**5), "image_size 100000: a number .*2048"),
     "labels": (asked(num_labels=10**9), "num_labels 1000000000: a number"),

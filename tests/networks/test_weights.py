@@ -17,10 +17,15 @@ from actionspan.networks.bn_inception import BNInception
 from actionspan.networks.weights import fill, fold_batch_norms, load_state, unfolded_state, widen
 
 
-@pytest.fixture
-def state():
+@pytest.fixture(scope="module")
+def drawn():
     torch.manual_seed(0)
     return BNInception(classes=7).state_dict()
+
+
+@pytest.fixture
+def state(drawn):
+    return drawn.copy()
 
 
 def save(path: Path, content: object) -> Path:

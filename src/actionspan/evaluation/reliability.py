@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.stats import rankdata
 
 from actionspan.annotations.tables import Annotation
 from actionspan.arrays import Float64
@@ -179,7 +178,7 @@ def ranking(scored: ScoredProposals) -> float | None:
     if not pairs:
         return None
     lowest = right.sum() * (right.sum() + 1) / 2  # of the sum of ranks
-    return float((rankdata(scored.scores)[right].sum() - lowest) / pairs)
+    return float((_ranks(scored.scores)[right].sum() - lowest) / pairs)
 
 
 def rank_correlation(one: ArrayLike, other: ArrayLike) -> float | None:
@@ -187,10 +186,19 @@ def rank_correlation(one: ArrayLike, other: ArrayLike) -> float | None:
 
     It is not defined, None, where all values of a list are equal.
     """
-    first, second = rankdata(one), rankdata(other)
+    first, second = _ranks(one), _ranks(other)
     first, second = first - first.mean(), second - second.mean()
     scale = np.sqrt((first @ first) * (second @ second))
     return float(first @ second / scale) if scale > 0 else None
+
+
+def _ranks(values: ArrayLike) -> Float64:
+    """Return ranks from 1 on, equal values sharing their mean, as `scipy.stats.rankdata`.
+
+    To import that takes a second, which scoring itself does not.
+    """
+    _, place, count = np.unique(values, return_inverse=True, return_counts=True)
+    return (np.cumsum(count) - (count - 1) / 2)[place]
 
 
 COLUMNS = (

@@ -128,6 +128,7 @@ def _is_step(path: Path) -> bool:
     return path.is_file() and _FLAGS.search(path.read_text(encoding="utf-8")) is not None
 
 
+@cache
 def summary_of(path: Path) -> str:
     """Return the first line of a module's docstring without importing the module."""
     with path.open(encoding="utf-8") as file:
