@@ -156,6 +156,8 @@ def _add_level(
         hint = f"; `{parser.prog} --help` lists what there is"
         what = f"no {level.lower()} {printable(words[0])!r}"
         parser.error(what + (_meant(words[0], modules) or hint))
+    if words and words[0] in modules:  # nobody sees the others, and forty parsers are 10 ms
+        modules = {words[0]: modules[words[0]]}
     for word, module in modules.items():
         file = file_of(module)
         summary = summary_of(file).replace("%", "%%")
