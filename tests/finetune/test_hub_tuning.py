@@ -23,6 +23,7 @@ transformers = pytest.importorskip("transformers", reason="transformers is not i
 CPU = torch.device("cpu")
 SIDE = 32  # what the small networks see
 TIMM = ("resnet10t", "test_vit2", "convnext_atto")
+STAGED = ("dinov2", "convnext", "test_vit2")
 CACHING = "tiny_vit_5m_224"
 WITHOUT_POOLER = "a classifier, whose pooler no checkpoint has"
 
@@ -97,7 +98,7 @@ def test_words_stay_as_they_were(tmp_path):
     np.testing.assert_array_equal(own, tuned)
 
 
-@pytest.mark.parametrize("family", ["dinov2", "convnext", "resnet10t", "test_vit2"])
+@pytest.mark.parametrize("family", first_tier([*STAGED, "resnet10t"], *STAGED))
 def test_first_stages_and_parameters_without_effect_stay(tmp_path, family):
     settings = settings_of(tmp_path / "own", family)
 

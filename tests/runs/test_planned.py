@@ -131,6 +131,7 @@ def test_one_file_can_be_asked_for_by_name(project):
     assert path.read_text() == before
 
 
+@pytest.mark.full
 def test_a_further_seed_plans_only_its_own_chain(project):
     names = ("dense-seed10", "difference-seed2")
     assert project.planned(*(f"results/evaluation/{name}.json" for name in names)) == {

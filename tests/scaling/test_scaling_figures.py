@@ -93,9 +93,11 @@ def test_lines_and_panels_are_named(tmp_path):
         runs_of("ring", PAPER_RING, (2,)) + single_runs(4400, 363),  # one number of ranks
         # slower than one rank, one run
         runs_of("ps", (0.001, 5.0, 2.0), (2, 3, 4)) + single_runs(1.0, 0.1, errors=(0.0,)),
-        # all exchanges, hundreds of ranks
-        [run for name in EXCHANGES for run in runs_of(name, PAPER_PS, (2, 3, 250, 256))]
-        + single_runs(4223, 290),
+        pytest.param(  # all exchanges, hundreds of ranks
+            [run for name in EXCHANGES for run in runs_of(name, PAPER_PS, (2, 3, 250, 256))]
+            + single_runs(4223, 290),
+            marks=pytest.mark.full,
+        ),
         [Run(exchange="mpi", ranks=1, seconds=3.0), Run(exchange="none", ranks=1, seconds=2.0)],
     ],
 )

@@ -189,7 +189,10 @@ CASES = {  # frames, height, width, seconds of the last frame
 }
 
 
-@pytest.mark.parametrize("name", first_tier(CASES, *sorted(CASES)[::2]))
+SHORT = [name for name in sorted(CASES)[::2] if name != "intel_onebyone.mp4"]
+
+
+@pytest.mark.parametrize("name", first_tier(CASES, *SHORT))
 def test_hard_cases(name, shared_data):
     """Facts, sizes, counts and times are right; decord's pictures are the same, and upright."""
     frames, height, width, last = CASES[name]

@@ -30,6 +30,7 @@ from actionspan.report.figures.timeline_figure import (
 from actionspan.storage import figures
 from actionspan.storage.figures import spread_labels
 from actionspan.storage.writing import read_tsv, write_tsv
+from tiers import first_tier
 
 
 def record(method, level):
@@ -258,7 +259,7 @@ def test_names_in_other_scripts_are_drawn_or_said_to_lack_a_font(tmp_path, monke
         assert "□" not in drawn
 
 
-@pytest.mark.parametrize("letter", ["W", "漢"])
+@pytest.mark.parametrize("letter", first_tier(["W", "漢"], "W"))
 def test_a_long_name_leaves_room_for_the_figure(tmp_path, letter):
     """Names of files have up to 255 characters, labels any number."""
     with warnings.catch_warnings():
