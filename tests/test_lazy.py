@@ -23,6 +23,8 @@ for package, name in {NAMES}.items():
 from actionspan.cli import main
 main(["schema"])
 assert "actionspan.propose.command" not in sys.modules, "of another command"
+importlib.import_module("actionspan.evaluation.reader")
+assert not {{"torch", "scipy.stats", "matplotlib"}} & set(sys.modules), "seconds for each score"
 for package, name in {NAMES}.items():
     assert getattr(importlib.import_module(package), name).__name__ == name
 """
