@@ -111,7 +111,7 @@ def test_efficientnet_names_what_real_frames_show(shared_data):
 
 
 def test_a_video_gives_the_same_bits_whatever_is_encoded_beside_it(images, bn_inception):
-    small = {"input_size": 64}
+    small = {"input_size": 64, "runtime": "auto"}
     encode, again = (encoder_of(bn_inception, batch_size=2, **small) for _ in range(2))
     alone = encode(images)
     encode(images[:1])
